@@ -1,0 +1,60 @@
+# The verbs of the project, the same here, in CI, in README and in CONTRIBUTING.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Any Python of 3.10 or later with venv will do to begin with.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+BUILD := build
+
+DEMO_REQUESTS ?= 300
+DEMO_LAG_MS ?= 100
+BENCH_REQUESTS ?= 3000
+PYTEST_ARGS ?=
+
+.PHONY: help demo check test bench docs stores clean
+
+help: ## show this table
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+# A stamp per extra: pip runs again only when pyproject.toml changed.
+$(VENV)/.made:
+	@tools/make_venv.sh "$(PYTHON)" "$(VENV)"
+	@touch $@
+
+$(VENV)/.with-%: $(VENV)/.made pyproject.toml
+	@echo "installing antipode-xcy[$*] into $(VENV)"
+	@$(PIP) install -e '.[$*]'
+	@touch $@
+
+demo: $(VENV)/.with-bench ## notifications overtake posts, and barrier() prevents it (needs Python alone)
+	@mkdir -p $(BUILD)/demo
+	@$(PY) -m benchmarks.post_notification --post-storage embedded --notifier embedded \
+	  --requests $(DEMO_REQUESTS) --lag-ms $(DEMO_LAG_MS) --json $(BUILD)/demo/post_notification.json
+
+check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -m pyright --pythonpath $(PY)
+	$(PY) -m pytest -q tests/tidy
+
+stores: ## install the real servers that the tests use, or say what to install
+	@tools/install_stores.sh
+
+test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
+	@tools/run_tests.sh $(PY) $(PYTEST_ARGS)
+
+bench: $(VENV)/.with-bench ## the benchmarks in full size, into build/bench
+	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_REQUESTS)
+
+docs: $(VENV)/.with-docs ## the documentation, into build/site
+	$(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
+
+clean: ## remove what the other verbs made, the virtual environments included
+	rm -rf $(BUILD) dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Cross-service causal consistency: effects are never shown before their causes."""

@@ -1,0 +1,1 @@
+"""What a service needs to test itself with Antipode."""

@@ -1,0 +1,1 @@
+"""The pytest plugin: the fixtures of `antipode.testing`."""

@@ -1,0 +1,1 @@
+"""One module per datastore; each needs the pip extra of its own name."""

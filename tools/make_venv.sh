@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Make the virtual environment once, with a Python that is new enough and complete.
+set -euo pipefail
+python=$1 venv=$2
+
+if [[ -x $venv/bin/python ]]; then
+    exit 0
+fi
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "error: '$python' is not Python 3.10 or later; name one: make PYTHON=/path/to/python3.12" >&2
+    exit 1
+fi
+if ! "$python" -m venv "$venv" >/dev/null; then
+    rm -rf "$venv"
+    echo "error: '$python' cannot make virtual environments; on Debian or Ubuntu:" \
+        "apt-get install python3-venv" >&2
+    exit 1
+fi
