@@ -1,1 +1,81 @@
-"""What a service needs to test itself with Antipode."""
+"""What a service needs to test itself with Antipode.
+
+Names are imported when they are used: a test run that uses no store loads no topology.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._address import Address
+    from ._contract import ShimContract
+    from ._embedded import EmbeddedTopology
+    from ._errors import ClientMissing, ServerFailed, ServerMissing, TopologyTimeout
+    from ._fake import FakeStore, VirtualClock
+    from ._native import NativeProvider
+    from ._process import ServerProcess
+    from ._proxy import LagProxy, Traffic
+    from ._rabbitmq import RabbitMQTopology
+    from ._redis import RedisTopology
+    from ._topology import Provider, Server, Topology
+    from ._wait import wait_until
+
+_HOMES = {
+    "Address": "_address",
+    "ClientMissing": "_errors",
+    "EmbeddedTopology": "_embedded",
+    "FakeStore": "_fake",
+    "LagProxy": "_proxy",
+    "NativeProvider": "_native",
+    "Provider": "_topology",
+    "RabbitMQTopology": "_rabbitmq",
+    "RedisTopology": "_redis",
+    "Server": "_topology",
+    "ServerFailed": "_errors",
+    "ServerMissing": "_errors",
+    "ServerProcess": "_process",
+    "ShimContract": "_contract",
+    "Topology": "_topology",
+    "TopologyTimeout": "_errors",
+    "Traffic": "_proxy",
+    "VirtualClock": "_fake",
+    "wait_until": "_wait",
+}
+
+__all__ = [
+    "Address",
+    "ClientMissing",
+    "EmbeddedTopology",
+    "FakeStore",
+    "LagProxy",
+    "NativeProvider",
+    "Provider",
+    "RabbitMQTopology",
+    "RedisTopology",
+    "Server",
+    "ServerFailed",
+    "ServerMissing",
+    "ServerProcess",
+    "ShimContract",
+    "Topology",
+    "TopologyTimeout",
+    "Traffic",
+    "VirtualClock",
+    "wait_until",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a public name when the name is first used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

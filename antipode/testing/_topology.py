@@ -1,0 +1,164 @@
+"""Two regions of one store under a test's control, whatever runs the servers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ._address import Address
+
+
+class Server(Protocol):
+    """One running server and the control over its process.
+
+    Attributes:
+        address: where clients connect.
+        endpoints: further ports by name, such as ``management``.
+    """
+
+    address: Address
+    endpoints: Mapping[str, Address]
+
+    @property
+    def running(self) -> bool:
+        """Whether its process exists, suspended included."""
+        ...
+
+    def suspend(self) -> None:
+        """Freeze it: connections stay and nothing answers."""
+        ...
+
+    def resume_process(self) -> None:
+        """Let it run again after `suspend`."""
+        ...
+
+    def stop(self) -> None:
+        """End it politely; its address and data are kept for `restart`."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once; its address and data are kept for `restart`."""
+        ...
+
+    def restart(self, *, graceful: bool = True, wipe: bool = False) -> None:
+        """Start it again at the same address, ended politely or at once before.
+
+        Args:
+            graceful: end it politely if it runs.
+            wipe: throw its data away in between.
+        """
+        ...
+
+    def close(self) -> None:
+        """End it for good and remove its data."""
+        ...
+
+
+class Provider(Protocol):
+    """What runs servers: processes of this machine, or anything else with addresses."""
+
+    def start(self, store: str, name: str, config: Mapping[str, str]) -> Server:
+        """Start one server and return once it answers.
+
+        Args:
+            store: ``redis`` or ``rabbitmq``.
+            name: of the server in its topology, for messages.
+            config: settings in the store's own words, over the provider's defaults.
+
+        Raises:
+            ServerMissing: nothing here can run this store.
+            ServerFailed: it did not start.
+        """
+        ...
+
+
+class Topology(ABC):
+    """Two regions of one store: writes go to the primary and reach the replica after the lag.
+
+    A context manager: the servers run inside the ``with`` block. `set_lag` and the faults touch
+    replication alone, for clients connect straight to the servers.
+    """
+
+    store: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def primary(self) -> Address:
+        """Where writes go now. Ask again after `failover` and `reset`."""
+
+    @property
+    @abstractmethod
+    def replica(self) -> Address:
+        """Where the other region reads. Ask again after `failover` and `reset`."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start the servers; return once replication runs."""
+
+    @abstractmethod
+    def set_lag(self, ms: float) -> None:
+        """Delay replication by this many milliseconds, what is on its way included."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Hold replication; its connections stay open."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Let what `pause` held go on."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Partition the regions: connections are closed and new ones refused."""
+
+    @abstractmethod
+    def heal(self) -> None:
+        """End the partition; the replica connects again by itself, soon."""
+
+    @abstractmethod
+    def failover(self, *, lose_unreplicated: bool = True) -> None:
+        """Make the replica the primary; return when it is.
+
+        Args:
+            lose_unreplicated: whether the writes still on their way are lost with the link, or
+                first waited for.
+        """
+
+    @abstractmethod
+    def reseed(self) -> None:
+        """Throw the replica's data away and have it copied anew."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Undo every fault for the next test; after a failover the servers are built anew."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop every server and remove its data. Idempotent."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether no server of this topology runs any more."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:  # an interrupt as well: nothing is left behind
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
