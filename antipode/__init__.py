@@ -1,1 +1,128 @@
-"""Cross-service causal consistency: effects are never shown before their causes."""
+"""Antipode: cross-service causal consistency (SOSP '23) for services that exist already.
+
+A lineage of write identifiers travels with each request in OpenTelemetry baggage;
+:func:`barrier` blocks until it is visible where the caller is about to read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._barrier import (
+    Cancellable,
+    barrier,
+    barrier_async,
+    barrier_callback,
+    check,
+    check_async,
+)
+from ._config import Config, config, configure
+from ._errors import (
+    AntipodeError,
+    BarrierTimeout,
+    ConfigurationError,
+    DependencyLost,
+    IncompleteLineage,
+    LineageDecodeError,
+    LineageTooLarge,
+    StaleSnapshot,
+    UnknownDatastore,
+    UnmetError,
+    VisibilityCheckError,
+)
+from ._lineage import Lineage
+from ._metrics import Metric, metrics
+from ._outcomes import BarrierResult, Outcome, Status
+from ._registry import register, unregister
+from ._scope import (
+    Scope,
+    append,
+    current,
+    mark_incomplete,
+    remove,
+    root,
+    scope,
+    stop,
+    transfer,
+)
+from ._text import deserialize, serialize
+from ._write_id import Incomplete, Promise, WriteId
+
+if TYPE_CHECKING:
+    from ._propagation import (
+        AntipodePropagator,
+        extract_response,
+        inject_response,
+        instrument,
+        uninstrument,
+    )
+
+__all__ = [
+    "AntipodeError",
+    "AntipodePropagator",
+    "BarrierResult",
+    "BarrierTimeout",
+    "Cancellable",
+    "Config",
+    "ConfigurationError",
+    "DependencyLost",
+    "Incomplete",
+    "IncompleteLineage",
+    "Lineage",
+    "LineageDecodeError",
+    "LineageTooLarge",
+    "Metric",
+    "Outcome",
+    "Promise",
+    "Scope",
+    "StaleSnapshot",
+    "Status",
+    "UnknownDatastore",
+    "UnmetError",
+    "VisibilityCheckError",
+    "WriteId",
+    "append",
+    "barrier",
+    "barrier_async",
+    "barrier_callback",
+    "check",
+    "check_async",
+    "config",
+    "configure",
+    "current",
+    "deserialize",
+    "extract_response",
+    "inject_response",
+    "instrument",
+    "mark_incomplete",
+    "metrics",
+    "register",
+    "remove",
+    "root",
+    "scope",
+    "serialize",
+    "stop",
+    "transfer",
+    "uninstrument",
+    "unregister",
+]
+
+_PROPAGATION = frozenset(
+    {
+        "AntipodePropagator",
+        "extract_response",
+        "inject_response",
+        "instrument",
+        "uninstrument",
+    }
+)
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs OpenTelemetry's propagators when it is first used."""
+    if name in _PROPAGATION:
+        from . import _propagation
+
+        return getattr(_propagation, name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -1,0 +1,412 @@
+"""``barrier`` and ``check``: wait until a lineage is visible where the caller will read."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
+
+from ._clock import SYSTEM_CLOCK, Clock
+from ._codec import decode
+from ._config import Mode, Policy, config
+from ._engine import OnUnmet, Policies, Wait, error_of
+from ._errors import ConfigurationError
+from ._floor import Floor
+from ._metrics import count, log_once, logger
+from ._outcomes import BarrierResult, Outcome, Status
+from ._plan import plan
+from ._scope import Scope, scope_in, unscoped
+from ._waiter import Waiter
+from ._watch import LOOK_S
+from ._write_id import WriteId
+
+if TYPE_CHECKING:
+    from ._lineage import Lineage
+
+At = Literal["now", "read"]
+Names = str | Iterable[str]
+
+
+class Barrier:
+    """One call of ``barrier`` or ``check``: what its faces have in common."""
+
+    def __init__(  # noqa: PLR0913 - the options of barrier()
+        self,
+        lineage: Lineage | str | None,
+        *,
+        timeout: float,
+        only: Names | None = None,
+        exclude: Names = (),
+        at: At = "now",
+        on_unmet: OnUnmet = "raise",
+        on_unknown: Policy | None = None,
+        on_incomplete: Policy | None = None,
+        mode: Mode | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Plan the wait; see :func:`barrier` for the arguments and errors."""
+        settings = config()
+        _one_of("at", at, ("now", "read"))
+        _one_of("on_unmet", on_unmet, ("raise", "return"))
+        _one_of("on_unknown", on_unknown, (None, "raise", "report"))
+        _one_of("on_incomplete", on_incomplete, (None, "raise", "report"))
+        _one_of("mode", mode, (None, "enforce", "off"))
+        self.timeout_s = _bounded(timeout, settings.max_timeout)
+        self.scope = scope_in()
+        self.at = at
+        self._clock = clock
+        self._policies = Policies(
+            on_unmet=on_unmet,
+            on_unknown=on_unknown or settings.on_unknown,
+            on_incomplete=on_incomplete or settings.on_incomplete,
+            horizon_h=settings.horizon.total_seconds() / 3600,
+            hour=clock.hour(),
+        )
+        self.plan = plan(
+            _lineage(lineage, self.scope),
+            only=None if only is None else _names(only),
+            exclude=_names(exclude),
+            at=at,
+            off=(mode or settings.mode) == "off",
+            now_s=clock.hour() * 3600,
+        )
+        self.wait = self._start()
+
+    def _start(self) -> Wait:
+        now = self.at == "now"
+        settled = list(self.plan.settled)
+        if not now:
+            writes = [write for each in self.plan.pending.values() for write in each]
+            settled += [Outcome(write, Status.DEFERRED) for write in writes]
+        return Wait(
+            self.plan.pending if now else {},
+            settled=settled,
+            incomplete=self.plan.incomplete,
+            policies=self._policies,
+            now_s=self._clock.monotonic(),
+            timeout_s=self.timeout_s,
+        )
+
+    def waiter(self, notify: Callable[[], None], *, once: bool = False) -> Waiter:
+        """What connects this barrier to the watchers."""
+        return Waiter(self.wait, notify, clock=self._clock, once=once)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.wait.deadline_s - self._clock.monotonic(), 0.0)
+
+    def conclude(self) -> BarrierResult:
+        """The result, after leaving in the scope what later reads need.
+
+        Raises:
+            UnmetError: as :func:`barrier`.
+        """
+        result = self.wait.result(self._clock.monotonic())
+        self._leave_aged(result)
+        error = error_of(result)
+        count("barrier_ok" if error is None else f"barrier_{error.code}")
+        if error is not None and self._policies.on_unmet == "raise":
+            raise error
+        if error is None:
+            self._leave_floors(result)
+        return result
+
+    def _leave_aged(self, result: BarrierResult) -> None:
+        """Aged entries pass, are counted, and leave the scope."""
+        aged = [outcome.write for outcome in result.outcomes if outcome.status is Status.AGED]
+        for write in aged:
+            count("aged", write.datastore)
+        if aged and self.scope is not None:
+            self.scope.remove(*(write for write in aged if isinstance(write, WriteId)))
+
+    def _leave_floors(self, result: BarrierResult) -> None:
+        """Later reads may come by other connections: each satisfies the floor before it reads."""
+        if self.scope is None:
+            return
+        servers = {o.write.datastore: frozenset([o.server]) for o in result.outcomes if o.server}
+        for datastore, writes in self.plan.pending.items():
+            if datastore in self.plan.floored:
+                proved_on = servers.get(datastore, frozenset[str]())
+                self.scope.set_floor(
+                    Floor(
+                        datastore,
+                        frozenset(writes),
+                        timeout_s=self.timeout_s,
+                        policies=self._policies,
+                        proved_on=proved_on,
+                    )
+                )
+
+
+def barrier(  # noqa: PLR0913 - every policy is explicit
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unmet: OnUnmet = "raise",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> BarrierResult:
+    """Block until a lineage is visible where the caller is about to read (paper section 6.3).
+
+    All datastores are waited on at once, under one deadline. A barrier ends with an exact
+    outcome for each dependency: it neither hangs nor passes silently.
+
+    Args:
+        lineage: what must be visible; its text; default the current lineage.
+        timeout: seconds until the deadline, at most ``max_timeout`` of :func:`configure`.
+        only: wait on these datastores alone; others are reported as ``excluded``.
+        exclude: do not wait on these datastores.
+        at: ``now`` waits at once, on connections of the library's own, at the one server where
+            this process reads. ``read`` leaves a floor: each instrumented connection satisfies
+            it just before its next read, whatever replica a pool or proxy picked.
+        on_unmet: ``raise``, or ``return`` a result that is false.
+        on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass;
+            None: as configured.
+        on_incomplete: ``report`` lets an incomplete lineage pass; None: as configured.
+        mode: ``off`` returns at once; None: as configured.
+
+    Raises:
+        BarrierTimeout: at the deadline something is not yet visible, or unreachable.
+        DependencyLost: something is proved gone, or its promise was abandoned.
+        UnknownDatastore: nothing is registered for a datastore of the lineage.
+        VisibilityCheckError: it cannot be decided whether something is visible.
+        IncompleteLineage: the lineage is known to miss dependencies.
+        ConfigurationError: two replicas under one name, no scope for ``at="read"``, or no scope
+            at all under ``on_unscoped="raise"``.
+        LineageDecodeError: *lineage* is a text and no lineage.
+    """
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet=on_unmet,
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    _run(call, threading.Event())
+    return call.conclude()
+
+
+def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
+    """Wait in this thread until the barrier is finished or *finished* is set."""
+    waiter = call.waiter(finished.set, once=once)
+    waiter.recall()
+    if waiter.finished or (waiter.look_here() and waiter.finished):
+        return
+    try:
+        waiter.subscribe()
+        finished.wait(call.left_s)
+    finally:
+        waiter.cancel()
+
+
+async def barrier_async(  # noqa: PLR0913 - every policy is explicit
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,  # noqa: ASYNC109 - one deadline for all languages and faces
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unmet: OnUnmet = "raise",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> BarrierResult:
+    """The asyncio twin of :func:`barrier`: never blocks the loop; cancelling leaves nothing."""
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet=on_unmet,
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    await _run_async(call)
+    return call.conclude()
+
+
+async def _run_async(call: Barrier, *, once: bool = False) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def notify() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:
+            logger.debug("a barrier finished after its event loop was closed")
+
+    waiter = call.waiter(notify, once=once)
+    waiter.recall()
+    if waiter.finished:
+        return
+    try:
+        waiter.subscribe()
+        await asyncio.wait_for(done.wait(), call.left_s)
+    except asyncio.TimeoutError:
+        pass  # The result says what is unmet.
+    finally:
+        waiter.cancel()
+
+
+class Cancellable:
+    """A barrier that runs in the background."""
+
+    def __init__(self, finished: threading.Event) -> None:
+        """Cancel by setting *finished*."""
+        self._finished = finished
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Stop waiting; the callback is not called any more. Idempotent, thread-safe."""
+        self._cancelled.set()
+        self._finished.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._cancelled.is_set()
+
+
+def barrier_callback(  # noqa: PLR0913 - every policy is explicit
+    callback: Callable[[BarrierResult], object],
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> Cancellable:
+    """The callback variant of :func:`barrier` (paper section 6.3).
+
+    *callback* gets the result, met or unmet, exactly once unless cancelled, in a background
+    thread and in the caller's OpenTelemetry context. What it raises is logged.
+
+    Raises:
+        ConfigurationError: as :func:`barrier`, at once.
+        LineageDecodeError: as :func:`barrier`, at once.
+    """
+    import contextvars
+
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet="return",
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    finished = threading.Event()
+    handle = Cancellable(finished)
+
+    def run() -> None:
+        _run(call, finished)
+        if handle.cancelled:
+            return
+        try:
+            callback(call.conclude())
+        except Exception:
+            logger.exception("the callback of a barrier failed")
+
+    context = contextvars.copy_context()
+    name = "antipode-barrier-callback"
+    threading.Thread(target=context.run, args=(run,), name=name, daemon=True).start()
+    return handle
+
+
+def check(
+    lineage: Lineage | str | None = None,
+    *,
+    only: Names | None = None,
+    exclude: Names = (),
+    refresh: bool = True,
+) -> BarrierResult:
+    """Look without waiting: what is visible, and when the rest may be.
+
+    For a queue consumer that would rather requeue than keep a worker waiting. Never raises for
+    unmet dependencies; a server that does not answer is ``unreachable`` after one second.
+
+    Args:
+        lineage: as in :func:`barrier`.
+        only: as in :func:`barrier`.
+        exclude: as in :func:`barrier`.
+        refresh: ask each server once; False: judge by what is known already.
+    """
+    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    if refresh:
+        _run(call, threading.Event(), once=True)
+    else:
+        call.waiter(lambda: None).recall()
+    return call.conclude()
+
+
+async def check_async(
+    lineage: Lineage | str | None = None,
+    *,
+    only: Names | None = None,
+    exclude: Names = (),
+    refresh: bool = True,
+) -> BarrierResult:
+    """The asyncio twin of :func:`check`."""
+    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    if refresh:
+        await _run_async(call, once=True)
+    else:
+        call.waiter(lambda: None).recall()
+    return call.conclude()
+
+
+def _lineage(lineage: Lineage | str | None, held: Scope | None) -> Lineage:
+    """The lineage a barrier is about."""
+    from ._lineage import Lineage
+
+    if isinstance(lineage, str):
+        return decode(lineage)
+    if lineage is not None:
+        return lineage
+    if held is None:
+        unscoped("barrier", "")
+        return Lineage()
+    return held.lineage
+
+
+def _names(names: Names) -> frozenset[str]:
+    return frozenset([names] if isinstance(names, str) else names)
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        msg = f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}"
+        raise ConfigurationError(msg)
+
+
+def _bounded(timeout: float, max_timeout: float) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        msg = f"timeout must be a number of seconds, not {type(timeout).__name__}"
+        raise TypeError(msg)
+    if not timeout > 0 or math.isinf(timeout):
+        msg = f"timeout must be positive and finite, not {timeout}: to look once, use check()"
+        raise ValueError(msg)
+    if timeout > max_timeout:
+        message = "a barrier asks for %s s and gets max_timeout=%s s"
+        log_once("max_timeout", "", timeout, message, timeout, max_timeout)
+    return float(min(timeout, max_timeout))

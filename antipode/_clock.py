@@ -1,0 +1,65 @@
+"""Time as the core sees it; ``antipode.testing.VirtualClock`` is the other implementation."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Protocol
+
+SECONDS_PER_HOUR = 3600
+
+
+class Stepper(Protocol):
+    """Something that alternates between work and pauses until it has nothing left to do."""
+
+    name: str
+
+    def step(self) -> float | None:
+        """Work once; seconds until the next step, None when done."""
+        ...
+
+    def pause(self, timeout_s: float) -> None:
+        """Wait for *timeout_s* seconds or until there is a reason to work."""
+        ...
+
+
+class Clock(Protocol):
+    """A monotonic clock, a coarse calendar, and a way to run steppers on them."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    def hour(self) -> int:
+        """The Unix hour it is now."""
+        ...
+
+    def spawn(self, stepper: Stepper) -> threading.Thread | None:
+        """Run *stepper* in the background until it is done."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks; steppers run in daemon threads."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def hour(self) -> int:
+        """The Unix hour it is now."""
+        return int(time.time() // SECONDS_PER_HOUR)
+
+    def spawn(self, stepper: Stepper) -> threading.Thread:
+        """Run *stepper* in a thread of its own."""
+
+        def run() -> None:
+            while (delay_s := stepper.step()) is not None:
+                stepper.pause(delay_s)
+
+        thread = threading.Thread(target=run, name=stepper.name, daemon=True)
+        thread.start()
+        return thread
+
+
+SYSTEM_CLOCK: Clock = SystemClock()

@@ -1,0 +1,337 @@
+"""The text form of a lineage: docs/spec/lineage-format.md, version 1.
+
+Total (every string is decoded or refused with a code), linear in the text's length, canonical
+(equal lineages have equal texts), and made of ``[A-Za-z0-9._~-]`` alone, the alphabet that the
+baggage of every OpenTelemetry SDK leaves as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from functools import lru_cache
+
+from ._errors import LineageDecodeError
+from ._lineage import Lineage
+from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId
+
+#: Longest text that is decoded, in characters.
+MAX_TEXT = 65_536
+#: Most items that are decoded.
+MAX_ITEMS = 4_096
+
+_ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
+_LITERAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_NUMBER = re.compile(r"0|[1-9a-z][0-9a-z]{0,12}")
+_HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
+_FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_REPLICATION_ID = re.compile(r"[0-9a-f]{40}")
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_UUID_CHARS = 22
+_SHORTEST_PREFIX = len("ka.")
+_REPLICATION_ID_CHARS = 27
+
+
+class _ItemError(ValueError):
+    """An item of a known kind does not follow its grammar."""
+
+
+def encode(lineage: Lineage) -> str:
+    """The canonical text of *lineage*, however long."""
+    newest = newest_hour(lineage)
+    return join(newest, encode_items(lineage, newest))
+
+
+def newest_hour(lineage: Lineage) -> int:
+    """The hour in the header: the newest mint hour, 0 when none is stated."""
+    return max((write.minted_h for write in lineage), default=0)
+
+
+def join(newest_h: int, items: list[str]) -> str:
+    """A text of a header and items, which are brought into canonical order."""
+    items.sort()
+    return "~".join([_header(newest_h), *items])
+
+
+def encode_items(lineage: Lineage, newest_h: int) -> list[str]:
+    """The items of *lineage*, in no promised order."""
+    items = [encode_write(write, newest_h) for write in lineage]
+    if lineage.incomplete:
+        items += [encode_mark(mark) for mark in lineage.incomplete]
+    if lineage.promises:
+        items += [encode_promise(promise) for promise in lineage.promises]
+    if lineage.open_branches:
+        items.append(encode_open(lineage.open_branches))
+    if lineage.unknown:
+        items += lineage.unknown
+    return items
+
+
+def encode_write(write: WriteId, newest_h: int) -> str:
+    """One write as an item under a header of *newest_h*."""
+    version = write.version
+    text = _prefix(write.datastore, write.key, write.covering)
+    text += to_base36(version) if isinstance(version, int) else f"_{_token(version)}"
+    if write.minted_h == newest_h:
+        return text
+    return f"{text}.{to_base36(newest_h - write.minted_h)}" if write.minted_h else f"{text}.-"
+
+
+def encode_mark(mark: Incomplete) -> str:
+    """One mark of incompleteness as an item."""
+    return f"i{_token(mark.subject)}.{_token(mark.reason)}"
+
+
+def encode_promise(promise: Promise) -> str:
+    """One promise as an item."""
+    token = _pack(bytes.fromhex(promise.id))
+    return f"p{token}{_token(promise.datastore)}.{to_base36(promise.expires_s)}"
+
+
+def encode_open(branches: int) -> str:
+    """The number of open branches as an item."""
+    return f"o{to_base36(branches)}"
+
+
+def to_base36(number: int) -> str:
+    """*number* in lower-case base 36 without leading zeros."""
+    if number < 36:  # noqa: PLR2004 - one digit
+        return _DIGITS[number]
+    digits: list[str] = []
+    while number:
+        number, digit = divmod(number, 36)
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))
+
+
+@lru_cache(maxsize=64)
+def _header(newest_h: int) -> str:
+    return f"1{to_base36(newest_h)}" if newest_h else "1"
+
+
+@lru_cache(maxsize=4096)
+def _prefix(datastore: str, key: str, covering: bool) -> str:  # noqa: FBT001 - cached: positional
+    """The part of a write's item before the version: the same for all writes of a log."""
+    if _UUID.fullmatch(key):
+        kind, packed = "u", _pack(bytes.fromhex(key.replace("-", "")))
+    elif _REPLICATION_ID.fullmatch(key):
+        kind, packed = "r", _pack(bytes.fromhex(key))
+    else:
+        kind, packed = "k", f"{_token(key)}."
+    return f"{kind.upper() if covering else kind}{packed}{_token(datastore)}."
+
+
+def _pack(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
+
+
+def _token(text: str) -> str:
+    """*text* as it is where the alphabet allows, else ``-`` and the base64url of its UTF-8."""
+    return text if _LITERAL.fullmatch(text) else f"-{_pack(text.encode())}"
+
+
+def decode(text: str) -> Lineage:
+    """The lineage that *text* stands for.
+
+    A text of another major version becomes a lineage with that text as one unknown item.
+
+    Raises:
+        LineageDecodeError: it is no lineage; the ``code`` says why.
+    """
+    if len(text) > MAX_TEXT:
+        code, what = "lineage_too_long", f"a lineage has at most {MAX_TEXT} characters"
+        raise LineageDecodeError(code, f"{what}, this text {len(text)}", offset=MAX_TEXT)
+    if (good := _ALPHABET.match(text)) is None or good.end() != len(text):
+        offset = good.end() if good else 0
+        raise LineageDecodeError(
+            "lineage_alphabet", f"character {text[offset]!r} is not of a lineage", offset=offset
+        )
+    if _FOREIGN.fullmatch(text):
+        return Lineage(unknown=[f"z{_pack(text.encode())}"])
+    header, _, rest = text.partition("~")
+    if not _HEADER.fullmatch(header):
+        raise LineageDecodeError(
+            "lineage_header", f"{header[:16]!r} is no header of a lineage of version 1"
+        )
+    items = text.split("~")[1:]
+    if len(items) > MAX_ITEMS:
+        raise LineageDecodeError(
+            "lineage_too_many", f"a lineage has at most {MAX_ITEMS} items, this text {len(items)}"
+        )
+    return _decode_items(items, int(header[1:], 36) if len(header) > 1 else 0)
+
+
+def _decode_items(items: list[str], newest_h: int) -> Lineage:
+    writes: list[WriteId] = []
+    others: list[str] = []
+    offset = len(_header(newest_h)) + 1
+    for item in items:
+        if item[:1] in _WRITE_KINDS:
+            try:
+                writes.append(_decode_write(item, newest_h))
+            except ValueError as error:
+                raise _refused(item, error, offset) from None
+        elif item:
+            others.append(item)
+        else:
+            raise _refused(item, _ItemError("it is empty"), offset)
+        offset += len(item) + 1
+    return _decode_others(writes, others) if others else Lineage(writes)
+
+
+def _decode_others(writes: list[WriteId], items: list[str]) -> Lineage:
+    """The lineage of *writes* and of all items that are no writes."""
+    if items[-1][0] == "h":
+        items = items[:-1]  # Authenticates this very text, so it is not sent on.
+    marks: list[Incomplete] = []
+    promises: list[Promise] = []
+    unknown: list[str] = []
+    open_branches = 0
+    for item in items:
+        try:
+            if item[0] == "i":
+                subject, reason = _fields(item[1:], 2)
+                marks.append(Incomplete(_untoken(subject), _untoken(reason)))
+            elif item[0] == "p":
+                promises.append(_decode_promise(item))
+            elif item[0] == "o":
+                open_branches = max(open_branches, _number(item[1:]))
+            elif item[0] == "h":
+                raise _ItemError("it is not the last item")  # noqa: TRY301, EM101
+            else:
+                unknown.append(item)
+        except ValueError as error:
+            raise _refused(item, error, 0) from None
+    return Lineage(
+        writes,
+        incomplete=marks,
+        promises=promises,
+        open_branches=open_branches,
+        unknown=unknown,
+    )
+
+
+def _refused(item: str, error: ValueError, offset: int) -> LineageDecodeError:
+    return LineageDecodeError(
+        "lineage_item", f"item {item[:40]!r} is malformed: {error}", offset=offset
+    )
+
+
+def _decode_write(item: str, newest_h: int) -> WriteId:
+    head, dot, tail = item.rpartition(".")
+    minted_h = newest_h
+    if item.count(".") == (2 if item[0] in "urUR" else 3):
+        minted_h = _minted(tail, newest_h)
+        head, dot, tail = head.rpartition(".")
+    datastore, key, covering = _unprefix(head + dot)
+    version: int | str
+    version = _untoken(tail[1:]) if tail[:1] == "_" else _number(tail)
+    return WriteId(datastore, key, version, minted_h, covering)
+
+
+def _minted(age: str, newest_h: int) -> int:
+    if not newest_h:
+        msg = "it states an age under a header without an hour"
+        raise _ItemError(msg)
+    if age == "-":
+        return 0
+    hours = _number(age)
+    if hours >= newest_h:
+        msg = "it is older than time"
+        raise _ItemError(msg)
+    return newest_h - hours
+
+
+@lru_cache(maxsize=4096)
+def _unprefix(prefix: str) -> tuple[str, str, bool]:
+    """The datastore, key and covering flag of what :func:`_prefix` makes."""
+    kind = prefix[:1].lower()
+    if not prefix.endswith(".") or len(prefix) < _SHORTEST_PREFIX:
+        msg = "it has too few fields"
+        raise _ItemError(msg)
+    key, datastore = _UNPACK[kind](prefix[1:-1])
+    if not datastore:
+        msg = "its datastore is empty"
+        raise _ItemError(msg)
+    return datastore, key, kind != prefix[0]
+
+
+def _unpack_uuid(body: str) -> tuple[str, str]:
+    digits = _unpack(body[:_UUID_CHARS], 16).hex()
+    key = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return key, _untoken(body[_UUID_CHARS:])
+
+
+def _unpack_replication_id(body: str) -> tuple[str, str]:
+    key = _unpack(body[:_REPLICATION_ID_CHARS], 20).hex()
+    return key, _untoken(body[_REPLICATION_ID_CHARS:])
+
+
+def _unpack_key(body: str) -> tuple[str, str]:
+    key, datastore = _fields(body, 2)
+    return _untoken(key), _untoken(datastore)
+
+
+_UNPACK: dict[str, Callable[[str], tuple[str, str]]] = {
+    "u": _unpack_uuid,
+    "r": _unpack_replication_id,
+    "k": _unpack_key,
+}
+_WRITE_KINDS = frozenset("urkURK")
+
+
+def _decode_promise(item: str) -> Promise:
+    head, expires = _fields(item[1:], 2)
+    digits = _unpack(head[:_UUID_CHARS], 16).hex()
+    return Promise(_untoken(head[_UUID_CHARS:]), digits, _number(expires))
+
+
+def _fields(body: str, count: int) -> list[str]:
+    fields = body.split(".")
+    if len(fields) != count:
+        msg = f"it has {len(fields)} fields, not {count}"
+        raise _ItemError(msg)
+    return fields
+
+
+def _number(digits: str) -> int:
+    if not _NUMBER.fullmatch(digits) or (number := int(digits, 36)) > MAX_VERSION:
+        msg = f"{digits[:16]!r} is no number of at most 64 bits in base 36"
+        raise _ItemError(msg)
+    return number
+
+
+def _unpack(packed: str, length: int) -> bytes:
+    """*length* bytes of base64url; every byte string has exactly one spelling."""
+    raw = _unpack_any(packed)
+    if len(raw) != length:
+        msg = f"{packed[:32]!r} is not the base64url of {length} bytes"
+        raise _ItemError(msg)
+    return raw
+
+
+def _unpack_any(packed: str) -> bytes:
+    if "." in packed or len(packed) % 4 == 1:
+        msg = f"{packed[:32]!r} is no base64url"
+        raise _ItemError(msg)
+    raw = urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+    if _pack(raw) != packed:
+        msg = f"{packed[:32]!r} is no canonical base64url"
+        raise _ItemError(msg)
+    return raw
+
+
+def _untoken(token: str) -> str:
+    if token[:1] == "-":
+        try:
+            return _unpack_any(token[1:]).decode()
+        except UnicodeDecodeError:
+            msg = f"{token[:32]!r} holds no UTF-8"
+            raise _ItemError(msg) from None
+    if not _LITERAL.fullmatch(token):
+        msg = f"{token[:32]!r} is no name"
+        raise _ItemError(msg)
+    return token

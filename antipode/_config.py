@@ -1,0 +1,182 @@
+"""Process-wide settings: ``configure()`` first, then ``ANTIPODE_<NAME>``, then the default."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import Literal, TypeVar, cast
+
+from ._errors import ConfigurationError
+
+Mode = Literal["enforce", "off"]
+Policy = Literal["raise", "report"]
+
+#: Bytes of the member's name and equals sign in the baggage header.
+MEMBER_OVERHEAD = len("antipode=")
+#: A lineage of one mark, ``1~i-.size``, and its member name fit in this.
+MIN_LINEAGE_BYTES = 64
+#: Members over this size are dropped by SDKs, silently.
+MAX_LINEAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings in force; see :func:`configure` for what they mean."""
+
+    mode: Mode = "enforce"
+    region: str | None = None
+    max_timeout: float = 30.0
+    max_lineage_bytes: int = 1024
+    horizon: timedelta = timedelta(days=7)
+    on_unknown: Policy = "raise"
+    on_incomplete: Policy = "raise"
+    on_unscoped: Policy = "report"
+    egress: frozenset[str] | None = None
+
+
+_Value = TypeVar("_Value")
+_lock = threading.Lock()
+_current: Config | None = None
+
+
+class _Unset:
+    """The default of an argument that was not given."""
+
+
+_UNSET = _Unset()
+
+
+def config() -> Config:
+    """The settings in force; the environment is read at the first call."""
+    found = _current
+    return found if found is not None else _load()
+
+
+def _load() -> Config:
+    global _current  # noqa: PLW0603 - the one process-wide setting
+    with _lock:
+        if _current is None:
+            _current = _validated(_from_environment())
+        return _current
+
+
+def configure(  # noqa: PLR0913 - one argument for each setting
+    *,
+    mode: Mode | _Unset = _UNSET,
+    region: str | None | _Unset = _UNSET,
+    max_timeout: float | _Unset = _UNSET,
+    max_lineage_bytes: int | _Unset = _UNSET,
+    horizon: timedelta | _Unset = _UNSET,
+    on_unknown: Policy | _Unset = _UNSET,
+    on_incomplete: Policy | _Unset = _UNSET,
+    on_unscoped: Policy | _Unset = _UNSET,
+    egress: Iterable[str] | None | _Unset = _UNSET,
+) -> None:
+    """Change settings of this process; what is not given stays as it is.
+
+    Every setting can also be given as ``ANTIPODE_<NAME>``, for example
+    ``ANTIPODE_MAX_TIMEOUT=5`` or ``ANTIPODE_EGRESS=posts,users``.
+
+    Args:
+        mode: ``enforce``, or ``off``: barriers return at once, everything else goes on.
+        region: the name of this region, for people and reports.
+        max_timeout: the longest any barrier waits, in seconds, whatever its caller says: a
+            forged lineage cannot make anyone wait longer.
+        max_lineage_bytes: most bytes of the baggage member, ``antipode=`` included (64 to 4096).
+        horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
+            ``7d``, ``12h`` or seconds in the environment.
+        on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
+            ``undecidable``: ``raise``, or ``report`` and go on.
+        on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
+        on_unscoped: what a write or barrier without a scope does: ``report`` (count it and log
+            once for each call site) or ``raise``.
+        egress: the datastores whose entries may leave this process in baggage; None for all.
+
+    Raises:
+        ConfigurationError: a value is outside what its setting takes.
+    """
+    given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
+    global _current  # noqa: PLW0603 - the one process-wide setting
+    with _lock:
+        base = _current if _current is not None else _from_environment()
+        if isinstance(egress, str):
+            _refuse("egress", egress, "an iterable of datastore names")
+        if "egress" in given and egress is not None:
+            given["egress"] = frozenset(cast("Iterable[str]", egress))
+        _current = _validated(replace(base, **given))  # type: ignore[arg-type]  # pyright: ignore
+
+
+def reset_config() -> None:
+    """Forget what was configured; the environment is read anew. For tests."""
+    global _current  # noqa: PLW0603 - the one process-wide setting
+    with _lock:
+        _current = None
+
+
+def _validated(new: Config) -> Config:
+    _one_of("mode", new.mode, ("enforce", "off"))
+    for name in ("on_unknown", "on_incomplete", "on_unscoped"):
+        _one_of(name, getattr(new, name), ("raise", "report"))
+    if not isinstance(new.max_timeout, (int, float)) or not 0 < new.max_timeout < float("inf"):
+        _refuse("max_timeout", new.max_timeout, "a positive number of seconds")
+    size = new.max_lineage_bytes
+    if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
+        span = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
+        _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
+    if not isinstance(new.horizon, timedelta) or new.horizon <= timedelta(0):
+        _refuse("horizon", new.horizon, "a positive timedelta")
+    return new
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        _refuse(name, value, " or ".join(map(repr, allowed)))
+
+
+def _refuse(name: str, value: object, wanted: str) -> None:
+    msg = f"{name} must be {wanted}, not {value!r} (configure({name}=...) or {_variable(name)})"
+    raise ConfigurationError(msg)
+
+
+def _variable(name: str) -> str:
+    return f"ANTIPODE_{name.upper()}"
+
+
+def _from_environment() -> Config:
+    readers: dict[str, Callable[[str, str], object]] = {
+        "max_timeout": _read_number(float),
+        "max_lineage_bytes": _read_number(int),
+        "horizon": _read_horizon,
+        "egress": lambda _, text: frozenset(filter(None, map(str.strip, text.split(",")))),
+    }
+    given: dict[str, object] = {}
+    for setting in fields(Config):
+        text = os.environ.get(_variable(setting.name), "").strip()
+        if text:
+            reader = readers.get(setting.name)
+            given[setting.name] = reader(setting.name, text) if reader else text
+    return Config(**given)  # type: ignore[arg-type]  # pyright: ignore
+
+
+def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:
+    def read(name: str, text: str) -> _Value:
+        try:
+            return kind(text)
+        except ValueError:
+            msg = f"{_variable(name)} must be a number, not {text!r}"
+            raise ConfigurationError(msg) from None
+
+    return read
+
+
+def _read_horizon(name: str, text: str) -> timedelta:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([dhs]?)", text)
+    if match is None:
+        msg = f"{_variable(name)} must be like 7d, 12h or 3600, not {text!r}"
+        raise ConfigurationError(msg)
+    unit_s = {"d": 86_400, "h": 3_600}.get(match[2], 1)
+    return timedelta(seconds=float(match[1]) * unit_s)

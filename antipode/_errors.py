@@ -1,0 +1,118 @@
+"""The tree of errors. Each class has a stable ``code``, listed in the specification."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from ._outcomes import BarrierResult, Outcome
+
+
+class AntipodeError(Exception):
+    """The root of every error that this library raises on purpose.
+
+    Attributes:
+        code: a stable identifier; messages may change, codes do not.
+    """
+
+    code: ClassVar[str] = "antipode"
+
+
+class ConfigurationError(AntipodeError):
+    """The library is set up in a way that cannot work; raised early, where the mistake is."""
+
+    code = "configuration"
+
+
+class LineageDecodeError(AntipodeError, ValueError):
+    """A text is no lineage.
+
+    Attributes:
+        code: one of the decode codes of the lineage format (``lineage_item``, ...).
+        offset: index of the character at which the text stops being a lineage.
+    """
+
+    code = "lineage_decode"
+
+    def __init__(self, code: str, message: str, *, offset: int = 0) -> None:
+        """Keep the precise code beside the message."""
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with all arguments: an error crosses process pools."""
+        return _decode_error, (self.code, str(self), self.offset)
+
+
+def _decode_error(code: str, message: str, offset: int) -> LineageDecodeError:
+    return LineageDecodeError(code, message, offset=offset)
+
+
+class LineageTooLarge(AntipodeError, ValueError):  # noqa: N818 - named by the specification
+    """A size limit is too small for even the mark that says what is missing."""
+
+    code = "lineage_too_large"
+
+
+class UnmetError(AntipodeError):
+    """A barrier ended with dependencies that are not visible.
+
+    Attributes:
+        result: every outcome of the barrier, met and unmet.
+    """
+
+    code = "unmet"
+
+    def __init__(self, message: str, result: BarrierResult) -> None:
+        """Keep the whole result beside the message."""
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with the result."""
+        return type(self), (str(self), self.result)
+
+    @property
+    def unmet(self) -> tuple[Outcome, ...]:
+        """The outcomes that were asked for and not met."""
+        return self.result.unmet
+
+
+class BarrierTimeout(UnmetError, TimeoutError):  # noqa: N818 - named by the specification
+    """The deadline passed while a dependency was not yet visible or its server unreachable."""
+
+    code = "barrier_timeout"
+
+
+class DependencyLost(UnmetError):  # noqa: N818 - named by the specification
+    """A dependency is proved gone, or its promise was abandoned: waiting longer cannot help."""
+
+    code = "dependency_lost"
+
+
+class UnknownDatastore(UnmetError):  # noqa: N818 - named by the specification
+    """The lineage names a datastore for which no shim or instrumented client is registered."""
+
+    code = "unknown_datastore"
+
+
+class VisibilityCheckError(UnmetError):
+    """Whether a dependency is visible cannot be decided, or the check itself failed."""
+
+    code = "visibility_check"
+
+
+class IncompleteLineage(UnmetError):  # noqa: N818 - named by the specification
+    """The lineage is known to miss dependencies, so its visibility proves too little."""
+
+    code = "incomplete_lineage"
+
+
+class StaleSnapshot(AntipodeError):  # noqa: N818 - named by the specification
+    """A connection reads from a snapshot that is older than what the barrier waited for.
+
+    Commit or roll back the open transaction before the read.
+    """
+
+    code = "stale_snapshot"

@@ -1,0 +1,142 @@
+"""Floors: what a barrier leaves in the scope for the reads that follow it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ._engine import Pacer, Policies, Wait, error_of
+
+if TYPE_CHECKING:
+    from ._write_id import WriteId
+    from .shim import Observation
+
+    Observe = Callable[[float], Observation]
+    ObserveAsync = Callable[[float], Awaitable[Observation]]
+
+
+class Floor:
+    """What the next read of one datastore must see, on whatever connection it is made.
+
+    An instrumented connection asks its server, in the read's own round trip where it can, and
+    answers the read only when :meth:`accepts` says so; otherwise it holds the read back with
+    :meth:`hold` or :meth:`hold_async`. The timeout is spent only while holding.
+
+    Attributes:
+        datastore: whose reads it is for.
+        writes: what must be visible.
+        proved_on: incarnations of servers that showed all of it before: a connection whose
+            history is pinned and that is on one of them need not ask again.
+    """
+
+    def __init__(
+        self,
+        datastore: str,
+        writes: frozenset[WriteId],
+        *,
+        timeout_s: float,
+        policies: Policies,
+        proved_on: frozenset[str] = frozenset(),
+    ) -> None:
+        """Demand *writes*, with *timeout_s* seconds to spend on holding reads back."""
+        self.datastore = datastore
+        self.writes = writes
+        self.proved_on = proved_on
+        self._policies = policies
+        self._left_s = timeout_s
+        self._lock = threading.Lock()
+
+    def raised(self, other: Floor) -> Floor:
+        """A floor that demands both; the later barrier's timeout and policies hold."""
+        return Floor(
+            self.datastore,
+            self.writes | other.writes,
+            timeout_s=other._left_s,
+            policies=other._policies,
+            proved_on=self.proved_on & other.proved_on,
+        )
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left for holding reads back."""
+        return self._left_s
+
+    def accepts(self, observation: Observation) -> bool:
+        """Whether a read made at or after this look may be answered.
+
+        Raises:
+            UnmetError: waiting longer cannot help.
+        """
+        return self._judge(self._wait(0.0), observation, 0.0)
+
+    def _wait(self, now_s: float) -> Wait:
+        return Wait(
+            {self.datastore: self.writes},
+            policies=self._policies,
+            now_s=now_s,
+            timeout_s=self._left_s,
+        )
+
+    def _judge(self, wait: Wait, observation: Observation, now_s: float) -> bool:
+        wait.record(self.datastore, observation, now_s)
+        if not wait.finished:
+            return False
+        if (error := error_of(wait.result(now_s))) is not None:
+            raise error
+        self.proved_on |= {observation.server}
+        return True
+
+    def hold(self, observe: Observe) -> None:
+        """Hold a read back until *observe* shows the floor; then read on that connection.
+
+        Args:
+            observe: looks once on the connection that will read; takes the longest it may
+                last, in seconds.
+
+        Raises:
+            UnmetError: the time is up, or waiting longer cannot help.
+            Unreachable: the connection failed.
+        """
+        pacer = Pacer()
+        wait = self._wait(time.monotonic())
+        try:
+            while not self._judge(wait, observe(self._look_s(wait)), time.monotonic()):
+                time.sleep(self._next_s(wait, pacer))
+        finally:
+            self._spend(time.monotonic() - wait.started_s)
+
+    async def hold_async(self, observe: ObserveAsync) -> None:
+        """The asyncio twin of :meth:`hold`."""
+        import asyncio
+
+        pacer = Pacer()
+        wait = self._wait(time.monotonic())
+        try:
+            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):
+                await asyncio.sleep(self._next_s(wait, pacer))
+        finally:
+            self._spend(time.monotonic() - wait.started_s)
+
+    def _look_s(self, wait: Wait) -> float:
+        """How long a look may last: what is left, but enough for one honest try."""
+        return max(wait.deadline_s - time.monotonic(), 0.05)
+
+    def _next_s(self, wait: Wait, pacer: Pacer) -> float:
+        """Seconds until the next look.
+
+        Raises:
+            BarrierTimeout: the time is up.
+        """
+        now_s = time.monotonic()
+        left_s = wait.deadline_s - now_s
+        if left_s <= 0:
+            error = error_of(wait.result(now_s))
+            if error is not None:
+                raise error
+        return min(pacer.pause_s(now_s - wait.started_s), max(left_s, 0.0))
+
+    def _spend(self, seconds: float) -> None:
+        with self._lock:
+            self._left_s = max(self._left_s - seconds, 0.0)

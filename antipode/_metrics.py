@@ -1,0 +1,49 @@
+"""Counts of what must never pass unseen: unscoped writes, dropped entries, aged dependencies."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from typing import NamedTuple
+
+logger = logging.getLogger("antipode")
+
+_lock = threading.Lock()
+_counts: Counter[Metric] = Counter()
+_logged: set[tuple[str, str, object]] = set()
+_MOST_LOGGED = 10_000
+
+
+class Metric(NamedTuple):
+    """What is counted.
+
+    Attributes:
+        name: a stable name, listed in docs/reference/metrics.md.
+        datastore: the datastore it is about; empty when about none.
+    """
+
+    name: str
+    datastore: str = ""
+
+
+def count(name: str, datastore: str = "", amount: int = 1) -> None:
+    """Add *amount* to a metric. Thread-safe."""
+    with _lock:
+        _counts[Metric(name, datastore)] += amount
+
+
+def metrics() -> dict[Metric, int]:
+    """All counts of this process since it started."""
+    with _lock:
+        return dict(_counts)
+
+
+def log_once(name: str, datastore: str, site: object, message: str, *args: object) -> None:
+    """Warn, once for each *site*; later ones are only counted."""
+    with _lock:
+        mark = (name, datastore, site)
+        if mark in _logged or len(_logged) >= _MOST_LOGGED:
+            return
+        _logged.add(mark)
+    logger.warning(message, *args)

@@ -1,0 +1,126 @@
+"""Which dependencies of a lineage a barrier waits for, and what is settled before it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ._errors import ConfigurationError
+from ._outcomes import Outcome, Status
+from ._registry import looking_shim, shims_of
+from ._scope import scope_in
+from ._write_id import Incomplete, Promise, WriteId
+
+if TYPE_CHECKING:
+    from ._lineage import Lineage
+
+#: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
+PROMISE_GRACE_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a barrier has to do.
+
+    Attributes:
+        pending: for each datastore, what to wait for, now or at the read.
+        settled: outcomes that need no waiting.
+        incomplete: what is missing within the datastores asked for.
+        floored: datastores whose reads satisfy floors.
+    """
+
+    pending: dict[str, frozenset[WriteId]]
+    settled: tuple[Outcome, ...]
+    incomplete: frozenset[Incomplete]
+    floored: frozenset[str]
+
+
+def plan(
+    lineage: Lineage,
+    *,
+    only: AbstractSet[str] | None,
+    exclude: AbstractSet[str],
+    at: Literal["now", "read"],
+    off: bool,
+    now_s: int,
+) -> Plan:
+    """Sort the dependencies of *lineage* into what is settled and what must be waited for.
+
+    Raises:
+        ConfigurationError: two replicas under one name, or no scope to leave a floor in.
+    """
+
+    def asked(subject: str) -> bool:
+        return (not subject or only is None or subject in only) and subject not in exclude
+
+    pending: defaultdict[str, set[WriteId]] = defaultdict(set)
+    settled: list[Outcome] = []
+    ways: dict[str, Status | None] = {}
+    for write in lineage:
+        datastore = write.datastore
+        if datastore not in ways:
+            wanted = not off and asked(datastore)
+            ways[datastore] = _way(datastore, at) if wanted else Status.EXCLUDED
+        way = ways[datastore]
+        if way is None:
+            pending[datastore].add(write)
+        else:
+            settled.append(Outcome(write, way, cause=_CAUSES.get(way, "")))
+    for promise in lineage.promises:
+        way = _promised(promise, now_s) if not off and asked(promise.datastore) else None
+        settled.append(Outcome(promise, way or Status.EXCLUDED, cause=_PROMISES.get(way, "")))
+    if pending and at == "read" and scope_in() is None:
+        msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
+        raise ConfigurationError(msg)
+    return Plan(
+        {datastore: frozenset(writes) for datastore, writes in pending.items()},
+        tuple(settled),
+        frozenset() if off else _missing(lineage, only, exclude),
+        frozenset(name for name in pending if any(shim.floors for shim in shims_of(name))),
+    )
+
+
+_CAUSES = {
+    Status.UNKNOWN_STORE: "nothing is registered that can wait for it",
+    Status.NOT_WAITABLE: "a message store without receipts",
+}
+_PROMISES = {
+    Status.ABANDONED: "it expired unfulfilled",
+    Status.UNDECIDABLE: "no shim of this version can look for promises",
+}
+
+
+def _way(datastore: str, at: Literal["now", "read"]) -> Status | None:
+    """None where writes of *datastore* can be waited for, else their outcome."""
+    shims = shims_of(datastore)
+    if shims and not any(shim.waitable for shim in shims):
+        return Status.NOT_WAITABLE
+    can_wait = any(s.floors for s in shims) if at == "read" else looking_shim(datastore)
+    return None if can_wait else Status.UNKNOWN_STORE
+
+
+def _promised(promise: Promise, now_s: int) -> Status:
+    if promise.expires_s + PROMISE_GRACE_S < now_s:
+        return Status.ABANDONED
+    return Status.UNDECIDABLE
+
+
+def _missing(
+    lineage: Lineage, only: AbstractSet[str] | None, exclude: AbstractSet[str]
+) -> frozenset[Incomplete]:
+    """What *lineage* misses within the datastores asked for.
+
+    An item of an unknown kind may be a dependency, so it counts as missing, unless its kind is
+    a digit: the format reserves those for items that are none.
+    """
+    missing = {
+        mark
+        for mark in lineage.incomplete
+        if (not mark.subject or only is None or mark.subject in only)
+        and mark.subject not in exclude
+    }
+    if any(not item[0].isdigit() for item in lineage.unknown):
+        missing.add(Incomplete("", "unknown_item"))
+    return frozenset(missing)

@@ -1,0 +1,235 @@
+"""Lineages between services: OpenTelemetry baggage for requests, a header for responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_plus
+
+from opentelemetry import baggage, propagate
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.textmap import (
+    CarrierT,
+    Getter,
+    Setter,
+    TextMapPropagator,
+    default_getter,
+    default_setter,
+)
+
+from ._codec import decode
+from ._errors import ConfigurationError, LineageDecodeError
+from ._lineage import Lineage
+from ._metrics import count, log_once
+from ._scope import MEMBER, LiveText, Scope, context_with, scope_in
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+#: The header, or gRPC trailing metadata key, that carries a lineage back to the caller.
+RESPONSE_HEADER = "antipode-lineage"
+_BAGGAGE = "baggage"
+
+
+class AntipodePropagator(TextMapPropagator):
+    """Wraps the propagator that is set: it injects and extracts baggage, this one opens scopes.
+
+    Extraction is this propagator's own job: a scope exists at ingress before anything forks.
+    Injection is the wrapped propagator's, which renders the live handle; this one only checks
+    that the member was not dropped for the SDK's size limits. It never raises.
+    """
+
+    def __init__(self, inner: TextMapPropagator) -> None:
+        """Wrap *inner*."""
+        self.inner = inner
+
+    @property
+    def fields(self) -> set[str]:
+        """The wrapped propagator's."""
+        return self.inner.fields
+
+    def extract(
+        self,
+        carrier: CarrierT,
+        context: Context | None = None,
+        getter: Getter[CarrierT] = default_getter,
+    ) -> Context:
+        """The context of an incoming request, with a scope.
+
+        A second extraction in the same request joins the first one's scope while it is open.
+        """
+        found = self.inner.extract(carrier, context, getter)
+        lineage = _incoming(carrier, getter)
+        held = scope_in(context)
+        if held is not None and held.open:
+            held.merge(lineage)
+        else:
+            held = Scope(lineage)
+        return context_with(held, found)
+
+    def inject(
+        self,
+        carrier: CarrierT,
+        context: Context | None = None,
+        setter: Setter[CarrierT] = default_setter,
+    ) -> None:
+        """Let the wrapped propagator inject; inject again with ours first if it was dropped."""
+        if scope_in(context) is None or not isinstance(
+            baggage.get_baggage(MEMBER, context), LiveText
+        ):
+            self.inner.inject(carrier, context, setter)
+            return
+        recording = _Recording(setter)
+        self.inner.inject(carrier, context, recording)
+        if recording.sent is not None and not _has_member(recording.sent):
+            count("member_dropped_by_sdk")
+            self.inner.inject(carrier, _ours_first(context), setter)
+
+
+class _Recording(Setter[CarrierT]):
+    """Passes on what is set, and keeps the baggage header."""
+
+    def __init__(self, setter: Setter[CarrierT]) -> None:
+        self._setter = setter
+        self.sent: str | None = None
+
+    def set(self, carrier: CarrierT, key: str, value: str) -> None:
+        if key == _BAGGAGE:
+            self.sent = value
+        self._setter.set(carrier, key, value)
+
+
+def _has_member(header: str) -> bool:
+    start = f"{MEMBER}="
+    return header.startswith(start) or f",{start}" in header
+
+
+def _ours_first(context: Context | None) -> Context:
+    """*context* with our member before the user's: SDKs drop what comes last."""
+    entries = dict(baggage.get_all(context))
+    ours = entries.pop(MEMBER)
+    ordered = baggage.set_baggage(MEMBER, ours, context=baggage.clear(context))
+    for name, value in entries.items():
+        ordered = baggage.set_baggage(name, value, context=ordered)
+    return ordered
+
+
+def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> Lineage:
+    """The lineage in the baggage headers of *carrier*: absent, valid or marked unreadable.
+
+    Reads the headers itself: SDKs look at the first one only, and lose all of it when one
+    member or the sum is too long.
+    """
+    try:
+        headers = getter.get(carrier, _BAGGAGE) or []
+        return Lineage().merge(*(_readable(text) for text in _members(headers)))
+    except Exception as error:  # noqa: BLE001 - propagation never throws
+        return _unreadable(type(error).__name__)
+
+
+def _members(headers: Iterable[str]) -> Iterator[str]:
+    """The values of all our members, as they were before percent-encoding."""
+    for header in headers:
+        if MEMBER in header:
+            for member in header.split(","):
+                name, _, value = member.partition("=")
+                if name.strip() == MEMBER:
+                    yield unquote_plus(value.partition(";")[0].strip())
+
+
+def _readable(text: str) -> Lineage:
+    try:
+        return decode(text)
+    except LineageDecodeError as error:
+        return _unreadable(error.code)
+
+
+def _unreadable(code: str) -> Lineage:
+    count("unreadable")
+    log_once("unreadable", "", code, "an incoming lineage is unreadable (%s)", code)
+    return Lineage(incomplete=[(_BAGGAGE, "unreadable")])
+
+
+class AntipodeBaggagePropagator(AntipodePropagator):
+    """``OTEL_PROPAGATORS=tracecontext,antipode``: W3C baggage with scopes, in place of
+    ``baggage``.
+    """
+
+    def __init__(self) -> None:
+        """Wrap the stock W3C baggage propagator."""
+        super().__init__(W3CBaggagePropagator())
+
+
+def instrument() -> None:
+    """Wrap the global propagator, so that every incoming request gets a scope. Idempotent.
+
+    Call it after the propagator is set.
+
+    Raises:
+        ConfigurationError: the global propagator carries no baggage.
+    """
+    inner = propagate.get_global_textmap()
+    if isinstance(inner, AntipodePropagator) or _holds_ours(inner):
+        return
+    if _BAGGAGE not in inner.fields:
+        msg = (
+            "the global propagator carries no baggage, so no lineage can travel: set "
+            "OTEL_PROPAGATORS=tracecontext,baggage or call set_global_textmap() before "
+            "antipode.instrument()"
+        )
+        raise ConfigurationError(msg)
+    propagate.set_global_textmap(AntipodePropagator(inner))
+
+
+def _holds_ours(inner: TextMapPropagator) -> bool:
+    """Whether a composite holds our propagator already, by the entry point."""
+    parts: Iterable[object] = getattr(inner, "_propagators", ())
+    return any(isinstance(part, AntipodePropagator) for part in parts)
+
+
+def uninstrument() -> None:
+    """Undo :func:`instrument`. Idempotent."""
+    wrapped = propagate.get_global_textmap()
+    if isinstance(wrapped, AntipodePropagator) and not isinstance(
+        wrapped, AntipodeBaggagePropagator
+    ):
+        propagate.set_global_textmap(wrapped.inner)
+
+
+def inject_response(carrier: MutableMapping[str, str]) -> None:
+    """Put the current lineage into response headers or gRPC trailing metadata.
+
+    Baggage travels with requests only; this carries the writes of a callee back to its caller
+    (paper figure 4, step 3). Without a scope it does nothing.
+    """
+    held = scope_in()
+    if held is not None:
+        carrier[RESPONSE_HEADER] = held.text()
+
+
+def extract_response(
+    carrier: Mapping[str, str], *, service: str = "", context: Context | None = None
+) -> Lineage:
+    """Merge the lineage of a response into the caller's scope, while that is open.
+
+    Args:
+        carrier: the response's headers or trailing metadata; names are matched in any case.
+        service: who answered; the subject of ``incomplete`` when its lineage is unreadable.
+        context: whose scope; default the current context's.
+
+    Returns:
+        The lineage of the response; empty when it carries none.
+    """
+    text = next((v for k, v in carrier.items() if k.lower() == RESPONSE_HEADER), None)
+    if text is None:
+        return Lineage()
+    try:
+        lineage = decode(text)
+    except LineageDecodeError as error:
+        count("unreadable")
+        log_once("unreadable", service, error.code, "unreadable lineage from %r", service)
+        lineage = Lineage(incomplete=[(service, "unreadable")])
+    held = scope_in(context)
+    if held is not None and held.open:
+        held.merge(lineage)
+    return lineage

@@ -1,0 +1,68 @@
+"""Which shims this process has, by datastore."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ._errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from .shim import Shim
+
+_lock = threading.Lock()
+_shims: dict[str, tuple[Shim, ...]] = {}
+
+
+def register(shim: Shim) -> None:
+    """Make *shim* known to barriers. Registering it again changes nothing.
+
+    A primary and a replica of one datastore may both be registered: barriers wait at the
+    replica. With two replicas ``barrier(at="now")`` is a :class:`ConfigurationError`, because
+    nobody could say which of them the next read asks.
+    """
+    with _lock:
+        held = _shims.get(shim.datastore, ())
+        if shim not in held:
+            _shims[shim.datastore] = (*held, shim)
+
+
+def unregister(datastore: str) -> None:
+    """Forget the shims of *datastore* and close what they hold. Unknown names change nothing."""
+    for shim in shims_of(datastore):
+        shim.close()
+
+
+def unregister_shim(shim: Shim) -> None:
+    """Forget *shim* and stop watching for it, without closing it."""
+    with _lock:
+        left = tuple(other for other in _shims.get(shim.datastore, ()) if other is not shim)
+        if left:
+            _shims[shim.datastore] = left
+        else:
+            _shims.pop(shim.datastore, None)
+    shim.watcher.close()
+
+
+def shims_of(datastore: str) -> tuple[Shim, ...]:
+    """The registered shims of *datastore*, in the order of their registration."""
+    return _shims.get(datastore, ())
+
+
+def looking_shim(datastore: str) -> Shim | None:
+    """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
+
+    None where no shim of *datastore* can look.
+
+    Raises:
+        ConfigurationError: two replicas are registered under one name.
+    """
+    shims = [shim for shim in shims_of(datastore) if shim.looks]
+    replicas = [shim for shim in shims if shim.reads_from == "replica"]
+    if len(replicas) > 1:
+        msg = (
+            f"{len(replicas)} replicas are registered as {datastore!r}: at='now' cannot know "
+            "which one the next read asks; use at='read', or give each its own datastore name"
+        )
+        raise ConfigurationError(msg)
+    return (replicas or shims or [None])[0]

@@ -1,0 +1,337 @@
+"""One mutable, locked scope for each request, shared by its threads and tasks.
+
+It lives in the OpenTelemetry context under a private key. The baggage member is a live handle
+on it, so that the stock propagator sends the current lineage whatever contexts were copied
+before (docs/spec/scope-and-propagation.md).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
+
+from ._clock import SYSTEM_CLOCK
+from ._codec import decode, encode
+from ._config import config
+from ._errors import ConfigurationError
+from ._floor import Floor
+from ._lineage import Lineage
+from ._metrics import count, log_once
+from ._write_id import Incomplete, WriteId
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from opentelemetry.context import Context
+
+#: The name of the baggage member.
+MEMBER = "antipode"
+_KEY = otel_context.create_key("antipode-scope")
+_SNAPSHOT = Incomplete("", "snapshot")
+
+
+class Scope:
+    """The lineage of one request, while it grows. Thread-safe."""
+
+    def __init__(self, lineage: Lineage | None = None) -> None:
+        """Start open, with *lineage* or nothing."""
+        self._lock = threading.Lock()
+        self._lineage = lineage if lineage is not None else Lineage()
+        self._floors: dict[str, Floor] = {}
+        self._state = "open"
+        self._text: tuple[Lineage, int, object, str] | None = None
+        #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
+        self.root_token: Token[Context] | None = None
+
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage so far."""
+        return self._lineage
+
+    @property
+    def open(self) -> bool:
+        """Whether the request still runs: a second extraction then joins this scope."""
+        return self._state == "open"
+
+    @property
+    def stopped(self) -> bool:
+        """Whether ``stop()`` discarded the lineage; nothing enters any more."""
+        return self._state == "stopped"
+
+    def append(self, *writes: WriteId) -> Lineage:
+        """Add *writes*; an entry without a mint hour gets the current one."""
+        hour = SYSTEM_CLOCK.hour()
+        return self.merge(Lineage(writes).stamped(hour))
+
+    def merge(self, lineage: Lineage) -> Lineage:
+        """Add everything of *lineage*."""
+        with self._lock:
+            if not self.stopped:
+                self._lineage = self._lineage.merge(lineage)
+            return self._lineage
+
+    def remove(self, *writes: WriteId) -> Lineage:
+        """Drop *writes*."""
+        with self._lock:
+            for write in writes:
+                self._lineage = self._lineage.remove(write)
+            return self._lineage
+
+    def mark_incomplete(self, subject: str, reason: str) -> Lineage:
+        """Note that something of *subject* is missing, and why."""
+        return self.merge(Lineage(incomplete=[(subject, reason)]))
+
+    def end(self) -> None:
+        """Note that the request is over; branches that still run keep the lineage."""
+        with self._lock:
+            if not self.stopped:
+                self._state = "ended"
+
+    def stop(self) -> None:
+        """Discard the lineage and the floors, for all branches."""
+        with self._lock:
+            self._state = "stopped"
+            self._lineage = Lineage()
+            self._floors = {}
+
+    def set_floor(self, floor: Floor) -> None:
+        """Make the next reads of the floor's datastore wait for it, on top of earlier floors."""
+        with self._lock:
+            if not self.stopped:
+                held = self._floors.get(floor.datastore)
+                self._floors[floor.datastore] = floor if held is None else held.raised(floor)
+
+    def floor(self, datastore: str) -> Floor | None:
+        """What the next read of *datastore* must see; None when nothing."""
+        return self._floors.get(datastore)
+
+    def text(self) -> str:
+        """The lineage as it leaves this process in baggage: bounded and filtered."""
+        settings = config()
+        lineage = self._lineage
+        held = self._text
+        limits = (settings.max_lineage_bytes, settings.egress)
+        if held is not None and held[0] is lineage and (held[1], held[2]) == limits:
+            return held[3]
+        from ._bounds import encode_bounded
+
+        text = encode_bounded(lineage, max_bytes=limits[0], egress=limits[1])
+        self._text = (lineage, *limits, text)
+        return text
+
+
+class LiveText(str):
+    """The baggage member's value: a ``str`` whose text is rendered when it is injected.
+
+    ``str()`` and ``format()``, which propagators use, give the lineage of that moment. Code that
+    takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a snapshot
+    which says of itself that it is incomplete, never an empty lineage.
+    """
+
+    __slots__ = ("scope",)
+    scope: Scope
+
+    def __new__(cls, scope: Scope) -> LiveText:
+        """A handle on *scope*."""
+        handle = super().__new__(cls, encode(scope.lineage.marked(_SNAPSHOT)))
+        handle.scope = scope
+        return handle
+
+    def __str__(self) -> str:
+        """The lineage of this moment, as it leaves the process."""
+        return self.scope.text()
+
+    def __format__(self, format_spec: str, /) -> str:
+        """As :meth:`__str__`."""
+        return format(self.scope.text(), format_spec)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle as the snapshot: another process cannot share the scope."""
+        return str, (str.__str__(self),)
+
+
+def scope_in(context: Context | None = None) -> Scope | None:
+    """The scope of *context*, default the current one; None without one or after ``stop()``."""
+    found = otel_context.get_value(_KEY, context)
+    if found is None:
+        return None
+    held = cast("Scope", found)
+    return None if held.stopped else held
+
+
+def context_with(held: Scope, context: Context | None = None) -> Context:
+    """*context*, default the current one, with *held* as its scope and its live handle."""
+    with_scope = otel_context.set_value(_KEY, held, context)
+    return baggage.set_baggage(MEMBER, LiveText(held), context=with_scope)
+
+
+@contextmanager
+def scope(lineage: Lineage | str | None = None) -> Iterator[Scope]:
+    """Run a block as one request, with a scope of its own.
+
+    Args:
+        lineage: what the request starts from: a lineage, its text, or nothing.
+
+    Raises:
+        LineageDecodeError: the text is no lineage.
+    """
+    held = Scope(decode(lineage) if isinstance(lineage, str) else lineage)
+    token = otel_context.attach(context_with(held))
+    try:
+        yield held
+    finally:
+        held.end()
+        otel_context.detach(token)
+
+
+def root() -> Lineage:
+    """Begin a request here with an empty lineage (Table 2's ``root``).
+
+    For code that has no block to run a request in; prefer :func:`scope`. Everything that runs
+    in this context afterwards belongs to it, until :func:`stop`.
+    """
+    held = Scope()
+    token = otel_context.attach(context_with(held))
+    held.root_token = token
+    return held.lineage
+
+
+def stop() -> None:
+    """Discard the current lineage, for all branches of the request (Table 2's ``stop``).
+
+    Without a scope it does nothing.
+    """
+    held = scope_in()
+    if held is None:
+        return
+    held.stop()
+    token, held.root_token = held.root_token, None
+    if token is not None and otel_context.get_value(_KEY) is held:
+        otel_context.detach(token)
+
+
+def current(*, context: Context | None = None) -> Lineage:
+    """The lineage so far of *context*, default the current one; empty without a scope."""
+    held = scope_in(context)
+    return held.lineage if held is not None else Lineage()
+
+
+def append(write: WriteId, *, context: Context | None = None) -> Lineage:
+    """Add a dependency to the current lineage (Table 2's ``append``).
+
+    An entry without a mint hour gets the current one.
+
+    Raises:
+        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+    """
+    held = scope_in(context)
+    if held is None:
+        unscoped("append", write.datastore)
+        return Lineage([write])
+    return held.append(write)
+
+
+def remove(write: WriteId, *, context: Context | None = None) -> Lineage:
+    """Drop a dependency from the current lineage (Table 2's ``remove``)."""
+    held = scope_in(context)
+    return held.remove(write) if held is not None else Lineage()
+
+
+def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = None) -> Lineage:
+    """Add the dependencies of *source* to *target* (Table 2's ``transfer``).
+
+    Args:
+        source: the lineage, its text or its scope.
+        target: a scope, which changes; a lineage, which does not; default the current scope.
+
+    Returns:
+        The lineage with both.
+
+    Raises:
+        LineageDecodeError: *source* is a text and no lineage.
+        ConfigurationError: there is no current scope, and ``on_unscoped="raise"``.
+    """
+    if isinstance(source, str):
+        source = decode(source)
+    elif isinstance(source, Scope):
+        source = source.lineage
+    if isinstance(target, Lineage):
+        return target.merge(source)
+    held = target if target is not None else scope_in()
+    if held is None:
+        unscoped("transfer", "")
+        return source
+    return held.merge(source)
+
+
+def record_write(*writes: WriteId) -> None:
+    """Enter committed writes into the current scope. For shims, after the store's reply.
+
+    Without a scope the write is counted and, once for each call site, logged.
+
+    Raises:
+        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+    """
+    held = scope_in()
+    if held is not None:
+        held.append(*writes)
+    elif writes:
+        unscoped("write", writes[0].datastore)
+
+
+def mark_incomplete(subject: str, reason: str) -> None:
+    """Note in the current scope that something is missing. For shims, and for your own calls.
+
+    Args:
+        subject: the datastore or service.
+        reason: a word of the specification, such as ``in_doubt``.
+    """
+    count("incomplete", subject)
+    held = scope_in()
+    if held is not None:
+        held.mark_incomplete(subject, reason)
+
+
+def floor(datastore: str) -> Floor | None:
+    """What the next read of *datastore* in this scope must see. For instrumented clients."""
+    held = scope_in()
+    return held.floor(datastore) if held is not None else None
+
+
+def unscoped(what: str, datastore: str) -> None:
+    """Count, and once for each call site log, something that found no scope.
+
+    Raises:
+        ConfigurationError: ``on_unscoped="raise"``.
+    """
+    count(f"unscoped_{what}", datastore)
+    site = call_site()
+    about = f" to {datastore!r}" if datastore and what != "barrier" else ""
+    if config().on_unscoped == "raise":
+        msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
+        raise ConfigurationError(msg)
+    log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)
+
+
+def call_site() -> str:
+    """``file:line`` of the nearest caller outside this library and the client libraries."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _of_library(frame.f_globals):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+_LIBRARIES = frozenset(
+    {"antipode", "antipode_shims", "redis", "pika", "aio_pika", "aiormq", "contextlib"}
+)
+
+
+def _of_library(names: Mapping[str, object]) -> bool:
+    package = str(names.get("__name__", "")).partition(".")[0]
+    return package in _LIBRARIES

@@ -1,0 +1,265 @@
+"""Watchers: for each shim one connection, and one thread while somebody waits, none otherwise."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from ._clock import SYSTEM_CLOCK, Clock
+from ._engine import Pacer
+from ._metrics import count, logger
+from ._outcomes import Status
+from ._write_id import WriteId
+from .shim import Endpoint, Observation, Unreachable, Wake
+
+if TYPE_CHECKING:
+    from .shim import Shim
+
+#: The longest one look may take; a stopped server is noticed after this.
+LOOK_S = 1.0
+
+
+class Subscriber(Protocol):
+    """Somebody who waits at a watcher. Called from the watcher's thread."""
+
+    since_s: float
+
+    def wanted(self, datastore: str) -> Collection[WriteId]:
+        """What it still waits for; empty when it waits no longer."""
+        ...
+
+    def take(self, datastore: str, observation: Observation) -> None:
+        """Receive what a look showed, of its own writes and of others'."""
+        ...
+
+    def unreachable(self, datastore: str, cause: str) -> None:
+        """Learn that a look failed and will be repeated."""
+        ...
+
+    def failed(self, datastore: str, cause: str) -> None:
+        """Learn that there will be no further look."""
+        ...
+
+
+class Knowledge:
+    """What one server incarnation is known to show, over one connection.
+
+    Sound only while the server's history cannot change under the connection
+    (``Endpoint.pinned``); a position that regresses drops everything.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self._server = ""
+        self._positions: dict[tuple[str, str], int] = {}
+        self._opaque: set[WriteId] = set()
+
+    def learn(self, observation: Observation) -> None:
+        """Take over what a look showed."""
+        if observation.server != self._server:
+            self.forget()
+            self._server = observation.server
+        for write, status in observation.statuses.items():
+            if status is Status.VISIBLE:
+                self._add(write)
+            elif self._has(write):
+                self.forget()
+                return
+
+    def recall(self, writes: Iterable[WriteId]) -> Observation:
+        """The part of *writes* that is known to be visible."""
+        known = {write: Status.VISIBLE for write in writes if self._has(write)}
+        return Observation(self._server, known)
+
+    def forget(self) -> None:
+        """Know nothing again."""
+        self._server = ""
+        self._positions.clear()
+        self._opaque.clear()
+
+    def _add(self, write: WriteId) -> None:
+        if isinstance(write.version, int):
+            log = write.datastore, write.key
+            self._positions[log] = max(self._positions.get(log, 0), write.version)
+        else:
+            self._opaque.add(write)
+
+    def _has(self, write: WriteId) -> bool:
+        if isinstance(write.version, int):
+            return write.version <= self._positions.get((write.datastore, write.key), -1)
+        return write in self._opaque
+
+
+class Watcher:
+    """Looks at one server for everybody who waits there: equal waits share each look."""
+
+    def __init__(self, shim: Shim, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Watch for *shim*; nothing is opened before somebody waits."""
+        self.name = f"antipode-watch-{shim.datastore}"
+        self._shim = shim
+        self._clock = clock
+        self._reset()
+        _watchers.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._using = threading.Lock()
+        self._subscribers: list[Subscriber] = []
+        self._running = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._endpoint: Endpoint | None = None
+        self._knowledge = Knowledge()
+        self._pacer = Pacer()
+        self.wake = Wake()
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Look for *subscriber* until it wants nothing more or unsubscribes."""
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._subscribers.append(subscriber)
+                if self._running:
+                    self.wake.set()
+                else:
+                    self._running = True
+                    self._thread = self._clock.spawn(self)
+        if closed:
+            subscriber.failed(self._shim.datastore, "its shim was closed")
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Stop looking for *subscriber*; without others the thread ends."""
+        with self._lock:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+            if not self._subscribers:
+                self.wake.set()
+
+    def recall(self, writes: Iterable[WriteId]) -> Observation | None:
+        """What is known to be visible without a look, None where nothing can be known."""
+        endpoint = self._endpoint
+        if endpoint is None or not endpoint.pinned:
+            return None
+        return self._knowledge.recall(writes)
+
+    def try_look(self, writes: Collection[WriteId], timeout_s: float) -> Observation | None:
+        """Look from the caller's thread; None when the watcher is at work itself.
+
+        Raises:
+            Unreachable: the look failed.
+            Exception: looking again cannot help.
+        """
+        if self._closed or not self._using.acquire(blocking=False):
+            return None
+        try:
+            return self._look(writes, timeout_s)
+        finally:
+            self._using.release()
+
+    def step(self) -> float | None:
+        """Look once for everybody; seconds until the next look, None when nobody waits."""
+        self.wake.clear()
+        subscribers = self._waiting()
+        if subscribers is None:
+            return None
+        datastore = self._shim.datastore
+        wanted = {write for each in subscribers for write in each.wanted(datastore)}
+        if not wanted:
+            return 0.0
+        try:
+            with self._using:
+                observation = self._look(wanted, LOOK_S)
+        except Unreachable as error:
+            count("look_unreachable", datastore)
+            for each in subscribers:
+                each.unreachable(datastore, str(error) or type(error).__name__)
+            return self._pacer.backoff_s()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may hang on it
+            logger.warning("a look at %r failed for good", datastore, exc_info=True)
+            for each in subscribers:
+                each.failed(datastore, f"{type(error).__name__}: {error}")
+            return 0.0
+        for each in subscribers:
+            each.take(datastore, observation)
+        youngest_s = max(each.since_s for each in subscribers)
+        return self._pacer.pause_s(self._clock.monotonic() - youngest_s)
+
+    def _waiting(self) -> tuple[Subscriber, ...] | None:
+        """Who still waits; None, and the watcher is at rest, when nobody does."""
+        datastore = self._shim.datastore
+        with self._lock:
+            self._subscribers = [each for each in self._subscribers if each.wanted(datastore)]
+            if self._subscribers:
+                return tuple(self._subscribers)
+            self._running = False
+            self.wake.close()
+            return None
+
+    def _look(self, writes: Collection[WriteId], timeout_s: float) -> Observation:
+        count("looks", self._shim.datastore)
+        try:
+            if self._endpoint is None:
+                self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
+            observation = self._endpoint.observe(writes, timeout_s=timeout_s)
+        except BaseException:
+            self._drop_endpoint()
+            raise
+        self._knowledge.learn(observation)
+        return observation
+
+    def _drop_endpoint(self) -> None:
+        endpoint, self._endpoint = self._endpoint, None
+        self._knowledge.forget()
+        if endpoint is not None:
+            try:
+                endpoint.close()
+            except Exception:  # noqa: BLE001 - it is given up either way
+                logger.debug("closing the endpoint of %r failed", self._shim.datastore)
+
+    def pause(self, timeout_s: float) -> None:
+        """Wait for *timeout_s* seconds, for a push of the server, or for a subscriber."""
+        if timeout_s <= 0:
+            return
+        with self._using:
+            if self._endpoint is None:
+                self.wake.wait(timeout_s)
+                return
+            try:
+                self._endpoint.pause(timeout_s, self.wake)
+            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+                self._drop_endpoint()
+
+    def close(self) -> None:
+        """Fail whoever waits, end the thread and release the connection. Idempotent."""
+        with self._lock:
+            self._closed = True
+            left, self._subscribers = self._subscribers, []
+            thread, self._thread = self._thread, None
+        self.wake.set()
+        if (endpoint := self._endpoint) is not None:
+            endpoint.interrupt()
+        for each in left:
+            each.failed(self._shim.datastore, "its shim was closed")
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(2 * LOOK_S)
+        with self._using:
+            self._drop_endpoint()
+
+    def after_fork(self) -> None:
+        """Start over in a child process: the parent keeps the connection and the thread."""
+        self._reset()
+
+
+_watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for watcher in tuple(_watchers):
+        watcher.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,140 @@
+"""Write identifiers, promises and marks of incompleteness: what a lineage is made of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+#: Largest integer version: an unsigned 64-bit number (MongoDB timestamps need all of it).
+MAX_VERSION = 2**64 - 1
+#: Largest mint hour: five base-36 digits.
+MAX_HOUR = 36**5 - 1
+#: Largest expiry of a promise, in Unix seconds: eight base-36 digits.
+MAX_EXPIRY = 36**8 - 1
+
+_PROMISE_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def check_text(what: str, text: object) -> None:
+    """Raise unless *text* is a string that UTF-8 can carry.
+
+    Raises:
+        TypeError: it is no string.
+        ValueError: it holds a lone surrogate.
+    """
+    if not isinstance(text, str):
+        msg = f"{what} must be a str, not {type(text).__name__}"
+        raise TypeError(msg)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            msg = f"{what} must be encodable as UTF-8: {text!r}"
+            raise ValueError(msg) from None
+
+
+def _check_range(what: str, number: object, most: int) -> None:
+    if not isinstance(number, int) or isinstance(number, bool):
+        msg = f"{what} must be an int, not {type(number).__name__}"
+        raise TypeError(msg)
+    if not 0 <= number <= most:
+        msg = f"{what} must be from 0 to {most}: {number}"
+        raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteId:
+    """One write, as the store that took it names it (paper section 6.1).
+
+    Stores with a replication log put the name of the *log* in ``key`` and the position in
+    ``version``: one entry then stands for all writes up to it.
+
+    Attributes:
+        datastore: the logical name that every service spells alike; not empty.
+        key: the key that was written, or the log's name.
+        version: issued by the store. On the same datastore and key a larger integer (0 to
+            2**64-1) supersedes a smaller; opaque strings accumulate.
+        minted_h: Unix hour in which the write was acknowledged; 0 when it is not known.
+        covering: the position was sampled after a read rather than issued for a write: waited
+            on, never counted as a violation.
+
+    Raises:
+        TypeError: a field has the wrong type.
+        ValueError: a field is out of its range.
+    """
+
+    datastore: str
+    key: str
+    version: int | str
+    minted_h: int = 0
+    covering: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be put on the wire."""
+        check_text("datastore", self.datastore)
+        check_text("key", self.key)
+        if not self.datastore:
+            msg = "datastore must not be empty"
+            raise ValueError(msg)
+        if isinstance(self.version, str):
+            check_text("version", self.version)
+        else:
+            _check_range("version", self.version, MAX_VERSION)
+        _check_range("minted_h", self.minted_h, MAX_HOUR)
+
+    def __str__(self) -> str:
+        """``datastore:key@version``, with ``~`` before a covering position's version."""
+        return f"{self.datastore}:{self.key}@{'~' if self.covering else ''}{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A branch of the request that will still write (specification, lineage format).
+
+    Attributes:
+        datastore: where the fulfilment is recorded, atomically with the branch's data.
+        id: 32 lower-case hexadecimal digits, random.
+        expires_s: Unix second after which the promise counts as abandoned.
+
+    Raises:
+        TypeError: a field has the wrong type.
+        ValueError: a field is out of its range.
+    """
+
+    datastore: str
+    id: str
+    expires_s: int
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be put on the wire."""
+        check_text("datastore", self.datastore)
+        check_text("id", self.id)
+        if not self.datastore:
+            msg = "datastore must not be empty"
+            raise ValueError(msg)
+        if not _PROMISE_ID.fullmatch(self.id):
+            msg = f"id must be 32 lower-case hexadecimal digits: {self.id!r}"
+            raise ValueError(msg)
+        _check_range("expires_s", self.expires_s, MAX_EXPIRY)
+
+    def __str__(self) -> str:
+        """``datastore:promise id``."""
+        return f"{self.datastore}:promise {self.id}"
+
+
+class Incomplete(NamedTuple):
+    """Something that is known to be missing from a lineage.
+
+    Attributes:
+        subject: the datastore or service whose writes are missing; empty when not known.
+        reason: a stable word of the specification: ``in_doubt``, ``size``, ``unreadable``,
+            ``unsampled``, ``egress``, ``snapshot``, ``unknown_item``; shims may add others.
+    """
+
+    subject: str
+    reason: str
+
+    def __str__(self) -> str:
+        """``subject (reason)``."""
+        return f"{self.subject or 'unknown source'} ({self.reason})"

@@ -1,0 +1,253 @@
+"""What a shim is made of: the contract between the core and the datastores.
+
+A shim says three things about its datastore: which :class:`~antipode.WriteId` a committed write
+has (:func:`record_write`), what one server shows of some writes at one look
+(:class:`Endpoint`), and, for instrumented clients, whether a read may be answered
+(:class:`Floor`). Everything else, grouping, waiting, deadlines and policies, is the core's.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ._errors import ConfigurationError
+from ._outcomes import Status
+from ._scope import Floor, floor, mark_incomplete, record_write
+from ._write_id import WriteId
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ._lineage import Lineage
+    from ._outcomes import BarrierResult
+    from ._watch import Watcher
+
+__all__ = [
+    "Endpoint",
+    "Floor",
+    "Observation",
+    "ReadsFrom",
+    "Shim",
+    "Unreachable",
+    "Wake",
+    "floor",
+    "mark_incomplete",
+    "record_write",
+]
+
+ReadsFrom = Literal["primary", "replica"]
+
+
+class Unreachable(Exception):  # noqa: N818 - a condition that is retried, not a verdict
+    """A look failed in a way that a later look may not: refused, reset, timed out, loading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one server showed of some writes at one look.
+
+    Attributes:
+        server: the server's *incarnation*: changes whenever its history may have (MySQL
+            server_uuid, Redis run id and replication id), and never is an address.
+        statuses: for each write asked for, its outcome; one that is left out is ``not_yet``.
+        eta_s: seconds until the last of them may be visible, if the store can tell.
+        causes: for a person, why a write has its outcome.
+    """
+
+    server: str
+    statuses: Mapping[WriteId, Status]
+    eta_s: float | None = None
+    causes: Mapping[WriteId, str] = field(default_factory=dict)
+
+
+class Wake:
+    """Ends a pause early. Thread-safe; has a file descriptor for use with ``select``."""
+
+    def __init__(self) -> None:
+        """Start unset, without file descriptors until one is asked for."""
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._pair: tuple[socket.socket, socket.socket] | None = None
+
+    def set(self) -> None:
+        """End the pause, or the next one."""
+        with self._lock:
+            self._event.set()
+            if self._pair is not None:
+                try:
+                    self._pair[1].send(b"\0")
+                except BlockingIOError:
+                    pass  # Full of earlier wake-ups: readable already.
+
+    def clear(self) -> None:
+        """Forget earlier wake-ups."""
+        with self._lock:
+            self._event.clear()
+            if self._pair is not None:
+                try:
+                    while self._pair[0].recv(4096):
+                        pass
+                except BlockingIOError:
+                    pass
+
+    def is_set(self) -> bool:
+        """Whether a wake-up is pending."""
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Pause for *timeout_s* seconds or until woken; True when woken."""
+        return self._event.wait(timeout_s)
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when woken."""
+        with self._lock:
+            if self._pair is None:
+                self._pair = socket.socketpair()
+                for end in self._pair:
+                    end.setblocking(False)
+                if self._event.is_set():
+                    self._pair[1].send(b"\0")
+            return self._pair[0].fileno()
+
+    def close(self) -> None:
+        """Release the descriptors."""
+        with self._lock:
+            if self._pair is not None:
+                for end in self._pair:
+                    end.close()
+                self._pair = None
+
+
+class Endpoint(ABC):
+    """A connection of the library's own to the one server where the caller will read.
+
+    Used by one thread at a time, except :meth:`interrupt`.
+
+    Attributes:
+        pinned: whether the server's history cannot change under a live connection. Then
+            positions seen once stay known until the connection is closed, and a barrier with
+            nothing to wait for costs no round trip. False for Redis, whose connections survive
+            a promotion and a full resync.
+    """
+
+    pinned: ClassVar[bool] = False
+
+    @abstractmethod
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once, without waiting for the writes.
+
+        *writes* all belong to this shim's datastore and are not empty.
+
+        Args:
+            writes: what to judge.
+            timeout_s: the longest the look itself may take, in seconds.
+
+        Raises:
+            Unreachable: the look failed and is worth repeating.
+            Exception: anything else means that looking again cannot help.
+        """
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Wait for *timeout_s* seconds, until *wake*, or until the server pushes something.
+
+        The default waits for time or *wake* alone. A store that can push or block on the
+        server overrides it; it must return at once when *wake* is set, and may return early.
+        """
+        wake.wait(timeout_s)
+
+    def interrupt(self) -> None:  # noqa: B027 - optional
+        """Make a look that another thread is in fail soon. Thread-safe; may do nothing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the connection. Idempotent."""
+
+
+class Shim(ABC):
+    """One datastore as one process sees it.
+
+    Subclasses add Table 2's ``write(key, value)`` and ``read(key)`` in the shape their store
+    has. Creating a shim does not register it; ``antipode.register`` does, and the stores'
+    ``shim()`` functions call it.
+
+    Attributes:
+        waitable: whether its writes can be waited on. A message store without receipts cannot.
+        looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
+            pool or proxy only knows at the read which replica answers, and leaves this False.
+        floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
+    """
+
+    waitable: bool = True
+    looks: bool = True
+    floors: bool = False
+
+    def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
+        """Name the datastore and say which of its servers this process reads from.
+
+        Raises:
+            ConfigurationError: the name is empty or *reads_from* is neither of its values.
+        """
+        if not datastore:
+            msg = "datastore must be a non-empty name that every service spells alike"
+            raise ConfigurationError(msg)
+        if reads_from not in ("primary", "replica"):
+            msg = f"reads_from must be 'primary' or 'replica', not {reads_from!r}"
+            raise ConfigurationError(msg)
+        self.datastore = datastore
+        self.reads_from = reads_from
+        self._watcher: Watcher | None = None
+        self._watcher_lock = threading.Lock()
+
+    @property
+    def watcher(self) -> Watcher:
+        """What looks at this datastore for barriers. For the core."""
+        with self._watcher_lock:
+            if self._watcher is None:
+                from ._watch import Watcher
+
+                self._watcher = Watcher(self)
+            return self._watcher
+
+    @abstractmethod
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the server where this process reads, within *timeout_s* seconds.
+
+        Raises:
+            Unreachable: no connection now; worth repeating.
+        """
+
+    def wait(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
+        """Wait for the dependencies on this datastore alone (Table 2's ``wait``).
+
+        Raises:
+            UnmetError: as :func:`antipode.barrier`.
+        """
+        from ._barrier import barrier
+
+        return barrier(lineage, timeout=timeout, only=self.datastore)
+
+    def close(self) -> None:
+        """Unregister and release everything this shim holds. Idempotent."""
+        from ._registry import unregister_shim
+
+        unregister_shim(self)
+
+    def __enter__(self) -> Self:
+        """Use as a context manager: closed at the end."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
