@@ -14,6 +14,8 @@ BUILD := build
 DEMO_REQUESTS ?= 300
 DEMO_LAG_MS ?= 100
 BENCH_REQUESTS ?= 3000
+# The stores whose real servers the tests use; those that are not named are skipped.
+STORES ?= embedded redis rabbitmq
 PYTEST_ARGS ?=
 
 .PHONY: help demo check test bench docs stores clean
@@ -44,16 +46,16 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 	$(PY) -m pytest -q tests/tidy
 
 stores: ## install the real servers that the tests use, or say what to install
-	@tools/install_stores.sh
+	@tools/install_stores.sh $(STORES)
 
 test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
-	@tools/run_tests.sh $(PY) $(PYTEST_ARGS)
+	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)
 
 bench: $(VENV)/.with-bench ## the benchmarks in full size, into build/bench
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_REQUESTS)
 
 docs: $(VENV)/.with-docs ## the documentation, into build/site
-	$(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
 
 clean: ## remove what the other verbs made, the virtual environments included
 	rm -rf $(BUILD) dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*

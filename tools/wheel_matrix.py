@@ -1,0 +1,176 @@
+"""Test the built wheel, not the tree: on every Python here, over several OpenTelemetry releases.
+
+Builds sdist and wheel, copies the tests to a folder without the packages, and runs them there in
+one fresh virtual environment per interpreter. The scope and propagation tests run again over older
+OpenTelemetry releases, the oldest together with the oldest clients that pyproject.toml admits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.interpreters import Interpreter, find_interpreters
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "matrix"
+# What the copy leaves out, so that `import antipode` can only find the wheel.
+LEFT_OUT = {"antipode", "shims", "build", "dist", "node_modules"}
+# Releases between the oldest (in pyproject.toml) and the newest (what pip takes).
+OPENTELEMETRY_BETWEEN = ("1.27.0", "1.35.0")
+SUITES = ("tests/unit", "tests/conformance")
+PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork")
+INSTALL_LIMIT_S = 600
+TESTS_LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One virtual environment: its interpreter, what it pins, and the tests it runs."""
+
+    name: str
+    interpreter: Interpreter
+    pins: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def oldest_pins() -> tuple[str, ...]:
+    """The oldest releases that pyproject.toml admits of what the library runs on, as pins."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    names = ("opentelemetry-api", "opentelemetry-sdk", "redis", "pika", "aio-pika")
+    floors = {name: re.search(rf'"{name}>=([\d.]+)"', text) for name in names}
+    unbounded = [name for name, found in floors.items() if found is None]
+    if unbounded:
+        message = f"error: pyproject.toml gives no lower bound for {', '.join(unbounded)}"
+        raise SystemExit(message)
+    return tuple(f"{name}=={found.group(1)}.*" for name, found in floors.items() if found)
+
+
+def propagation_tests(tree: Path) -> tuple[str, ...]:
+    """The test files that exercise OpenTelemetry itself."""
+    files = sorted(
+        str(path.relative_to(tree))
+        for suite in SUITES
+        for path in (tree / suite).rglob("test_*.py")
+        if PROPAGATION_FILES.search(path.stem)
+    )
+    if not files:
+        message = f"error: no test file under {', '.join(SUITES)} is about scopes or propagation"
+        raise SystemExit(message)
+    return tuple(files)
+
+
+def plan(interpreters: list[Interpreter], tree: Path) -> list[Environment]:
+    """Every interpreter with the newest OpenTelemetry, then the older releases on one of them."""
+    suites = tuple(suite for suite in SUITES if (tree / suite).is_dir())
+    environments = [Environment(f"py{i.minor}", i, (), suites) for i in interpreters]
+    about_otel = propagation_tests(tree)
+    first = interpreters[0]
+    environments.append(Environment("oldest", first, oldest_pins(), about_otel))
+    for release in OPENTELEMETRY_BETWEEN:
+        pins = (f"opentelemetry-api=={release}", f"opentelemetry-sdk=={release}")
+        environments.append(Environment(f"otel{release}", first, pins, about_otel))
+    return environments
+
+
+def build_wheel() -> Path:
+    """Build sdist and, from it, the wheel."""
+    dist = WORK / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    command = [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)]
+    run_logged(command, ROOT, WORK / "build.log", INSTALL_LIMIT_S)
+    (wheel,) = dist.glob("*.whl")
+    return wheel
+
+
+def copy_tree() -> Path:
+    """Copy what the tests read, without the packages under test."""
+    tree = WORK / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    for item in ROOT.iterdir():
+        if item.name in LEFT_OUT or item.name.startswith("."):
+            continue
+        if item.is_dir():
+            shutil.copytree(item, tree / item.name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(item, tree / item.name)
+    return tree
+
+
+def run_logged(command: list[str], cwd: Path, log: Path, limit_s: float) -> str:
+    """Run a command, keep what it said, and end this program with it if it failed."""
+    with log.open("a", encoding="utf-8") as out:
+        out.write(f"$ {' '.join(command)}\n")
+        out.flush()
+        try:
+            code = subprocess.run(
+                command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT, timeout=limit_s, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = None
+            out.write(f"no end within {limit_s} s\n")
+    said = log.read_text(encoding="utf-8", errors="replace")
+    if code != 0:
+        message = f"{said[-6000:]}\nerror: failed: {' '.join(command)}\nall of it: {log}"
+        raise SystemExit(message)
+    return said
+
+
+def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
+    """Make the environment, install the wheel, run its tests; pytest's last line."""
+    venv = WORK / environment.name
+    log = WORK / f"{environment.name}.log"
+    log.unlink(missing_ok=True)
+    shutil.rmtree(venv, ignore_errors=True)
+    python = str(venv / "bin" / "python")
+    make = [environment.interpreter.path, "-m", "venv", str(venv)]
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    run_logged(make, WORK, log, INSTALL_LIMIT_S)
+    run_logged([*pip, f"{wheel}[test]", *environment.pins], WORK, log, INSTALL_LIMIT_S)
+    pytest = [python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *environment.tests]
+    said = run_logged(pytest, tree, log, TESTS_LIMIT_S)
+    return said.strip().splitlines()[-1]
+
+
+def main() -> int:
+    """Run the whole matrix, or the environments named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these environments, as the table names them")
+    parser.add_argument("--list", action="store_true", help="show the environments, run nothing")
+    arguments = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    interpreters, skipped = find_interpreters()
+    for reason in skipped:
+        print(f"skipped: {reason}")
+    if not interpreters:
+        print("error: no complete Python of 3.10 or later", file=sys.stderr)
+        return 1
+    tree = copy_tree()
+    chosen = [
+        e for e in plan(interpreters, tree) if not arguments.names or e.name in arguments.names
+    ]
+    if arguments.list:
+        for environment in chosen:
+            print(
+                f"{environment.name:12} {environment.interpreter.path} {' '.join(environment.pins)}"
+            )
+        return 0
+    (WORK / "build.log").unlink(missing_ok=True)
+    wheel = build_wheel()
+    print(f"built {wheel.name}")
+    for environment in chosen:
+        began = time.monotonic()
+        last = run_environment(environment, wheel, tree)
+        print(f"{environment.name:12} {last} [{time.monotonic() - began:.0f} s]", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
