@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .shim import Wake
 
 SECONDS_PER_HOUR = 3600
 
@@ -13,6 +16,7 @@ class Stepper(Protocol):
     """Something that alternates between work and pauses until it has nothing left to do."""
 
     name: str
+    wake: Wake
 
     def step(self) -> float | None:
         """Work once; seconds until the next step, None when done."""

@@ -107,7 +107,7 @@ def configure(  # noqa: PLR0913 - one argument for each setting
             _refuse("egress", egress, "an iterable of datastore names")
         if "egress" in given and egress is not None:
             given["egress"] = frozenset(cast("Iterable[str]", egress))
-        _current = _validated(replace(base, **given))  # type: ignore[arg-type]  # pyright: ignore
+        _current = _validated(replace(base, **given))  # pyright: ignore
 
 
 def reset_config() -> None:

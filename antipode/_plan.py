@@ -69,15 +69,16 @@ def plan(
         else:
             settled.append(Outcome(write, way, cause=_CAUSES.get(way, "")))
     for promise in lineage.promises:
-        way = _promised(promise, now_s) if not off and asked(promise.datastore) else None
-        settled.append(Outcome(promise, way or Status.EXCLUDED, cause=_PROMISES.get(way, "")))
+        wanted = not off and asked(promise.datastore)
+        way = _promised(promise, now_s) if wanted else Status.EXCLUDED
+        settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
     if pending and at == "read" and scope_in() is None:
         msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
         raise ConfigurationError(msg)
     return Plan(
         {datastore: frozenset(writes) for datastore, writes in pending.items()},
         tuple(settled),
-        frozenset() if off else _missing(lineage, only, exclude),
+        frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject)),
         frozenset(name for name in pending if any(shim.floors for shim in shims_of(name))),
     )
 
@@ -107,20 +108,12 @@ def _promised(promise: Promise, now_s: int) -> Status:
     return Status.UNDECIDABLE
 
 
-def _missing(
-    lineage: Lineage, only: AbstractSet[str] | None, exclude: AbstractSet[str]
-) -> frozenset[Incomplete]:
-    """What *lineage* misses within the datastores asked for.
+def _missing(lineage: Lineage) -> frozenset[Incomplete]:
+    """What *lineage* misses.
 
     An item of an unknown kind may be a dependency, so it counts as missing, unless its kind is
     a digit: the format reserves those for items that are none.
     """
-    missing = {
-        mark
-        for mark in lineage.incomplete
-        if (not mark.subject or only is None or mark.subject in only)
-        and mark.subject not in exclude
-    }
     if any(not item[0].isdigit() for item in lineage.unknown):
-        missing.add(Incomplete("", "unknown_item"))
-    return frozenset(missing)
+        return lineage.incomplete | {Incomplete("", "unknown_item")}
+    return lineage.incomplete

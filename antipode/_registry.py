@@ -65,4 +65,4 @@ def looking_shim(datastore: str) -> Shim | None:
             "which one the next read asks; use at='read', or give each its own datastore name"
         )
         raise ConfigurationError(msg)
-    return (replicas or shims or [None])[0]
+    return next(iter(replicas or shims), None)

@@ -13,11 +13,13 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
+from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
 from ._outcomes import Status
-from ._scope import Floor, floor, mark_incomplete, record_write
+from ._floor import Floor
+from ._scope import floor, mark_incomplete, record_write
 from ._write_id import WriteId
 
 if TYPE_CHECKING:
@@ -137,7 +139,7 @@ class Endpoint(ABC):
             a promotion and a full resync.
     """
 
-    pinned: ClassVar[bool] = False
+    pinned: bool = False
 
     @abstractmethod
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
@@ -182,11 +184,13 @@ class Shim(ABC):
         looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
+        clock: by which its watcher paces itself.
     """
 
     waitable: bool = True
     looks: bool = True
     floors: bool = False
+    clock: Clock = SYSTEM_CLOCK
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
         """Name the datastore and say which of its servers this process reads from.
@@ -212,7 +216,7 @@ class Shim(ABC):
             if self._watcher is None:
                 from ._watch import Watcher
 
-                self._watcher = Watcher(self)
+                self._watcher = Watcher(self, self.clock)
             return self._watcher
 
     @abstractmethod

@@ -1,0 +1,284 @@
+"""A virtual clock and a scripted fake datastore: the barrier's timing, exact and instant."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode._barrier import Barrier
+from antipode._errors import AntipodeError
+from antipode._outcomes import Status
+from antipode._write_id import WriteId
+from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable
+
+if TYPE_CHECKING:
+    from antipode._clock import Stepper
+    from antipode._lineage import Lineage
+    from antipode._outcomes import BarrierResult
+
+#: The hour at which virtual clocks start; any would do.
+START_HOUR = 500_000
+
+
+class VirtualClock:
+    """Time that passes only between events; everything runs in the caller's thread.
+
+    Barriers started with :meth:`barrier` use the library's own engine, watchers and pacing, so
+    what is shown about looks and overshoot here holds there, less the time that looks take.
+    """
+
+    def __init__(self, *, hour: int = START_HOUR) -> None:
+        """Start at 0 seconds, in Unix hour *hour*."""
+        self._now_s = 0.0
+        self._hour = hour
+        self._order = itertools.count()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._due: dict[Stepper, float] = {}
+
+    def monotonic(self) -> float:
+        """Virtual seconds since the start."""
+        return self._now_s
+
+    def hour(self) -> int:
+        """The virtual Unix hour."""
+        return self._hour + int(self._now_s // 3600)
+
+    def spawn(self, stepper: Stepper) -> None:
+        """Step *stepper* when its pauses are over."""
+        self._due[stepper] = self._now_s
+
+    def at(self, when_s: float, action: Callable[[], None]) -> None:
+        """Do *action* when it is *when_s*; in the past means now."""
+        event = max(when_s, self._now_s), next(self._order), action
+        heapq.heappush(self._events, event)
+
+    def barrier(
+        self,
+        lineage: Lineage | str | None = None,
+        *,
+        timeout: float,
+        at_s: float = 0.0,
+        **options: Any,  # noqa: ANN401 - those of antipode.barrier
+    ) -> VirtualBarrier:
+        """Start ``antipode.barrier`` with these arguments when it is *at_s*."""
+        call = VirtualBarrier(self)
+        self.at(at_s, lambda: call.start(lineage, timeout, options))
+        return call
+
+    def run(self) -> None:
+        """Let time pass until nothing is left to happen."""
+        while self._events or self._due:
+            next_event_s = self._events[0][0] if self._events else float("inf")
+            next_step_s = min(self._due.values(), default=float("inf"))
+            self._now_s = min(next_event_s, next_step_s)
+            if next_event_s <= next_step_s:
+                heapq.heappop(self._events)[2]()
+            else:
+                self._step(min(self._due, key=self._due.__getitem__))
+            for stepper in self._due:
+                if stepper.wake.is_set():
+                    self._due[stepper] = self._now_s
+
+    def _step(self, stepper: Stepper) -> None:
+        del self._due[stepper]
+        delay_s = stepper.step()
+        if delay_s is not None:
+            self._due.setdefault(stepper, self._now_s + delay_s)
+
+
+class VirtualBarrier:
+    """A barrier on a virtual clock.
+
+    Attributes:
+        result: how it ended, once it has.
+        error: what ``antipode.barrier`` would have raised; None when nothing.
+        finished_s: when it ended.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        """Not started."""
+        self.result: BarrierResult | None = None
+        self.error: AntipodeError | None = None
+        self.finished_s: float | None = None
+        self._clock = clock
+
+    def start(self, lineage: Lineage | str | None, timeout: float, options: dict[str, Any]) -> None:
+        """Start now."""
+        clock = self._clock
+        try:
+            call = Barrier(lineage, timeout=timeout, clock=clock, **options)
+        except AntipodeError as error:
+            self.error, self.finished_s = error, clock.monotonic()
+            return
+
+        def finish() -> None:
+            if self.finished_s is None:
+                self._finish(call)
+                waiter.cancel()
+
+        waiter = call.waiter(lambda: clock.at(clock.monotonic(), finish))
+        waiter.recall()
+        if waiter.finished:
+            finish()
+        else:
+            waiter.subscribe()
+            clock.at(call.wait.deadline_s, finish)
+
+    def _finish(self, call: Barrier) -> None:
+        self.finished_s = self._clock.monotonic()
+        try:
+            self.result = call.conclude()
+        except AntipodeError as error:
+            self.error = error
+            self.result = getattr(error, "result", None)
+
+
+@dataclass
+class _Script:
+    """What a fake server does when."""
+
+    statuses: dict[WriteId, list[tuple[float, Status]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    positions: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
+    servers: list[tuple[float, str]] = field(default_factory=lambda: [(0.0, "server-1")])
+    down: list[tuple[float, float]] = field(default_factory=list)
+    broken_from_s: float = float("inf")
+
+
+class FakeStore(Shim):
+    """A fake datastore that follows a script on a :class:`VirtualClock`. For unit tests.
+
+    Attributes:
+        look_times_s: when it was looked at, failed looks included.
+        open_endpoints: how many connections to it are open.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a store can be like
+        self,
+        datastore: str,
+        clock: VirtualClock,
+        *,
+        reads_from: ReadsFrom = "replica",
+        waitable: bool = True,
+        floors: bool = False,
+        pinned: bool = False,
+        push: bool = False,
+    ) -> None:
+        """A store without any log or write.
+
+        Args:
+            datastore: its name.
+            clock: on which its script runs.
+            reads_from: as of every shim.
+            waitable: False for a message store without receipts.
+            floors: whether its imaginary client satisfies floors.
+            pinned: whether its history cannot change under a connection.
+            push: whether it wakes its watcher when something changes.
+        """
+        super().__init__(datastore, reads_from=reads_from)
+        self.clock = clock
+        self._virtual = clock
+        self.waitable = waitable
+        self.floors = floors
+        self.pinned = pinned
+        self.look_times_s: list[float] = []
+        self.open_endpoints = 0
+        self._push = push
+        self._script = _Script()
+
+    def _changed(self, at_s: float) -> None:
+        if self._push:
+            self._virtual.at(at_s, self.watcher.wake.set)
+
+    def advance(self, log: str, version: int, *, at_s: float = 0.0) -> None:
+        """From *at_s* on, the replica has *log* up to *version*."""
+        self._script.positions[log].append((at_s, version))
+        self._changed(at_s)
+
+    def set_status(self, write: WriteId, status: Status, *, at_s: float = 0.0) -> None:
+        """From *at_s* on, *write* has *status*, whatever the positions say."""
+        self._script.statuses[write].append((at_s, status))
+        self._changed(at_s)
+
+    def replace_server(self, server: str, *, at_s: float) -> None:
+        """From *at_s* on, looks reach the incarnation *server*."""
+        self._script.servers.append((at_s, server))
+
+    def take_down(self, *, from_s: float, until_s: float = float("inf")) -> None:
+        """In this span looks fail and are worth repeating."""
+        self._script.down.append((from_s, until_s))
+
+    def break_down(self, *, from_s: float = 0.0) -> None:
+        """From *from_s* on looks fail for good."""
+        self._script.broken_from_s = from_s
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect.
+
+        Raises:
+            Unreachable: it is down now.
+        """
+        del timeout_s
+        self.raise_if_down()
+        return _FakeEndpoint(self)
+
+    def raise_if_down(self) -> None:
+        """Fail like a server that is down.
+
+        Raises:
+            Unreachable: it is down now.
+        """
+        now_s = self.clock.monotonic()
+        if any(from_s <= now_s < until_s for from_s, until_s in self._script.down):
+            self.look_times_s.append(now_s)
+            msg = "scripted to be down"
+            raise Unreachable(msg)
+
+    def look(self, writes: Collection[WriteId]) -> Observation:
+        """Judge by what the script says for now.
+
+        Raises:
+            RuntimeError: it is broken.
+        """
+        now_s = self.clock.monotonic()
+        self.look_times_s.append(now_s)
+        if now_s >= self._script.broken_from_s:
+            msg = "scripted to be broken"
+            raise RuntimeError(msg)
+        server = [name for at_s, name in self._script.servers if at_s <= now_s][-1]
+        return Observation(server, {write: self._judge(write, now_s) for write in writes})
+
+    def _judge(self, write: WriteId, now_s: float) -> Status:
+        statuses = [s for at_s, s in self._script.statuses.get(write, ()) if at_s <= now_s]
+        if statuses:
+            return statuses[-1]
+        timeline = self._script.positions.get(write.key, ())
+        positions = [version for at_s, version in timeline if at_s <= now_s]
+        if positions and isinstance(write.version, int) and positions[-1] >= write.version:
+            return Status.VISIBLE
+        return Status.NOT_YET
+
+
+class _FakeEndpoint(Endpoint):
+    def __init__(self, store: FakeStore) -> None:
+        self._store: FakeStore | None = store
+        self.pinned = store.pinned
+        store.open_endpoints += 1
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        del timeout_s
+        if self._store is None:
+            msg = "closed"
+            raise Unreachable(msg)
+        self._store.raise_if_down()
+        return self._store.look(writes)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.open_endpoints -= 1
+            self._store = None
