@@ -5,20 +5,21 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode._barrier import Barrier
 from antipode._errors import AntipodeError
 from antipode._outcomes import Status
-from antipode._write_id import WriteId
 from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from antipode._clock import Stepper
     from antipode._lineage import Lineage
     from antipode._outcomes import BarrierResult
+    from antipode._write_id import WriteId
 
 #: The hour at which virtual clocks start; any would do.
 START_HOUR = 500_000
@@ -62,7 +63,7 @@ class VirtualClock:
         *,
         timeout: float,
         at_s: float = 0.0,
-        **options: Any,  # noqa: ANN401 - those of antipode.barrier
+        **options: Any,
     ) -> VirtualBarrier:
         """Start ``antipode.barrier`` with these arguments when it is *at_s*."""
         call = VirtualBarrier(self)
@@ -158,7 +159,7 @@ class FakeStore(Shim):
         open_endpoints: how many connections to it are open.
     """
 
-    def __init__(  # noqa: PLR0913 - what a store can be like
+    def __init__(
         self,
         datastore: str,
         clock: VirtualClock,
