@@ -27,7 +27,7 @@ FOREIGN = {
     "sqlite3",
     "wrapt",
 }
-# What an import may add beyond the OpenTelemetry API: our modules, a little of the standard library.
+# What an import may add beyond the OpenTelemetry API: our modules, a little standard library.
 OWN_MODULES_AT_MOST = 40
 STANDARD_MODULES_AT_MOST = 25
 
@@ -35,7 +35,7 @@ STANDARD_MODULES_AT_MOST = 25
 def modules_after(statement: str) -> set[str]:
     """The names in `sys.modules` of a fresh interpreter after a statement.
 
-    With -S and an explicit path: whatever site hooks and .pth files import is not ours to answer for.
+    With -S and an explicit path: what site hooks and .pth files import is not ours.
     """
     program = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
