@@ -31,7 +31,7 @@ Names = str | Iterable[str]
 class Barrier:
     """One call of ``barrier`` or ``check``: what its faces have in common."""
 
-    def __init__(  # noqa: PLR0913 - the options of barrier()
+    def __init__(
         self,
         lineage: Lineage | str | None,
         *,
@@ -140,7 +140,7 @@ class Barrier:
                 )
 
 
-def barrier(  # noqa: PLR0913 - every policy is explicit
+def barrier(
     lineage: Lineage | str | None = None,
     *,
     timeout: float,
@@ -209,10 +209,10 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
         waiter.cancel()
 
 
-async def barrier_async(  # noqa: PLR0913 - every policy is explicit
+async def barrier_async(
     lineage: Lineage | str | None = None,
     *,
-    timeout: float,  # noqa: ASYNC109 - one deadline for all languages and faces
+    timeout: float,
     only: Names | None = None,
     exclude: Names = (),
     at: At = "now",
@@ -281,7 +281,7 @@ class Cancellable:
         return self._cancelled.is_set()
 
 
-def barrier_callback(  # noqa: PLR0913 - every policy is explicit
+def barrier_callback(
     callback: Callable[[BarrierResult], object],
     lineage: Lineage | str | None = None,
     *,
@@ -324,7 +324,7 @@ def barrier_callback(  # noqa: PLR0913 - every policy is explicit
             return
         try:
             callback(call.conclude())
-        except Exception:
+        except Exception:  # noqa: BLE001 - a hook's exception never escapes
             logger.exception("the callback of a barrier failed")
 
     context = contextvars.copy_context()
@@ -400,8 +400,8 @@ def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
 
 
 def _bounded(timeout: float, max_timeout: float) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
-        msg = f"timeout must be a number of seconds, not {type(timeout).__name__}"
+    if isinstance(timeout, bool):
+        msg = "timeout must be a number of seconds, not a bool"
         raise TypeError(msg)
     if not timeout > 0 or math.isinf(timeout):
         msg = f"timeout must be positive and finite, not {timeout}: to look once, use check()"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ._codec import (
     encode,
@@ -18,6 +18,9 @@ from ._errors import LineageTooLarge
 from ._lineage import Lineage
 from ._metrics import count, log_once
 from ._write_id import Incomplete, Promise, WriteId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _NOTHING_FITS = Incomplete("", "size")
 

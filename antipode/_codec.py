@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ._errors import LineageDecodeError
 from ._lineage import Lineage
 from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Longest text that is decoded, in characters.
 MAX_TEXT = 65_536
@@ -151,7 +154,7 @@ def decode(text: str) -> Lineage:
         )
     if _FOREIGN.fullmatch(text):
         return Lineage(unknown=[f"z{_pack(text.encode())}"])
-    header, _, rest = text.partition("~")
+    header = text.partition("~")[0]
     if not _HEADER.fullmatch(header):
         raise LineageDecodeError(
             "lineage_header", f"{header[:16]!r} is no header of a lineage of version 1"
@@ -189,29 +192,42 @@ def _decode_others(writes: list[WriteId], items: list[str]) -> Lineage:
     marks: list[Incomplete] = []
     promises: list[Promise] = []
     unknown: list[str] = []
-    open_branches = 0
+    branches: list[int] = [0]
     for item in items:
         try:
-            if item[0] == "i":
-                subject, reason = _fields(item[1:], 2)
-                marks.append(Incomplete(_untoken(subject), _untoken(reason)))
-            elif item[0] == "p":
-                promises.append(_decode_promise(item))
-            elif item[0] == "o":
-                open_branches = max(open_branches, _number(item[1:]))
-            elif item[0] == "h":
-                raise _ItemError("it is not the last item")  # noqa: TRY301, EM101
-            else:
-                unknown.append(item)
-        except ValueError as error:
+            _sort_item(item, marks, promises, branches, unknown)
+        except ValueError as error:  # noqa: PERF203 - the error names the item
             raise _refused(item, error, 0) from None
     return Lineage(
         writes,
         incomplete=marks,
         promises=promises,
-        open_branches=open_branches,
+        open_branches=max(branches),
         unknown=unknown,
     )
+
+
+def _sort_item(
+    item: str,
+    marks: list[Incomplete],
+    promises: list[Promise],
+    branches: list[int],
+    unknown: list[str],
+) -> None:
+    """Decode *item* into the list where it belongs."""
+    kind, body = item[0], item[1:]
+    if kind == "i":
+        subject, reason = _fields(body, 2)
+        marks.append(Incomplete(_untoken(subject), _untoken(reason)))
+    elif kind == "p":
+        promises.append(_decode_promise(item))
+    elif kind == "o":
+        branches.append(_number(body))
+    elif kind == "h":
+        msg = "it is not the last item"
+        raise _ItemError(msg)
+    else:
+        unknown.append(item)
 
 
 def _refused(item: str, error: ValueError, offset: int) -> LineageDecodeError:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from ._errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 Mode = Literal["enforce", "off"]
 Policy = Literal["raise", "report"]
@@ -64,17 +66,17 @@ def _load() -> Config:
         return _current
 
 
-def configure(  # noqa: PLR0913 - one argument for each setting
+def configure(
     *,
     mode: Mode | _Unset = _UNSET,
-    region: str | None | _Unset = _UNSET,
+    region: str | _Unset | None = _UNSET,
     max_timeout: float | _Unset = _UNSET,
     max_lineage_bytes: int | _Unset = _UNSET,
     horizon: timedelta | _Unset = _UNSET,
     on_unknown: Policy | _Unset = _UNSET,
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset = _UNSET,
-    egress: Iterable[str] | None | _Unset = _UNSET,
+    egress: Iterable[str] | _Unset | None = _UNSET,
 ) -> None:
     """Change settings of this process; what is not given stays as it is.
 
@@ -107,7 +109,7 @@ def configure(  # noqa: PLR0913 - one argument for each setting
             _refuse("egress", egress, "an iterable of datastore names")
         if "egress" in given and egress is not None:
             given["egress"] = frozenset(cast("Iterable[str]", egress))
-        _current = _validated(replace(base, **given))  # pyright: ignore
+        _current = _validated(replace(base, **given))  # pyright: ignore[reportArgumentType]
 
 
 def reset_config() -> None:
@@ -121,15 +123,20 @@ def _validated(new: Config) -> Config:
     _one_of("mode", new.mode, ("enforce", "off"))
     for name in ("on_unknown", "on_incomplete", "on_unscoped"):
         _one_of(name, getattr(new, name), ("raise", "report"))
-    if not isinstance(new.max_timeout, (int, float)) or not 0 < new.max_timeout < float("inf"):
-        _refuse("max_timeout", new.max_timeout, "a positive number of seconds")
-    size = new.max_lineage_bytes
+    timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
+    if not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
+        _refuse("max_timeout", timeout, "a positive number of seconds")
     if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
         span = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
         _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
-    if not isinstance(new.horizon, timedelta) or new.horizon <= timedelta(0):
-        _refuse("horizon", new.horizon, "a positive timedelta")
+    if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
+        _refuse("horizon", horizon, "a positive timedelta")
     return new
+
+
+def _untyped(new: Config, *names: str) -> list[object]:
+    """Settings as they are at run time, whatever the annotations promise."""
+    return [getattr(new, name) for name in names]
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -159,7 +166,7 @@ def _from_environment() -> Config:
         if text:
             reader = readers.get(setting.name)
             given[setting.name] = reader(setting.name, text) if reader else text
-    return Config(**given)  # type: ignore[arg-type]  # pyright: ignore
+    return Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +18,8 @@ from ._outcomes import BarrierResult, Outcome, Status, describe
 from ._write_id import Incomplete, Promise, WriteId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from ._config import Policy
     from .shim import Observation
 
@@ -38,8 +39,10 @@ PRECEDENCE: tuple[tuple[type[UnmetError], frozenset[Status], str], ...] = (
     (
         UnknownDatastore,
         frozenset({Status.UNKNOWN_STORE}),
-        "register its shim or instrument its client, or pass only=, exclude= or "
-        "on_unknown='report'",
+        (
+            "register its shim or instrument its client, or pass only=, exclude= or "
+            "on_unknown='report'"
+        ),
     ),
     (
         VisibilityCheckError,

@@ -49,7 +49,7 @@ def _decode_error(code: str, message: str, offset: int) -> LineageDecodeError:
     return LineageDecodeError(code, message, offset=offset)
 
 
-class LineageTooLarge(AntipodeError, ValueError):  # noqa: N818 - named by the specification
+class LineageTooLarge(AntipodeError, ValueError):
     """A size limit is too small for even the mark that says what is missing."""
 
     code = "lineage_too_large"
@@ -79,19 +79,19 @@ class UnmetError(AntipodeError):
         return self.result.unmet
 
 
-class BarrierTimeout(UnmetError, TimeoutError):  # noqa: N818 - named by the specification
+class BarrierTimeout(UnmetError, TimeoutError):
     """The deadline passed while a dependency was not yet visible or its server unreachable."""
 
     code = "barrier_timeout"
 
 
-class DependencyLost(UnmetError):  # noqa: N818 - named by the specification
+class DependencyLost(UnmetError):
     """A dependency is proved gone, or its promise was abandoned: waiting longer cannot help."""
 
     code = "dependency_lost"
 
 
-class UnknownDatastore(UnmetError):  # noqa: N818 - named by the specification
+class UnknownDatastore(UnmetError):
     """The lineage names a datastore for which no shim or instrumented client is registered."""
 
     code = "unknown_datastore"
@@ -103,13 +103,13 @@ class VisibilityCheckError(UnmetError):
     code = "visibility_check"
 
 
-class IncompleteLineage(UnmetError):  # noqa: N818 - named by the specification
+class IncompleteLineage(UnmetError):
     """The lineage is known to miss dependencies, so its visibility proves too little."""
 
     code = "incomplete_lineage"
 
 
-class StaleSnapshot(AntipodeError):  # noqa: N818 - named by the specification
+class StaleSnapshot(AntipodeError):
     """A connection reads from a snapshot that is older than what the barrier waited for.
 
     Commit or roll back the open transaction before the read.

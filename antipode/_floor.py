@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ._engine import Pacer, Policies, Wait, error_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from ._write_id import WriteId
     from .shim import Observation
 
@@ -114,7 +115,7 @@ class Floor:
         pacer = Pacer()
         wait = self._wait(time.monotonic())
         try:
-            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):
+            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):  # noqa: ASYNC110 - a store has no event to wait for
                 await asyncio.sleep(self._next_s(wait, pacer))
         finally:
             self._spend(time.monotonic() - wait.started_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +13,8 @@ from ._scope import scope_in
 from ._write_id import Incomplete, Promise, WriteId
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from ._lineage import Lineage
 
 #: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
@@ -24,6 +23,8 @@ from ._metrics import count, log_once
 from ._scope import MEMBER, LiveText, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+
     from opentelemetry.context import Context
 
 #: The header, or gRPC trailing metadata key, that carries a lineage back to the caller.
@@ -151,9 +152,7 @@ def _unreadable(code: str) -> Lineage:
 
 
 class AntipodeBaggagePropagator(AntipodePropagator):
-    """``OTEL_PROPAGATORS=tracecontext,antipode``: W3C baggage with scopes, in place of
-    ``baggage``.
-    """
+    """W3C baggage with scopes: ``OTEL_PROPAGATORS=tracecontext,antipode``, without ``baggage``."""
 
     def __init__(self) -> None:
         """Wrap the stock W3C baggage propagator."""

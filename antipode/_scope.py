@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
@@ -20,15 +19,18 @@ from ._clock import SYSTEM_CLOCK
 from ._codec import decode, encode
 from ._config import config
 from ._errors import ConfigurationError
-from ._floor import Floor
 from ._lineage import Lineage
 from ._metrics import count, log_once
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
     from contextvars import Token
 
     from opentelemetry.context import Context
+    from typing_extensions import Self
+
+    from ._floor import Floor
 
 #: The name of the baggage member.
 MEMBER = "antipode"
@@ -137,7 +139,7 @@ class LiveText(str):
     __slots__ = ("scope",)
     scope: Scope
 
-    def __new__(cls, scope: Scope) -> LiveText:
+    def __new__(cls, scope: Scope) -> Self:
         """A handle on *scope*."""
         handle = super().__new__(cls, encode(scope.lineage.marked(_SNAPSHOT)))
         handle.scope = scope
@@ -172,7 +174,7 @@ def context_with(held: Scope, context: Context | None = None) -> Context:
 
 
 @contextmanager
-def scope(lineage: Lineage | str | None = None) -> Iterator[Scope]:
+def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
     """Run a block as one request, with a scope of its own.
 
     Args:
@@ -321,7 +323,7 @@ def unscoped(what: str, datastore: str) -> None:
 
 def call_site() -> str:
     """``file:line`` of the nearest caller outside this library and the client libraries."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
     while frame.f_back is not None and _of_library(frame.f_globals):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

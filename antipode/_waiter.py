@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ._registry import looking_shim
 from ._watch import LOOK_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from ._clock import Clock
     from ._engine import Wait
     from ._watch import Watcher

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from ._clock import SYSTEM_CLOCK, Clock
 from ._engine import Pacer
 from ._metrics import count, logger
 from ._outcomes import Status
-from ._write_id import WriteId
 from .shim import Endpoint, Observation, Unreachable, Wake
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ._write_id import WriteId
     from .shim import Shim
 
 #: The longest one look may take; a stopped server is noticed after this.

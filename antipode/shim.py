@@ -8,28 +8,28 @@ has (:func:`record_write`), what one server shows of some writes at one look
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
-from ._outcomes import Status
 from ._floor import Floor
 from ._scope import floor, mark_incomplete, record_write
-from ._write_id import WriteId
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
 
     from ._lineage import Lineage
-    from ._outcomes import BarrierResult
+    from ._outcomes import BarrierResult, Status
     from ._watch import Watcher
+    from ._write_id import WriteId
 
 __all__ = [
     "Endpoint",
@@ -47,7 +47,7 @@ __all__ = [
 ReadsFrom = Literal["primary", "replica"]
 
 
-class Unreachable(Exception):  # noqa: N818 - a condition that is retried, not a verdict
+class Unreachable(Exception):
     """A look failed in a way that a later look may not: refused, reset, timed out, loading."""
 
 
@@ -83,21 +83,17 @@ class Wake:
         with self._lock:
             self._event.set()
             if self._pair is not None:
-                try:
+                with contextlib.suppress(BlockingIOError):  # Full: readable already.
                     self._pair[1].send(b"\0")
-                except BlockingIOError:
-                    pass  # Full of earlier wake-ups: readable already.
 
     def clear(self) -> None:
         """Forget earlier wake-ups."""
         with self._lock:
             self._event.clear()
             if self._pair is not None:
-                try:
+                with contextlib.suppress(BlockingIOError):
                     while self._pair[0].recv(4096):
                         pass
-                except BlockingIOError:
-                    pass
 
     def is_set(self) -> bool:
         """Whether a wake-up is pending."""
@@ -113,7 +109,7 @@ class Wake:
             if self._pair is None:
                 self._pair = socket.socketpair()
                 for end in self._pair:
-                    end.setblocking(False)
+                    end.setblocking(False)  # noqa: FBT003 - socket's own signature
                 if self._event.is_set():
                     self._pair[1].send(b"\0")
             return self._pair[0].fileno()
