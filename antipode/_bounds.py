@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._codec import (
+    MAX_ITEMS,
+    MAX_TEXT,
     encode,
+    encode_items,
     encode_mark,
-    encode_open,
     encode_promise,
     encode_write,
     join,
+    may_be_dependency,
     newest_hour,
 )
 from ._config import MEMBER_OVERHEAD
@@ -32,8 +35,9 @@ def encode_bounded(
 
     Over the bound it keeps exact entries before covering ones and newer before older; for
     each datastore that lost an entry the text says ``incomplete`` (datastore, ``size``), which
-    is counted and logged. Entries of datastores outside *egress* become ``incomplete``
-    (empty subject, ``egress``) without naming the datastore.
+    is counted and logged. Whatever is about datastores outside *egress*, or may be, becomes
+    ``incomplete`` (empty subject, ``egress``) without naming the datastore. The text is never
+    longer than what every version decodes.
 
     Raises:
         LineageTooLarge: *max_bytes* is too small for the mark itself.
@@ -41,8 +45,8 @@ def encode_bounded(
     if egress is not None:
         lineage = _filtered(lineage, frozenset(egress))
     text = encode(lineage)
-    room = max_bytes - MEMBER_OVERHEAD
-    if len(text) <= room:
+    room = min(max_bytes - MEMBER_OVERHEAD, MAX_TEXT)
+    if len(text) <= room and text.count("~") <= MAX_ITEMS:
         return text
     text, dropped = _shortened(lineage, room)
     if len(text) > room:
@@ -63,49 +67,75 @@ def encode_bounded(
 
 
 def _filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
-    """*lineage* without the datastores that may not leave."""
+    """*lineage* without the datastores that may not leave, nor anything that may name them."""
     hidden = lineage.datastores - allowed
     subjects = {mark.subject for mark in lineage.incomplete if mark.subject} - allowed
-    if not hidden and not subjects:
+    if not hidden and not subjects and not lineage.unknown:
         return lineage
     for datastore in hidden:
         count("dropped_for_egress", datastore)
-    return lineage.only("", *allowed).marked(("", "egress"))
+    shown = lineage.only("", *allowed).without_unknown()
+    if hidden or subjects or any(map(may_be_dependency, lineage.unknown)):
+        return shown.marked(("", "egress"))
+    return shown
+
+
+class _Part(NamedTuple):
+    """Something that may be dropped; *subject* gets a mark then, None needs none."""
+
+    subject: str | None
+    item: str
+    what: WriteId | Promise | str
 
 
 def _shortened(lineage: Lineage, room: int) -> tuple[str, set[str]]:
     """A text of at most *room* bytes where marks alone fit, and which datastores lost entries."""
     newest_h = newest_hour(lineage)
-    ranked = sorted(lineage, key=_rank)
-    parts: list[tuple[str, str]] = []
-    parts += [(p.datastore, encode_promise(p)) for p in _by_expiry(lineage.promises)]
-    parts += [(write.datastore, encode_write(write, newest_h)) for write in ranked]
-    parts += [("", item) for item in sorted(lineage.unknown)]
-    kept = [encode_mark(mark) for mark in lineage.incomplete]
-    if lineage.open_branches:
-        kept.append(encode_open(lineage.open_branches))
+    parts = _ranked(lineage, newest_h)
+    items = encode_items(lineage, newest_h)
+    length, number = len(join(newest_h, items)), len(items)
+    marks = set(lineage.incomplete)
     dropped: set[str] = set()
-    length = len(join(newest_h, [*kept, *(item for _, item in parts)]))
-    while length > room and parts:
-        datastore, item = parts.pop()
-        length -= len(item) + 1
-        if datastore not in dropped:
-            dropped.add(datastore)
-            mark = Incomplete(datastore, "size")
-            if mark not in lineage.incomplete:
-                kept.append(encode_mark(mark))
-                length += len(kept[-1]) + 1
-    text = join(newest_h, [*kept, *(item for _, item in parts)])
-    if len(text) > room:
-        text = encode(Lineage(incomplete=[_NOTHING_FITS]))
-        dropped |= {mark.subject for mark in lineage.incomplete}
-    return text, dropped
+    while parts and (length > room or number > MAX_ITEMS):
+        subject, item, _ = parts.pop()
+        length, number = length - len(item) - 1, number - 1
+        if subject is None:
+            continue
+        dropped.add(subject)
+        mark = Incomplete(subject, "size")
+        if mark not in marks:
+            marks.add(mark)
+            length, number = length + len(encode_mark(mark)) + 1, number + 1
+    if length > room or number > MAX_ITEMS:
+        dropped |= {mark.subject for mark in marks}
+        return encode(Lineage(incomplete=[_NOTHING_FITS])), dropped
+    return encode(_rest(lineage, parts, marks)), dropped
 
 
-def _rank(write: WriteId) -> tuple[bool, int, str, str, str]:
-    """Exact before covering, newest first, then by name so that the choice is the same."""
-    return write.covering, -write.minted_h, write.datastore, write.key, str(write.version)
+def _rest(lineage: Lineage, parts: list[_Part], marks: set[Incomplete]) -> Lineage:
+    """What is left of *lineage*. Its header may be older: its text is no longer for that."""
+    return Lineage(
+        (part.what for part in parts if isinstance(part.what, WriteId)),
+        incomplete=marks,
+        promises=(part.what for part in parts if isinstance(part.what, Promise)),
+        open_branches=lineage.open_branches,
+        unknown=(part.what for part in parts if isinstance(part.what, str)),
+    )
 
 
-def _by_expiry(promises: Collection[Promise]) -> list[Promise]:
-    return sorted(promises, key=lambda promise: (-promise.expires_s, promise.id))
+def _ranked(lineage: Lineage, newest_h: int) -> list[_Part]:
+    """What may be dropped, last first: the order is the same in every language."""
+    promises = [_Part(p.datastore, encode_promise(p), p) for p in lineage.promises]
+    promises.sort(key=lambda part: part.item)
+    writes = [
+        (write.covering, -write.minted_h, encode_write(write, newest_h), write) for write in lineage
+    ]
+    writes.sort(key=lambda ranked: ranked[:3])
+    unknown = [_Part("", item, item) for item in lineage.unknown if may_be_dependency(item)]
+    harmless = [_Part(None, item, item) for item in lineage.unknown if not may_be_dependency(item)]
+    return [
+        *promises,
+        *(_Part(write.datastore, item, write) for _, _, item, write in writes),
+        *sorted(unknown),
+        *sorted(harmless),
+    ]

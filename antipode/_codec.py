@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_TEXT = 65_536
 #: Most items that are decoded.
 MAX_ITEMS = 4_096
+#: Longest text of another major version: as an item of ours it must fit in MAX_TEXT again.
+MAX_FOREIGN = (MAX_TEXT - len("1~z")) * 3 // 4
 
 _ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
 _LITERAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
@@ -32,6 +34,8 @@ _FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _REPLICATION_ID = re.compile(r"[0-9a-f]{40}")
 
+#: Longer ones are not kept: a sender must not decide how much memory a cache takes.
+_MAX_CACHED = 256
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _UUID_CHARS = 22
 _SHORTEST_PREFIX = len("ka.")
@@ -76,7 +80,9 @@ def encode_items(lineage: Lineage, newest_h: int) -> list[str]:
 def encode_write(write: WriteId, newest_h: int) -> str:
     """One write as an item under a header of *newest_h*."""
     version = write.version
-    text = _prefix(write.datastore, write.key, write.covering)
+    known = len(write.datastore) + len(write.key) <= _MAX_CACHED
+    prefix = _prefix if known else _prefix.__wrapped__
+    text = prefix(write.datastore, write.key, write.covering)
     text += to_base36(version) if isinstance(version, int) else f"_{_token(version)}"
     if write.minted_h == newest_h:
         return text
@@ -92,6 +98,11 @@ def encode_promise(promise: Promise) -> str:
     """One promise as an item."""
     token = _pack(bytes.fromhex(promise.id))
     return f"p{token}{_token(promise.datastore)}.{to_base36(promise.expires_s)}"
+
+
+def may_be_dependency(item: str) -> bool:
+    """Whether an item of an unknown kind may be one; the format reserves digits for others."""
+    return not item[0].isdigit()
 
 
 def encode_open(branches: int) -> str:
@@ -145,14 +156,15 @@ def decode(text: str) -> Lineage:
         LineageDecodeError: it is no lineage; the ``code`` says why.
     """
     if len(text) > MAX_TEXT:
-        code, what = "lineage_too_long", f"a lineage has at most {MAX_TEXT} characters"
-        raise LineageDecodeError(code, f"{what}, this text {len(text)}", offset=MAX_TEXT)
+        raise _too_long(text, MAX_TEXT)
     if (good := _ALPHABET.match(text)) is None or good.end() != len(text):
         offset = good.end() if good else 0
         raise LineageDecodeError(
             "lineage_alphabet", f"character {text[offset]!r} is not of a lineage", offset=offset
         )
     if _FOREIGN.fullmatch(text):
+        if len(text) > MAX_FOREIGN:
+            raise _too_long(text, MAX_FOREIGN)
         return Lineage(unknown=[f"z{_pack(text.encode())}"])
     header = text.partition("~")[0]
     if not _HEADER.fullmatch(header):
@@ -167,9 +179,19 @@ def decode(text: str) -> Lineage:
     return _decode_items(items, int(header[1:], 36) if len(header) > 1 else 0)
 
 
+def _too_long(text: str, most: int) -> LineageDecodeError:
+    return LineageDecodeError(
+        "lineage_too_long",
+        f"a lineage has at most {most} characters, this text {len(text)}",
+        offset=most,
+    )
+
+
 def _decode_items(items: list[str], newest_h: int) -> Lineage:
     writes: list[WriteId] = []
-    others: list[str] = []
+    others: list[tuple[int, str]] = []
+    if items and items[-1][:1] == "h":
+        items.pop()  # Authenticates this very text, so it is not sent on.
     offset = len(_header(newest_h)) + 1
     for item in items:
         if item[:1] in _WRITE_KINDS:
@@ -178,26 +200,24 @@ def _decode_items(items: list[str], newest_h: int) -> Lineage:
             except ValueError as error:
                 raise _refused(item, error, offset) from None
         elif item:
-            others.append(item)
+            others.append((offset, item))
         else:
             raise _refused(item, _ItemError("it is empty"), offset)
         offset += len(item) + 1
     return _decode_others(writes, others) if others else Lineage(writes)
 
 
-def _decode_others(writes: list[WriteId], items: list[str]) -> Lineage:
-    """The lineage of *writes* and of all items that are no writes."""
-    if items[-1][0] == "h":
-        items = items[:-1]  # Authenticates this very text, so it is not sent on.
+def _decode_others(writes: list[WriteId], items: list[tuple[int, str]]) -> Lineage:
+    """The lineage of *writes* and of all items, with their offsets, that are no writes."""
     marks: list[Incomplete] = []
     promises: list[Promise] = []
     unknown: list[str] = []
     branches: list[int] = [0]
-    for item in items:
+    for offset, item in items:
         try:
             _sort_item(item, marks, promises, branches, unknown)
         except ValueError as error:  # noqa: PERF203 - the error names the item
-            raise _refused(item, error, 0) from None
+            raise _refused(item, error, offset) from None
     return Lineage(
         writes,
         incomplete=marks,
@@ -242,7 +262,9 @@ def _decode_write(item: str, newest_h: int) -> WriteId:
     if item.count(".") == (2 if item[0] in "urUR" else 3):
         minted_h = _minted(tail, newest_h)
         head, dot, tail = head.rpartition(".")
-    datastore, key, covering = _unprefix(head + dot)
+    prefix = head + dot
+    unprefix = _unprefix if len(prefix) <= _MAX_CACHED else _unprefix.__wrapped__
+    datastore, key, covering = unprefix(prefix)
     version: int | str
     version = _untoken(tail[1:]) if tail[:1] == "_" else _number(tail)
     return WriteId(datastore, key, version, minted_h, covering)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId
+from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId, check_range, check_text
+
+#: An item of no kind that this version gives a meaning (docs/spec/lineage-format.md).
+_UNKNOWN_ITEM = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-z0-9._-][A-Za-z0-9._-]*")
 
 _Slot = tuple[str, str, bool, str | None]
 
@@ -58,6 +62,13 @@ def _add(entries: dict[_Slot, WriteId], write: WriteId) -> None:
         entries[slot] = write
 
 
+def _mark(mark: Incomplete | tuple[str, str]) -> Incomplete:
+    subject, reason = mark
+    check_text("subject", subject)
+    check_text("reason", reason)
+    return Incomplete(subject, reason)
+
+
 class Lineage(Collection[WriteId]):
     """The writes that a request has made or seen.
 
@@ -86,20 +97,29 @@ class Lineage(Collection[WriteId]):
             promises: branches that will still write.
             open_branches: how many branches were running without a promise.
             unknown: items of the wire format that this version does not know, kept verbatim.
+
+        Raises:
+            TypeError: a mark is no pair of strings, or the number of branches no int.
+            ValueError: something could not be put on the wire.
         """
         entries: dict[_Slot, WriteId] = {}
         for write in writes:
             _add(entries, write)
         self._entries = entries
-        self._incomplete = frozenset(Incomplete(*mark) for mark in incomplete)
+        self._incomplete = frozenset(_mark(mark) for mark in incomplete)
         latest: dict[tuple[str, str], Promise] = {}
         for promise in promises:
             held = latest.get((promise.datastore, promise.id))
             if held is None or held.expires_s < promise.expires_s:
                 latest[promise.datastore, promise.id] = promise
         self._promises = frozenset(latest.values())
-        self._open_branches = min(open_branches, MAX_VERSION)
+        check_range("open_branches", open_branches, MAX_VERSION)
+        self._open_branches = open_branches
         self._unknown = frozenset(unknown)
+        for item in self._unknown:
+            if not _UNKNOWN_ITEM.fullmatch(item):
+                msg = f"not an item of an unknown kind: {item!r}"
+                raise ValueError(msg)
         self._hash: int | None = None
 
     def _with(self, entries: dict[_Slot, WriteId]) -> Lineage:
@@ -201,7 +221,13 @@ class Lineage(Collection[WriteId]):
     def marked(self, *marks: Incomplete | tuple[str, str]) -> Lineage:
         """This lineage with *marks* added to ``incomplete``."""
         new = self._with(self._entries)
-        new._incomplete = self._incomplete.union(Incomplete(*mark) for mark in marks)
+        new._incomplete = self._incomplete.union(map(_mark, marks))
+        return new
+
+    def without_unknown(self) -> Lineage:
+        """This lineage without the items that this version does not know."""
+        new = self._with(self._entries)
+        new._unknown = frozenset()
         return new
 
     def stamped(self, hour: int) -> Lineage:

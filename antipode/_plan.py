@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ._codec import may_be_dependency
 from ._errors import ConfigurationError
 from ._outcomes import Outcome, Status
 from ._registry import looking_shim, shims_of
@@ -115,6 +116,6 @@ def _missing(lineage: Lineage) -> frozenset[Incomplete]:
     An item of an unknown kind may be a dependency, so it counts as missing, unless its kind is
     a digit: the format reserves those for items that are none.
     """
-    if any(not item[0].isdigit() for item in lineage.unknown):
+    if any(map(may_be_dependency, lineage.unknown)):
         return lineage.incomplete | {Incomplete("", "unknown_item")}
     return lineage.incomplete

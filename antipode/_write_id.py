@@ -34,7 +34,13 @@ def check_text(what: str, text: object) -> None:
             raise ValueError(msg) from None
 
 
-def _check_range(what: str, number: object, most: int) -> None:
+def check_range(what: str, number: object, most: int) -> None:
+    """Raise unless *number* is an integer from 0 to *most*.
+
+    Raises:
+        TypeError: it is no int.
+        ValueError: it is out of range.
+    """
     if not isinstance(number, int) or isinstance(number, bool):
         msg = f"{what} must be an int, not {type(number).__name__}"
         raise TypeError(msg)
@@ -80,8 +86,8 @@ class WriteId:
         if isinstance(self.version, str):
             check_text("version", self.version)
         else:
-            _check_range("version", self.version, MAX_VERSION)
-        _check_range("minted_h", self.minted_h, MAX_HOUR)
+            check_range("version", self.version, MAX_VERSION)
+        check_range("minted_h", self.minted_h, MAX_HOUR)
 
     def __str__(self) -> str:
         """``datastore:key@version``, with ``~`` before a covering position's version."""
@@ -116,7 +122,7 @@ class Promise:
         if not _PROMISE_ID.fullmatch(self.id):
             msg = f"id must be 32 lower-case hexadecimal digits: {self.id!r}"
             raise ValueError(msg)
-        _check_range("expires_s", self.expires_s, MAX_EXPIRY)
+        check_range("expires_s", self.expires_s, MAX_EXPIRY)
 
     def __str__(self) -> str:
         """``datastore:promise id``."""
