@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from ._file import NotPrimary, StoreUnavailable
 from ._replicator import Replicator
+from ._shim import EmbeddedShim, Message, shim
 from ._store import EmbeddedStore, Entry, State, Token
 
 __all__ = [
+    "EmbeddedShim",
     "EmbeddedStore",
     "Entry",
+    "Message",
     "NotPrimary",
     "Replicator",
     "State",
     "StoreUnavailable",
     "Token",
+    "shim",
 ]

@@ -41,6 +41,7 @@ CREATE TABLE IF NOT EXISTS histories(
 CREATE TABLE IF NOT EXISTS log(
     position INTEGER PRIMARY KEY,
     committed_ns INTEGER NOT NULL,
+    minted_h INTEGER NOT NULL,
     key TEXT NOT NULL,
     value BLOB,
     lineage TEXT
@@ -95,8 +96,9 @@ class File:
     another file than before, which an open connection would never see.
     """
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, busy_s: float = BUSY_S) -> None:
         self.path = path
+        self._busy_s = busy_s
         self._create = create
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -172,7 +174,7 @@ class File:
         connection = sqlite3.connect(
             f"{self.path.as_uri()}?mode={mode}",
             uri=True,
-            timeout=BUSY_S,
+            timeout=self._busy_s,
             isolation_level=None,
             check_same_thread=False,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from antipode._clock import SYSTEM_CLOCK
 from antipode._outcomes import Status
 
 from ._file import File, NotPrimary, StoreUnavailable, boot_id, checked_path
@@ -28,14 +29,14 @@ SELECT n.id, n.generation, n.role, n.boot, h.history, h.first_position,
 FROM node n LEFT JOIN histories h ORDER BY h.number
 """
 _ENTRY = """
-SELECT position, key, value, lineage, committed_ns,
+SELECT position, key, value, lineage, minted_h, committed_ns,
        (SELECT history FROM histories WHERE first_position <= log.position
         ORDER BY number DESC LIMIT 1)
 FROM log
 """
 _GET = f"{_ENTRY} WHERE key = ? ORDER BY position DESC LIMIT 1"
 _AFTER = f"{_ENTRY} WHERE position > ? ORDER BY position LIMIT ?"
-_INSERT = "INSERT INTO log(committed_ns, key, value, lineage) VALUES (?, ?, ?, ?)"
+_INSERT = "INSERT INTO log(committed_ns, minted_h, key, value, lineage) VALUES (?, ?, ?, ?, ?)"
 _FOLLOWED_AT_ONCE = 500
 _FOLLOW_LEAST_S = 0.0005
 _FOLLOW_MOST_S = 0.002
@@ -56,6 +57,7 @@ class Entry(NamedTuple):
         key: what was written.
         value: the bytes; None for a delete.
         lineage: the text of the lineage stored beside it; None when there is none.
+        minted_h: the Unix hour in which the primary committed it.
         committed_ns: when the primary committed it, in nanoseconds of CLOCK_MONOTONIC.
         history: the id of the history in which it was written.
     """
@@ -64,6 +66,7 @@ class Entry(NamedTuple):
     key: str
     value: bytes | None
     lineage: str | None
+    minted_h: int
     committed_ns: int
     history: str
 
@@ -189,10 +192,10 @@ class EmbeddedStore:
             NotPrimary: the file is a replica's.
             StoreUnavailable: as :meth:`state`, or the disk is full.
         """
-        _check_types(key, value)
+        check_types(key, value)
         with self._writer.transaction(committing=committing) as connection:
             history = _writable_history(connection, self.path)
-            row = time.monotonic_ns(), key, value, lineage
+            row = time.monotonic_ns(), SYSTEM_CLOCK.hour(), key, value, lineage
             position = connection.execute(_INSERT, row).lastrowid
         assert position is not None  # noqa: S101 - an INSERT has a row
         return Token(history, position)
@@ -322,9 +325,13 @@ def read_state(connection: sqlite3.Connection, path: Path) -> State:
     return State(f"{node}.{generation}", role, boot, histories, position)
 
 
-def _check_types(key: object, value: object) -> None:
-    """SQLite would store anything, and give it back as something else."""
-    if not isinstance(key, str) or not (value is None or isinstance(value, bytes)):
+def check_types(key: object, value: object, *, absent: bool = True) -> None:
+    """SQLite would store anything, and give it back as something else.
+
+    Raises:
+        TypeError: *key* is no text, or *value* no bytes nor, where allowed, None.
+    """
+    if not isinstance(key, str) or not (isinstance(value, bytes) or (absent and value is None)):
         key_type, value_type = type(key).__name__, type(value).__name__
         msg = f"key must be a str and value bytes, not {key_type} and {value_type}"
         raise TypeError(msg)

@@ -1,0 +1,316 @@
+"""The shim: Table 2's ``write``, ``read`` and ``wait`` over one region's file, and a queue."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from antipode._bounds import encode_bounded
+from antipode._clock import SYSTEM_CLOCK
+from antipode._codec import decode
+from antipode._config import config
+from antipode._errors import ConfigurationError, LineageDecodeError
+from antipode._lineage import Lineage
+from antipode._metrics import count
+from antipode._outcomes import Status
+from antipode._registry import register
+from antipode._scope import current, scope_in
+from antipode._write_id import WriteId
+from antipode.shim import (
+    Endpoint,
+    Observation,
+    ReadsFrom,
+    Shim,
+    floor,
+    mark_incomplete,
+    record_write,
+)
+
+from ._file import File, checked_path
+from ._store import EmbeddedStore, Token, check_types, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from os import PathLike
+    from pathlib import Path
+
+    from antipode.shim import Wake
+
+    from ._store import Entry, State
+
+OnRead = Literal["merge", "ignore"]
+
+#: How often a pause asks whether the file changed: two microseconds' work each time.
+_PUSH_S = 0.0005
+_NOT_SEEDED = "this replica was never seeded: is its replicator running?"
+
+
+class Message(NamedTuple):
+    """One write of the log as a consumer gets it.
+
+    Attributes:
+        key: what was written.
+        value: the bytes; None for a delete.
+        lineage: what was stored beside it, and the write itself.
+        position: go on after it with ``follow(position)``.
+    """
+
+    key: str
+    value: bytes | None
+    lineage: Lineage
+    position: int
+
+
+class EmbeddedShim(Shim):
+    """One region's file of an embedded store. Thread-safe.
+
+    Attributes:
+        store: the file.
+    """
+
+    floors = True
+
+    def __init__(
+        self,
+        datastore: str,
+        path: str | PathLike[str],
+        *,
+        reads_from: ReadsFrom = "replica",
+        on_read: OnRead = "merge",
+    ) -> None:
+        """As :func:`shim`, without registering."""
+        super().__init__(datastore, reads_from=reads_from)
+        if on_read not in ("merge", "ignore"):
+            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
+            raise ConfigurationError(msg)
+        create: Literal["primary"] | None = "primary" if reads_from == "primary" else None
+        self.store = EmbeddedStore(path, create=create)
+        self._merges = on_read == "merge"
+
+    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
+        """Write *value* with the lineage beside it, replacing whatever *key* had.
+
+        Args:
+            key: what to write.
+            value: the bytes.
+            lineage: what to store beside it; default the current lineage.
+
+        Returns:
+            That lineage with the new write, which also enters the current scope.
+
+        Raises:
+            TypeError: *key* is no text, or *value* no bytes.
+            NotPrimary: the file is a replica's.
+            StoreUnavailable: the file is missing, locked, corrupt, or the disk full.
+        """
+        check_types(key, value, absent=False)
+        return self._write(key, value, lineage)
+
+    def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
+        """Delete *key*, leaving a tombstone with the lineage; as :meth:`write` otherwise.
+
+        Raises:
+            NotPrimary: the file is a replica's.
+            StoreUnavailable: as :meth:`write`.
+        """
+        return self._write(key, None, lineage)
+
+    def _write(self, key: str, value: bytes | None, lineage: Lineage | None) -> Lineage:
+        stored = current() if lineage is None else lineage
+        in_doubt = False
+
+        def committing() -> None:
+            nonlocal in_doubt
+            in_doubt = True
+
+        try:
+            token = self.store.put(key, value, lineage=_text(stored), committing=committing)
+        except BaseException:
+            if in_doubt:
+                mark_incomplete(self.datastore, "in_doubt")
+            raise
+        write = WriteId(self.datastore, token.history, token.position, SYSTEM_CLOCK.hour())
+        record_write(write)
+        return stored.append(write)
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        """The value of *key*, and the lineage stored beside it with the write that wrote it.
+
+        After ``barrier(at="read")`` the read is held back until this very file, in the
+        transaction of the read, shows what the barrier demands.
+
+        Returns:
+            The value, None where there is none, and its lineage, which is also merged into the
+            current scope unless ``on_read="ignore"``. A key that was deleted has the lineage of
+            its tombstone, one that was never written an empty one.
+
+        Raises:
+            UnmetError: the time of a floor is up, or waiting longer cannot help.
+            StoreUnavailable: the file is missing, locked or corrupt.
+        """
+        held = floor(self.datastore)
+        if held is None:
+            return self._result(self.store.get(key))
+        while True:
+            state, entry = self.store.get_at(key)
+            if held.accepts(_show(held.writes, state)):
+                return self._result(entry)
+            held.hold(lambda _: _show(held.writes, self.store.state()))
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        """As :meth:`read`, without blocking the event loop while the read is held back.
+
+        Raises:
+            UnmetError: as :meth:`read`.
+            StoreUnavailable: as :meth:`read`.
+        """
+        held = floor(self.datastore)
+        if held is None:
+            return self._result(self.store.get(key))
+
+        async def observe(_: float) -> Observation:
+            return _show(held.writes, self.store.state())
+
+        while True:
+            state, entry = self.store.get_at(key)
+            if held.accepts(_show(held.writes, state)):
+                return self._result(entry)
+            await held.hold_async(observe)
+
+    def follow(self, after: int = 0, *, idle_s: float | None = None) -> Iterator[Message]:
+        """The writes after position *after*, then each new one as it comes: a queue.
+
+        Nothing is merged into the current scope: run each message in a scope of its own,
+        ``with antipode.scope(message.lineage)``.
+
+        Args:
+            after: the position to go on after; 0 for all.
+            idle_s: end after so many seconds without a message; None: never.
+
+        Raises:
+            StoreUnavailable: as :meth:`read`.
+        """
+        for entry in self.store.follow(after, idle_s=idle_s):
+            yield Message(entry.key, entry.value, self._lineage_of(entry), entry.position)
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Open the file anew, for looking only.
+
+        Raises:
+            StoreUnavailable: it is missing, locked, corrupt or no embedded store.
+        """
+        return _EmbeddedEndpoint(self.store.path, timeout_s)
+
+    def close(self) -> None:
+        """Unregister and close the file. Idempotent."""
+        super().close()
+        self.store.close()
+
+    def _result(self, entry: Entry | None) -> tuple[bytes | None, Lineage]:
+        if entry is None:
+            return None, Lineage()
+        lineage = self._lineage_of(entry)
+        if self._merges and (held := scope_in()) is not None:
+            held.merge(lineage)
+        return entry.value, lineage
+
+    def _lineage_of(self, entry: Entry) -> Lineage:
+        """What was stored beside *entry*, never silently empty, and the write itself."""
+        write = WriteId(self.datastore, entry.history, entry.position, entry.minted_h)
+        stored = Lineage()
+        if entry.lineage is not None:
+            try:
+                stored = decode(entry.lineage)
+            except LineageDecodeError:
+                count("unreadable", self.datastore)
+                stored = Lineage(incomplete=[(self.datastore, "unreadable")])
+        return stored.append(write)
+
+
+class _EmbeddedEndpoint(Endpoint):
+    """A connection that looks at a file. The file may be promoted or seeded anew under it."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        self._file = File(checked_path(path), busy_s=timeout_s)
+        self._version = self._changed()
+
+    def _changed(self) -> int:
+        """A number that changes with every commit to the file."""
+        with self._file.connection() as connection:
+            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once: a read of some ten microseconds, for which nobody waits in line.
+
+        Raises:
+            StoreUnavailable: the file is missing, locked, corrupt or no embedded store.
+        """
+        del timeout_s
+        self._version = self._changed()
+        with self._file.connection() as connection:
+            state = read_state(connection, self._file.path)
+        return _show(writes, state)
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Wait until the file changes, at most *timeout_s* seconds or until *wake*.
+
+        Raises:
+            StoreUnavailable: as :meth:`observe`.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        nap_s = max(_PUSH_S, timeout_s / 20)
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            if wake.wait(min(nap_s, left_s)) or self._changed() != self._version:
+                return
+
+    def close(self) -> None:
+        """Close the connection. Idempotent."""
+        self._file.close()
+
+
+def _show(writes: Collection[WriteId], state: State) -> Observation:
+    """What a file with *state* shows of *writes*."""
+    if not state.histories:
+        causes = dict.fromkeys(writes, _NOT_SEEDED)
+        return Observation(state.incarnation, {}, causes=causes)
+    return Observation(state.incarnation, {write: _judge(write, state) for write in writes})
+
+
+def _judge(write: WriteId, state: State) -> Status:
+    if not isinstance(write.version, int):
+        return Status.UNDECIDABLE  # No embedded store issued it.
+    return state.judge(Token(write.key, write.version))
+
+
+def _text(lineage: Lineage) -> str | None:
+    """What is stored for *lineage*, within the bound of every lineage that leaves."""
+    if lineage.empty:
+        return None
+    return encode_bounded(lineage, max_bytes=config().max_lineage_bytes)
+
+
+def shim(
+    datastore: str,
+    path: str | PathLike[str],
+    *,
+    reads_from: ReadsFrom = "replica",
+    on_read: OnRead = "merge",
+) -> EmbeddedShim:
+    """Use the embedded store's file of this region, and register it for barriers.
+
+    Args:
+        datastore: the logical name that every service spells alike.
+        path: the region's file. A primary's is created where it is missing; a replica's is
+            created by its :class:`Replicator`, and unreachable until then.
+        reads_from: whether the file is the primary's or a replica's. Which of them takes
+            writes is noted in the files themselves and changes with a fail-over.
+        on_read: whether reads ``merge`` the stored lineage into the current scope, or
+            ``ignore`` it.
+
+    Raises:
+        ConfigurationError: an argument has no meaning, or no file can be at *path*.
+        StoreUnavailable: the primary's file cannot be created.
+    """
+    made = EmbeddedShim(datastore, path, reads_from=reads_from, on_read=on_read)
+    register(made)
+    return made
