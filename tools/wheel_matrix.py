@@ -40,6 +40,10 @@ class Environment:
     tests: tuple[str, ...]
 
 
+class CommandFailedError(RuntimeError):
+    """A command failed or took too long; the message is the end of what it said."""
+
+
 def oldest_pins() -> tuple[str, ...]:
     """The oldest releases that pyproject.toml admits of what the library runs on, as pins."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -105,7 +109,7 @@ def copy_tree() -> Path:
 
 
 def run_logged(command: list[str], cwd: Path, log: Path, limit_s: float) -> str:
-    """Run a command, keep what it said, and end this program with it if it failed."""
+    """Run a command, keep what it said, and raise with the end of it if it failed."""
     with log.open("a", encoding="utf-8") as out:
         out.write(f"$ {' '.join(command)}\n")
         out.flush()
@@ -118,8 +122,8 @@ def run_logged(command: list[str], cwd: Path, log: Path, limit_s: float) -> str:
             out.write(f"no end within {limit_s} s\n")
     said = log.read_text(encoding="utf-8", errors="replace")
     if code != 0:
-        message = f"{said[-6000:]}\nerror: failed: {' '.join(command)}\nall of it: {log}"
-        raise SystemExit(message)
+        message = f"{said[-6000:]}\nfailed: {' '.join(command)}\nall of it: {log}"
+        raise CommandFailedError(message)
     return said
 
 
@@ -163,13 +167,24 @@ def main() -> int:
             )
         return 0
     (WORK / "build.log").unlink(missing_ok=True)
-    wheel = build_wheel()
+    try:
+        wheel = build_wheel()
+    except CommandFailedError as error:
+        print(error, file=sys.stderr)
+        return 1
     print(f"built {wheel.name}")
+    failed: list[str] = []
     for environment in chosen:
         began = time.monotonic()
-        last = run_environment(environment, wheel, tree)
+        try:
+            last = run_environment(environment, wheel, tree)
+        except CommandFailedError as error:
+            failed.append(environment.name)
+            last = str(error)
         print(f"{environment.name:12} {last} [{time.monotonic() - began:.0f} s]", flush=True)
-    return 0
+    if failed:
+        print(f"error: the wheel failed in {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
