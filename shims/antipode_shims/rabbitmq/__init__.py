@@ -1,0 +1,31 @@
+"""RabbitMQ: lineages in message headers, barriers on what was routed in the reader's region.
+
+Instrumented clients (pika, aio-pika) keep their calls and objects: :func:`instrument_channel`,
+:func:`message`. The Table 2 face is :func:`shim`. See docs/guides/rabbitmq.md.
+"""
+
+from __future__ import annotations
+
+from ._instrument import instrument_channel, uninstrument_channel
+from ._message import message
+from ._shim import Delivery, RabbitMQShim, shim
+from ._tap import Receipts
+
+#: Calls of instrumented channels that put the lineage into headers and enter what was confirmed.
+COVERED_WRITES = frozenset({"basic_publish", "Exchange.publish"})
+#: Calls of instrumented channels whose callbacks run in the scope of their message. What
+#: ``basic_get``, ``consume`` (pika's generator), ``Queue.get`` and ``Queue.iterator`` hand out
+#: is handled within :func:`message`.
+COVERED_READS = frozenset({"basic_consume", "Queue.consume"})
+
+__all__ = [
+    "COVERED_READS",
+    "COVERED_WRITES",
+    "Delivery",
+    "RabbitMQShim",
+    "Receipts",
+    "instrument_channel",
+    "message",
+    "shim",
+    "uninstrument_channel",
+]

@@ -1,0 +1,201 @@
+"""What this shim puts into message headers and finds there. Pure: no client, no I/O.
+
+Two headers. ``baggage`` is the W3C header that OpenTelemetry's instrumentations of pika and
+aio-pika write and read, with the lineage as its member ``antipode``: a service that only knows
+baggage passes it on. ``antipode-write`` names the message's own write, as the text of a lineage
+with that one entry; receipts are kept by it, and a consumer adds it to what it depends on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
+
+from antipode._bounds import encode_bounded
+from antipode._codec import decode, encode
+from antipode._config import config
+from antipode._errors import LineageDecodeError
+from antipode._lineage import Lineage
+from antipode._metrics import count, log_once
+from antipode._scope import MEMBER, Scope, scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from antipode._write_id import WriteId
+
+BAGGAGE = "baggage"
+WRITE = "antipode-write"
+#: Subject of ``incomplete`` when an unreadable header does not say whose it is.
+UNKNOWN_SUBJECT = BAGGAGE
+
+# What the SDKs put up with (W3C baggage, section 3.3.2): over it they drop all or part.
+MAX_HEADER_BYTES = 8192
+MAX_MEMBERS = 64
+# No broker in its default configuration passes a larger header; reading it would be work for an
+# attacker's benefit.
+_MAX_READ = 131_072
+
+
+def outgoing(
+    headers: Mapping[str, Any] | None,
+    *,
+    datastore: str,
+    lineage: Lineage | None = None,
+    write: WriteId | None = None,
+) -> dict[str, Any]:
+    """A copy of *headers* that carries a lineage; *headers* itself is not touched.
+
+    A lineage that is in *headers* already, because an instrumentation injected it or the
+    application copied it from another message, is merged into what is sent: it may say more
+    than the scope does. Without a scope and without *lineage* it stays as it is.
+
+    Args:
+        headers: the application's.
+        datastore: for counting.
+        lineage: what to send; None: the current lineage.
+        write: the message's own write; a copied one of another message is removed.
+    """
+    sent = dict(headers or {})
+    sent.pop(WRITE, None)
+    if write is not None:
+        sent[WRITE] = encode(Lineage([write]))
+    held = scope_in() if lineage is None else Scope(lineage)
+    if held is not None:
+        _put_lineage(sent, held, datastore)
+    return sent
+
+
+def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
+    present = sent.get(BAGGAGE)
+    ours, others = _split(_as_text(present)) if present is not None else ([], [])
+    if present is not None and _as_text(present) is None:
+        count("baggage_replaced", datastore)
+    if held.lineage.empty and not ours:
+        return
+    text = held.text()
+    if any(member != text for member in ours):
+        merged = held.lineage.merge(*(_readable(member, UNKNOWN_SUBJECT) for member in ours))
+        settings = config()
+        text = encode_bounded(merged, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
+    sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)
+
+
+def _within_limits(members: list[str], datastore: str) -> str:
+    """One header of as many whole members as every SDK reads; ours is the first of them."""
+    kept: list[str] = []
+    length = 0
+    for member in members[:MAX_MEMBERS]:
+        length += len(member.encode()) + 1
+        if length > MAX_HEADER_BYTES + 1:
+            break
+        kept.append(member)
+    if len(kept) < len(members):
+        count("baggage_dropped", datastore, len(members) - len(kept))
+        log_once(
+            "baggage_dropped",
+            datastore,
+            "size",
+            "the baggage of a message to %r exceeds what propagators read: %d of its members "
+            "were dropped",
+            datastore,
+            len(members) - len(kept),
+        )
+    return ",".join(kept)
+
+
+def _as_text(header: object) -> str | None:
+    """A header as text; None for a type that no propagator writes."""
+    if isinstance(header, (bytes, bytearray)):
+        try:
+            return bytes(header).decode("ascii")
+        except UnicodeDecodeError:
+            return None
+    return header if isinstance(header, str) else None
+
+
+def _split(header: str | None) -> tuple[list[str], list[str]]:
+    """The values of our members, and the others' members as they are."""
+    ours: list[str] = []
+    others: list[str] = []
+    for member in (header or "").split(","):
+        name, _, value = member.partition("=")
+        if name.strip() == MEMBER:
+            ours.append(unquote_plus(value.partition(";")[0].strip()))
+        elif member.strip():
+            others.append(member.strip())
+    return ours, others
+
+
+def _readable(text: str, subject: str) -> Lineage:
+    try:
+        return decode(text)
+    except LineageDecodeError as error:
+        return _unreadable(subject, error.code)
+
+
+def _unreadable(subject: str, why: str) -> Lineage:
+    count("unreadable", subject)
+    log_once("unreadable", subject, why, "the lineage of a message is unreadable (%s)", why)
+    return Lineage(incomplete=[(subject, "unreadable")])
+
+
+def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
+    """The lineage that a message carries: absent (empty), valid, or marked unreadable.
+
+    Never raises, whatever the headers hold. Several members are merged.
+
+    Args:
+        headers: the message's; None when it has none.
+        subject: the datastore, where it is known, for the mark.
+    """
+    header = (headers or {}).get(BAGGAGE)
+    if header is None:
+        return Lineage()
+    subject = subject or UNKNOWN_SUBJECT
+    text = _as_text(header)
+    if text is None:
+        return _unreadable(subject, f"a {type(header).__name__} header")
+    if len(text) > _MAX_READ:
+        return _unreadable(subject, "oversized header")
+    ours, _ = _split(text)
+    return Lineage().merge(*(_readable(member, subject) for member in ours))
+
+
+def own_write(headers: Mapping[str, Any] | None) -> WriteId | None:
+    """The message's own write.
+
+    None when it names none.
+
+    Raises:
+        ValueError: what it names is no single write with an integer version.
+    """
+    header = (headers or {}).get(WRITE)
+    if header is None:
+        return None
+    text = _as_text(header)
+    if text is None:
+        msg = f"a {type(header).__name__} header"
+        raise ValueError(msg)
+    writes = tuple(decode(text))
+    if len(writes) != 1 or not isinstance(writes[0].version, int):
+        msg = f"{len(writes)} writes, not one"
+        raise ValueError(msg)
+    return writes[0]
+
+
+def received(
+    headers: Mapping[str, Any] | None, subject: str = ""
+) -> tuple[Lineage, WriteId | None]:
+    """What a consumer of this message depends on, and the message's own write.
+
+    The lineage does not hold the message's own write yet.
+    """
+    try:
+        write = own_write(headers)
+    except ValueError as error:
+        lineage = incoming(headers, subject)
+        return lineage.merge(_unreadable(subject or UNKNOWN_SUBJECT, str(error))), None
+    if not subject and write is not None:
+        subject = write.datastore
+    return incoming(headers, subject), write

@@ -1,0 +1,84 @@
+"""``instrument_channel``: one entry for the channels of all clients."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from antipode._errors import ConfigurationError
+from antipode._registry import register, shims_of
+
+from . import _aio, _blocking, _callback
+from ._clients import kind
+from ._publisher import Publications, SequenceBy
+from ._shim import UnwaitableShim
+from ._state import ATTRIBUTE, State, state_of
+
+_Channel = TypeVar("_Channel")
+_INSTRUMENT = {
+    "blocking": _blocking.instrument,
+    "callback": _callback.instrument,
+    "aio": _aio.instrument,
+}
+
+
+def instrument_channel(
+    channel: _Channel,
+    *,
+    datastore: str,
+    receipts: bool = False,
+    sequence_by: SequenceBy = "exchange",
+) -> _Channel:
+    """Make a channel carry lineages: in the headers it publishes, in the callbacks it consumes.
+
+    A publication enters the current scope when the broker confirmed it: the channel must be in
+    confirm mode, which aio-pika's are by default. Idempotent.
+
+    Args:
+        channel: a pika ``BlockingChannel`` or ``Channel`` (before its ``confirm_delivery()``),
+            an aio-pika channel, or an aio-pika exchange, which stands for its channel.
+        datastore: the name that every service gives to this exchange or broker.
+        receipts: readers of *datastore* have receipts, so that unconfirmed publications enter
+            too. Implied where this process has them.
+        sequence_by: what readers' receipts listen to: whole exchanges, or single routing keys.
+
+    Returns:
+        The same object.
+
+    Raises:
+        ConfigurationError: the object is no channel, is instrumented for another datastore, or
+            is in confirm mode already and of callbacks.
+    """
+    if not datastore:
+        msg = "datastore must be a non-empty name that every service spells alike"
+        raise ConfigurationError(msg)
+    what = kind(channel)
+    target: Any = channel.channel if what == "exchange" else channel  # type: ignore[attr-defined]
+    held = state_of(target)
+    if held is not None:
+        if held.datastore != datastore:
+            msg = f"the channel is instrumented as {held.datastore!r}, not {datastore!r}"
+            raise ConfigurationError(msg)
+        return channel
+    state = State(Publications(datastore, sequence_by), receipts=receipts)
+    _INSTRUMENT["aio" if what == "exchange" else what](target, state)
+    setattr(target, ATTRIBUTE, state)
+    if not shims_of(datastore):
+        register(UnwaitableShim(datastore))
+    return channel
+
+
+def uninstrument_channel(channel: _Channel) -> _Channel:
+    """Undo :func:`instrument_channel`. Idempotent; returns the same object.
+
+    Callbacks that consume already go on, without scopes.
+
+    Raises:
+        ConfigurationError: the object is no channel.
+    """
+    what = kind(channel)
+    target: Any = channel.channel if what == "exchange" else channel  # type: ignore[attr-defined]
+    held = state_of(target)
+    if held is not None:
+        held.undo()
+        delattr(target, ATTRIBUTE)
+    return channel

@@ -1,0 +1,108 @@
+"""What an instrumented channel carries: its names, and what of it was replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode._metrics import count
+from antipode._registry import shims_of
+from antipode._scope import mark_incomplete, record_write
+
+from ._headers import outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from antipode._write_id import WriteId
+
+    from ._publisher import Publications
+
+ATTRIBUTE = "_antipode"
+_ABSENT = object()
+
+
+@dataclass(slots=True)
+class State:
+    """The instrumentation of one channel.
+
+    Attributes:
+        publications: names what is published; a new one for each opening of the channel.
+        receipts: mint unconfirmed publications as well, for readers can tell whether they came.
+        active: False once it is undone; replaced functions that others still hold then do
+            nothing of ours.
+        transactional: the channel is in ``tx`` mode: nothing is known of a publication.
+    """
+
+    publications: Publications
+    receipts: bool = False
+    active: bool = True
+    transactional: bool = False
+    _replaced: list[tuple[Any, str, object, object]] = field(default_factory=list)
+
+    @property
+    def datastore(self) -> str:
+        """The datastore that publications are writes of."""
+        return self.publications.datastore
+
+    def replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        """Make *function* the attribute *name* of this one *owner*."""
+        before = vars(owner).get(name, _ABSENT)
+        setattr(owner, name, function)
+        self._replaced.append((owner, name, before, function))
+
+    def undo(self) -> None:
+        """Put back what was replaced, unless somebody else replaced it since."""
+        self.active = False
+        while self._replaced:
+            owner, name, before, function = self._replaced.pop()
+            if vars(owner).get(name) is not function:
+                continue
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+    def name(self, exchange: str, routing_key: str, *, confirmed: bool) -> WriteId | None:
+        """The name of the next publication; None for one that must not be minted.
+
+        Nothing is known of an unconfirmed publication, so that it is minted only where readers
+        have receipts; of one in a transaction not even that it was sent.
+        """
+        if self.transactional:
+            confirmed = False
+        if not confirmed:
+            count("unconfirmed_publish", self.datastore)
+        if confirmed or (not self.transactional and self.has_receipts()):
+            return self.publications.next(exchange, routing_key)
+        return None
+
+    def has_receipts(self) -> bool:
+        """Whether readers of the datastore can tell what was routed to them."""
+        return self.receipts or any(shim.waitable for shim in shims_of(self.datastore))
+
+    def headers(self, headers: Mapping[str, Any] | None, write: WriteId | None) -> dict[str, Any]:
+        """The headers to send instead of the application's."""
+        return outgoing(headers, datastore=self.datastore, write=write)
+
+    def minted(self, write: WriteId | None) -> None:
+        """The broker has the message."""
+        if write is not None:
+            record_write(write)
+
+    def refused(self, write: WriteId | None) -> None:
+        """The broker does not have the message, or routed it nowhere: nothing enters."""
+        if write is not None:
+            self.publications.void(write)
+
+    def in_doubt(self, write: WriteId | None) -> None:
+        """The broker may have the message."""
+        mark_incomplete(self.datastore, "in_doubt")
+        if write is not None:
+            self.publications.void(write)
+
+
+def state_of(channel: Any) -> State | None:
+    """The instrumentation of *channel*; None without one."""
+    found = getattr(channel, "__dict__", {}).get(ATTRIBUTE)
+    return found if isinstance(found, State) else None
