@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The longest one look may take; a stopped server is noticed after this.
 LOOK_S = 1.0
+#: What a look gets when connecting has used up its time: clients take 0 for "no limit".
+LEAST_LOOK_S = 0.005
 
 
 class Subscriber(Protocol):
@@ -200,11 +202,14 @@ class Watcher:
             return None
 
     def _look(self, writes: Collection[WriteId], timeout_s: float) -> Observation:
+        """Look once, connecting first if need be, within *timeout_s* for both."""
         count("looks", self._shim.datastore)
+        deadline_s = self._clock.monotonic() + timeout_s
         try:
             if self._endpoint is None:
                 self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
-            observation = self._endpoint.observe(writes, timeout_s=timeout_s)
+            left_s = max(deadline_s - self._clock.monotonic(), LEAST_LOOK_S)
+            observation = self._endpoint.observe(writes, timeout_s=left_s)
         except BaseException:
             self._drop_endpoint()
             raise

@@ -36,6 +36,7 @@ class FakeServer(Shim):
         self.looks_made = 0
         self.opened = 0
         self.open_now = 0
+        self.looked = threading.Event()
         self.threads: set[int] = set()
         self.fault: Exception | None = None
         self.hang: threading.Event | None = None
@@ -56,6 +57,7 @@ class FakeConnection(Endpoint):
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         server = self.server
         server.looks_made += 1
+        server.looked.set()
         server.threads.add(threading.get_ident())
         if server.hang is not None:
             server.hang.wait(timeout_s)
@@ -97,7 +99,6 @@ def by_callback(timeout: float) -> BarrierResult:
 
 
 FACES = pytest.mark.parametrize("face", [by_thread, by_asyncio, by_callback])
-Face = "Callable[[float], BarrierResult]"
 
 
 @FACES
@@ -240,8 +241,7 @@ def test_cancelling_a_task_leaves_nothing(posts: FakeServer) -> None:
 
     async def main() -> None:
         task = asyncio.create_task(antipode.barrier_async(LINEAGE, timeout=20))
-        while not posts.looks_made:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(posts.looked.wait, 5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

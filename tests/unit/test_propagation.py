@@ -299,9 +299,9 @@ def test_nothing_is_injected_without_a_scope() -> None:
 @pytest.mark.parametrize(
     "leave",
     [
-        lambda: baggage.clear(),
+        baggage.clear,
         lambda: baggage.remove_baggage("antipode"),
-        lambda: otel_context.Context(),
+        otel_context.Context,
     ],
 )
 def test_the_user_may_keep_the_lineage_from_leaving(leave: Callable[[], Context]) -> None:

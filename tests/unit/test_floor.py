@@ -1,0 +1,165 @@
+"""Floors: a read is answered only by a server that shows what the barrier demanded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import antipode
+from antipode import Lineage, Status, WriteId
+from antipode._engine import Policies
+from antipode._floor import Floor
+from antipode._scope import Scope
+from antipode.shim import Observation, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+POST = WriteId("posts", "log", 7)
+RAISING = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
+
+
+def floor(timeout_s: float = 5, *writes: WriteId) -> Floor:
+    """A floor under POST, or under *writes*."""
+    demanded = frozenset(writes or [POST])
+    return Floor("posts", demanded, timeout_s=timeout_s, policies=RAISING)
+
+
+def shown(status: Status) -> Observation:
+    """A look that shows POST with *status*."""
+    return Observation("server-1", {POST: status})
+
+
+def looks(*statuses: Status) -> Callable[[float], Observation]:
+    """Looks that show *statuses* one after another, the last one for ever."""
+    left = list(statuses)
+
+    def look(timeout_s: float) -> Observation:
+        assert timeout_s > 0
+        return shown(left.pop(0) if len(left) > 1 else left[0])
+
+    return look
+
+
+def hold(demand: Floor, look: Callable[[float], Observation]) -> None:
+    """The synchronous face."""
+    demand.hold(look)
+
+
+def hold_async(demand: Floor, look: Callable[[float], Observation]) -> None:
+    """The asyncio face."""
+
+    async def look_async(timeout_s: float) -> Observation:
+        return look(timeout_s)
+
+    asyncio.run(demand.hold_async(look_async))
+
+
+FACES = pytest.mark.parametrize("face", [hold, hold_async])
+
+
+def test_a_server_that_shows_all_is_accepted() -> None:
+    """No waiting, no cost beyond the look."""
+    demand = floor()
+    assert demand.accepts(shown(Status.VISIBLE))
+    assert demand.proved_on == {"server-1"}
+    assert demand.left_s == 5
+
+
+def test_a_server_that_lags_is_not_accepted() -> None:
+    """The read is not answered by it; a later look may show more."""
+    demand = floor()
+    assert not demand.accepts(shown(Status.NOT_YET))
+    assert not demand.accepts(Observation("server-2", {}))
+    assert demand.proved_on == frozenset()
+
+
+def test_a_lost_dependency_raises_at_the_read() -> None:
+    """Waiting longer cannot help, so the read fails with the barrier's error."""
+    with pytest.raises(antipode.DependencyLost):
+        floor().accepts(shown(Status.LOST))
+
+
+@FACES
+def test_a_read_is_held_back_until_the_server_caught_up(
+    face: Callable[[Floor, Callable[[float], Observation]], None],
+) -> None:
+    """hold() returns when a look shows the floor; the time it took is spent."""
+    demand = floor()
+    face(demand, looks(Status.NOT_YET, Status.NOT_YET, Status.VISIBLE))
+    assert 4 < demand.left_s < 5
+
+
+@FACES
+def test_the_timeout_is_spent_only_while_holding(
+    face: Callable[[Floor, Callable[[float], Observation]], None],
+) -> None:
+    """What one read used up, the next one lacks; then the error comes at once."""
+    demand = floor(0.1)
+    with pytest.raises(antipode.BarrierTimeout):
+        face(demand, looks(Status.NOT_YET))
+    assert demand.left_s == 0
+    start_s = time.monotonic()
+    with pytest.raises(antipode.BarrierTimeout):
+        face(demand, looks(Status.NOT_YET))
+    assert time.monotonic() - start_s < 0.05
+
+
+@FACES
+def test_a_connection_that_fails_fails_the_read(
+    face: Callable[[Floor, Callable[[float], Observation]], None],
+) -> None:
+    """The client library decides about its own connections; nothing is swallowed."""
+
+    def fail(_: float) -> Observation:
+        raise Unreachable("reset")
+
+    with pytest.raises(Unreachable):
+        face(floor(), fail)
+
+
+def test_cancelling_a_held_read_ends_it() -> None:
+    """An asyncio read that is held back can be cancelled like any other."""
+
+    async def look(_: float) -> Observation:
+        return shown(Status.NOT_YET)
+
+    async def main() -> None:
+        task = asyncio.create_task(floor().hold_async(look))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_floors_add_up() -> None:
+    """A second barrier raises the floor: both demands hold, the later timeout counts."""
+    other = WriteId("posts", "log", 9)
+    held = Scope(Lineage([POST]))
+    held.set_floor(floor(1))
+    held.set_floor(floor(3, other))
+    demand = held.floor("posts")
+    assert demand is not None
+    assert demand.writes == {POST, other}
+    assert demand.left_s == 3
+
+
+def test_stop_takes_the_floors_away() -> None:
+    """A discarded lineage demands nothing."""
+    held = Scope(Lineage([POST]))
+    held.set_floor(floor())
+    held.stop()
+    assert held.floor("posts") is None
+
+
+@pytest.fixture(autouse=True)
+def _no_real_sleep() -> Iterator[None]:
+    """Fail a test that takes seconds: floors in these tests settle in milliseconds."""
+    start_s = time.monotonic()
+    yield
+    assert time.monotonic() - start_s < 2
