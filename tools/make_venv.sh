@@ -10,9 +10,13 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
     echo "error: '$python' is not Python 3.10 or later; name one: make PYTHON=/path/to/python3.12" >&2
     exit 1
 fi
-if ! "$python" -m venv "$venv" >/dev/null; then
+if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+    # Debian and Ubuntu ship the part of Python that makes virtual environments as a package of its own.
+    package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    "$(dirname "$0")/apt_install.sh" "$package"
+fi
+if ! "$python" -m venv "$venv"; then
     rm -rf "$venv"
-    echo "error: '$python' cannot make virtual environments; on Debian or Ubuntu:" \
-        "apt-get install python3-venv" >&2
+    echo "error: '$python' cannot make a virtual environment in $venv" >&2
     exit 1
 fi
