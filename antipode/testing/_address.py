@@ -43,7 +43,7 @@ class ReservedPort:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(self.address)
             listener.listen(128)
-            listener.setblocking(False)
+            listener.settimeout(0)
         except OSError:
             listener.close()
             raise

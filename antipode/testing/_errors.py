@@ -11,7 +11,7 @@ class ServerMissing(AntipodeError):  # noqa: N818 - the pytest plugin's users kn
     code = "server_missing"
 
 
-class ClientMissing(ConfigurationError):
+class ClientMissing(ConfigurationError):  # noqa: N818 - like ServerMissing
     """The Python client of a store is not installed; the message names the ``pip install``."""
 
     code = "client_missing"

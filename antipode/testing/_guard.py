@@ -21,7 +21,7 @@ while read -r verb group; do
   groups=$kept
   [ "$verb" = add ] && groups="$groups $group"
 done
-for known in $groups; do kill -KILL -- "-$known"; done
+for known in $groups; do kill -s KILL -- "-$known"; done
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from antipode._errors import ConfigurationError
 
 from ._address import Address, ReservedPort
-from ._process import ServerProcess, find_executable
+from ._errors import ServerFailed
+from ._process import ServerProcess, find_executable, inherited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PROBE_TIMEOUT_S = 5.0
+TOOL_TIMEOUT_S = 30.0
 REDIS_DEFAULTS = {
     "appendonly": "no",
     "daemonize": "no",
@@ -40,6 +43,8 @@ class NativeServer:
         process: the server.
         data: what ``restart(wipe=True)`` removes.
         companions: processes that live and die with it.
+        tools: executables by name, for `run_tool`.
+        tool_environment: the variables they need.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class NativeServer:
         *,
         data: Iterable[Path],
         companions: Iterable[ServerProcess] = (),
+        tools: Mapping[str, Path] | None = None,
+        tool_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.endpoints: Mapping[str, Address] = {key: port.address for key, port in ports.items()}
         self.address = self.endpoints["client"]
@@ -58,6 +65,8 @@ class NativeServer:
         self._ports = dict(ports)
         self._data = tuple(data)
         self._companions = tuple(companions)
+        self._tools = dict(tools or {})
+        self._tool_environment = dict(tool_environment or {})
 
     @property
     def running(self) -> bool:
@@ -97,6 +106,25 @@ class NativeServer:
                 shutil.rmtree(path, ignore_errors=True)
                 path.mkdir()
         self.process.start()
+
+    def run_tool(self, *command: str) -> str:
+        """Run a tool that comes with the store; see `Server.run_tool`."""
+        name, *arguments = command
+        if name not in self._tools:
+            raise ConfigurationError(f"{self.process.name} has no tool {name!r}")
+        done = subprocess.run(
+            [str(self._tools[name]), *arguments],
+            env=inherited() | self._tool_environment,
+            cwd=self._directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode:
+            raise ServerFailed(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+        return done.stdout
 
     def close(self) -> None:
         """End it for good: process, companions, ports and directory. Idempotent."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._native import NativeServer, make_directory, probe, reserving
@@ -12,6 +11,7 @@ from ._process import ServerProcess, find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from ._address import Address, ReservedPort
 
@@ -23,8 +23,12 @@ CONFIG = {
     "log.file.level": "warning",
     "vm_memory_high_watermark.absolute": "1GB",
 }
-# One scheduler that never spins: brokers under test share the machine with what is tested.
-ERLANG_FLAGS = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
+# Loopback alone; our epmd or none; one scheduler that never spins, for brokers under test share the
+# machine with what is tested.
+ERLANG_FLAGS = (
+    "-kernel inet_dist_use_interface {127,0,0,1} -start_epmd false"
+    " +S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
+)
 AMQP_GREETING = b"AMQP\x00\x00\x09\x01"
 CONNECTION_START = b"\x01\x00\x00"  # a method frame on channel 0
 EPMD_NAMES = b"\x00\x01n"
@@ -32,28 +36,33 @@ EPMD_NAMES = b"\x00\x01n"
 
 def rabbitmq(name: str, config: Mapping[str, str]) -> NativeServer:
     """Prepare one broker; it is started by its `NativeServer`."""
-    broker = _server_script(find_executable("rabbitmq-server", install=INSTALL))
+    broker = _unwrapped(find_executable("rabbitmq-server", install=INSTALL))
+    control = _unwrapped(find_executable("rabbitmqctl", install=INSTALL))
     epmd = find_executable("epmd", install=INSTALL)
 
     def build(ports: dict[str, ReservedPort]) -> NativeServer:
         directory = make_directory("rabbitmq")
         addresses = {key: port.address for key, port in ports.items()}
         _write_files(directory, CONFIG | dict(config), addresses)
+        node = f"antipode-{name}-{os.getpid()}-{addresses['client'].port}@localhost"
+        erlang = _erlang_environment(directory, addresses["epmd"]) | {"RABBITMQ_NODENAME": node}
         return NativeServer(
             directory,
             ports,
-            _broker_process(name, broker, directory, addresses),
+            _broker_process(name, broker, directory, addresses, erlang),
             data=(directory / "mnesia",),
             companions=(_epmd_process(name, epmd, directory, addresses["epmd"]),),
+            tools={"rabbitmqctl": control},
+            tool_environment=erlang | {"RABBITMQ_CTL_ERL_ARGS": ERLANG_FLAGS},
         )
 
     return reserving(PORTS, build)
 
 
-def _server_script(found: Path) -> Path:
-    """The server's own script: Debian's wrapper of it insists on root or on user rabbitmq."""
+def _unwrapped(found: Path) -> Path:
+    """RabbitMQ's own script: Debian's wrapper of it insists on root or on user rabbitmq."""
     real = found.resolve()
-    unwrapped = real.parent / "rabbitmq-server"
+    unwrapped = real.parent / found.name
     return unwrapped if real.name == "rabbitmq-script-wrapper" and unwrapped.exists() else found
 
 
@@ -75,11 +84,14 @@ def _write_files(directory: Path, config: Mapping[str, str], ports: Mapping[str,
 
 
 def _broker_process(
-    name: str, script: Path, directory: Path, ports: Mapping[str, Address]
+    name: str,
+    script: Path,
+    directory: Path,
+    ports: Mapping[str, Address],
+    erlang: Mapping[str, str],
 ) -> ServerProcess:
     host, port = ports["client"]
-    flags = f"-kernel inet_dist_use_interface {{127,0,0,1}} -start_epmd false {ERLANG_FLAGS}"
-    environment = _erlang_environment(directory, ports["epmd"]) | {
+    environment = dict(erlang) | {
         "RABBITMQ_BASE": str(directory),
         "RABBITMQ_CONF_ENV_FILE": os.devnull,
         "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq"),
@@ -87,12 +99,10 @@ def _broker_process(
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
         "RABBITMQ_LOG_BASE": str(directory / "log"),
         "RABBITMQ_MNESIA_BASE": str(directory / "mnesia"),
-        # Unique per run: the port is ours alone, the word is for other machines' brokers.
-        "RABBITMQ_NODENAME": f"antipode-{name}-{os.getpid()}-{port}@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": host,
         "RABBITMQ_NODE_PORT": str(port),
         "RABBITMQ_PID_FILE": str(directory / "pid"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": flags,
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG_FLAGS,
         # The script then becomes the Erlang machine instead of waiting beside it.
         "RUNNING_UNDER_SYSTEMD": "true",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -41,6 +42,11 @@ def find_executable(name: str, *, install: str) -> Path:
     if found is None:
         raise ServerMissing(f"the executable {name!r} is not on PATH: install it with `{install}`")
     return Path(found)
+
+
+def inherited() -> dict[str, str]:
+    """The variables that a server gets from this process: what configures a user's own does not."""
+    return {key: os.environ[key] for key in INHERITED if key in os.environ}
 
 
 class ServerProcess:
@@ -88,12 +94,11 @@ class ServerProcess:
         """Start the process without waiting until it is ready. See `await_ready`."""
         if self.running:
             return
-        inherited = {key: os.environ[key] for key in INHERITED if key in os.environ}
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._directory,
-                env=inherited | self._environment,
+                env=inherited() | self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -110,10 +115,7 @@ class ServerProcess:
         deadline = time.monotonic() + self._timeout_s
         try:
             while not self._is_ready():
-                if not self.running:
-                    raise ServerFailed(self._epitaph("ended while it started"))
-                if time.monotonic() >= deadline:
-                    raise ServerFailed(self._epitaph(f"was not ready in {self._timeout_s:g} s"))
+                self._check_start(deadline)
                 time.sleep(0.01)
         except BaseException:  # an interrupt as well: nothing is left behind
             self.kill()
@@ -129,11 +131,10 @@ class ServerProcess:
         if self._process is None:
             return
         try:
-            self._process.terminate()
-            self._process.send_signal(signal.SIGCONT)  # a suspended process cannot end
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.terminate()
+                self._process.send_signal(signal.SIGCONT)  # a suspended process cannot end
+                self._process.wait(timeout_s)
         finally:
             self.kill()
 
@@ -186,6 +187,12 @@ class ServerProcess:
             return self._ready()
         except OSError:
             return False
+
+    def _check_start(self, deadline: float) -> None:
+        if not self.running:
+            raise ServerFailed(self._epitaph("ended while it started"))
+        if time.monotonic() >= deadline:
+            raise ServerFailed(self._epitaph(f"was not ready in {self._timeout_s:g} s"))
 
     def _epitaph(self, what: str) -> str:
         tail = self.log_tail() or "(it printed nothing)"

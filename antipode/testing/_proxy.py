@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import selectors
@@ -86,8 +87,8 @@ class LagProxy:
         self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
-        self._wake.setblocking(False)
-        self._woken.setblocking(False)
+        for sock in (self._wake, self._woken):
+            sock.settimeout(0)
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._open()
         self._thread = threading.Thread(target=self._run, name=f"lag-proxy-{self.address.port}")
@@ -177,10 +178,8 @@ class LagProxy:
             raise RuntimeError(f"the proxy of {self._upstream} is closed")
         future: Future[T] = Future()
         self._calls.append((function, future))
-        try:
+        with contextlib.suppress(BlockingIOError):  # the thread has wake-ups enough to read
             self._wake.send(b"\0")
-        except BlockingIOError:
-            pass  # the thread has wake-ups enough to read
         return future.result(CALL_TIMEOUT_S)
 
     def _run(self) -> None:
@@ -221,7 +220,7 @@ class LagProxy:
             return  # the client gave up first
         upstream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         for sock in (client, upstream):
-            sock.setblocking(False)
+            sock.settimeout(0)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         relay = Relay(client, upstream, self._requests, self._responses)
         self._connections += 1

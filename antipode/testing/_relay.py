@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 from collections import deque
@@ -95,10 +96,8 @@ class Pipe:
 
     def _finish(self) -> None:
         self.done = True
-        try:
+        with contextlib.suppress(OSError):  # already gone, which is what was to be told
             self.sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # already gone, which is what was to be told
 
 
 class Relay:

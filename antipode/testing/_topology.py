@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
@@ -55,6 +56,17 @@ class Server(Protocol):
         """
         ...
 
+    def run_tool(self, *command: str) -> str:
+        """Run a tool that comes with the store, beside the server; what it printed.
+
+        Args:
+            command: the tool, such as ``rabbitmqctl``, and its arguments.
+
+        Raises:
+            ServerFailed: the tool failed.
+        """
+        ...
+
     def close(self) -> None:
         """End it for good and remove its data."""
         ...
@@ -82,19 +94,20 @@ class Topology(ABC):
     """Two regions of one store: writes go to the primary and reach the replica after the lag.
 
     A context manager: the servers run inside the ``with`` block. `set_lag` and the faults touch
-    replication alone, for clients connect straight to the servers.
+    replication alone, for clients connect straight to the servers. A place is an address, or a file
+    where the store is one.
     """
 
     store: ClassVar[str]
 
     @property
     @abstractmethod
-    def primary(self) -> Address:
+    def primary(self) -> Address | Path:
         """Where writes go now. Ask again after `failover` and `reset`."""
 
     @property
     @abstractmethod
-    def replica(self) -> Address:
+    def replica(self) -> Address | Path:
         """Where the other region reads. Ask again after `failover` and `reset`."""
 
     @abstractmethod
