@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._address import Address
     from ._contract import ShimContract
+    from ._contract_store import ContractStore
     from ._embedded import EmbeddedTopology
     from ._errors import ClientMissing, ServerFailed, ServerMissing, TopologyTimeout
     from ._fake import FakeStore, VirtualClock
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Address": "_address",
     "ClientMissing": "_errors",
+    "ContractStore": "_contract_store",
     "EmbeddedTopology": "_embedded",
     "FakeStore": "_fake",
     "LagProxy": "_proxy",
@@ -47,6 +49,7 @@ _HOMES = {
 __all__ = [
     "Address",
     "ClientMissing",
+    "ContractStore",
     "EmbeddedTopology",
     "FakeStore",
     "LagProxy",

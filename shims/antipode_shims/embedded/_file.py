@@ -117,7 +117,8 @@ class File:
                 yield self._current()
             except sqlite3.Error as error:
                 self._drop()
-                msg = f"embedded store {str(self.path)!r}: {error}"
+                why = error if self.path.exists() else "there is no such file"
+                msg = f"embedded store {str(self.path)!r}: {why}"
                 raise StoreUnavailable(msg) from error
 
     @contextmanager

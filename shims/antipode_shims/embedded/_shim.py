@@ -26,7 +26,7 @@ from antipode.shim import (
     record_write,
 )
 
-from ._file import File, checked_path
+from ._file import File
 from ._store import EmbeddedStore, Token, check_types, read_state
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class _EmbeddedEndpoint(Endpoint):
     """A connection that looks at a file. The file may be promoted or seeded anew under it."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
-        self._file = File(checked_path(path), busy_s=timeout_s)
+        self._file = File(path, busy_s=timeout_s)
         self._version = self._changed()
 
     def _changed(self) -> int:

@@ -1,0 +1,314 @@
+"""Claims about tokens and waiting: minting, visibility, floors, faces, sharing, races."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+import antipode
+from antipode import BarrierTimeout, ConfigurationError, Lineage, Metric, Status
+
+from ._contract_base import (
+    ELSEWHERE,
+    LATE_S,
+    best_of,
+    category,
+    in_threads,
+    minted,
+    pass_time,
+    replicated,
+    seconds,
+    statuses,
+    times_out,
+    watchers,
+    written,
+)
+from ._wait import wait_until
+
+if TYPE_CHECKING:
+    from ._contract_store import ContractStore
+
+LAG_MS = 30.0
+ROUNDS = 10
+WRITERS = 4
+WRITES = 25
+
+
+class WaitContract:
+    """Tokens are exact, and barriers wait for them."""
+
+    @category("minting")
+    def test_write_enters_scope(self, store: ContractStore, key: str) -> None:
+        """A committed write enters the current scope: exact, with its mint hour."""
+        with antipode.scope() as scope:
+            returned = store.write(key, b"1")
+            write = minted(store, Lineage(), scope.lineage)
+            assert write in returned
+            assert write.minted_h > 0
+            assert not write.covering
+
+    @category("minting")
+    def test_write_extends_given_lineage(self, store: ContractStore, key: str) -> None:
+        """``write(key, value, lineage)`` returns that lineage with one write more."""
+        given = Lineage([ELSEWHERE])
+        with antipode.scope() as scope:
+            returned = store.write(key, b"1", given)
+            write = minted(store, given, returned)
+            assert ELSEWHERE in returned
+            assert write in scope.lineage
+            assert ELSEWHERE not in scope.lineage
+
+    @category("minting")
+    def test_later_write_supersedes(self, store: ContractStore, key: str) -> None:
+        """With integer versions, a later write of a key takes the earlier one's place."""
+        first, second = written(store, key, b"1"), written(store, key, b"2")
+        assert first != second
+        if isinstance(first.version, int) and first.key == second.key:
+            assert isinstance(second.version, int)
+            assert second.version > first.version
+            assert set(Lineage([first, second])) == {second}
+
+    @category("minting")
+    def test_refused_write_enters_nothing(self, store: ContractStore, key: str) -> None:
+        """A write that the store refused is no dependency, and leaves no doubt."""
+        with antipode.scope() as scope:
+            with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
+                store.refused_write(key, b"1")
+            assert scope.lineage.empty
+
+    @category("minting")
+    def test_write_without_scope_is_counted(self, store: ContractStore, key: str) -> None:
+        """A write outside of any scope is counted, and still returns its lineage."""
+        metric = Metric("unscoped_write", store.datastore)
+        before = antipode.metrics().get(metric, 0)
+        assert minted(store, Lineage(), store.write(key, b"1"))
+        assert antipode.metrics()[metric] == before + 1
+
+    @category("visibility")
+    def test_read_after_barrier_is_never_stale(self, store: ContractStore, key: str) -> None:
+        """Under lag, new values and updates are there as soon as the barrier has passed."""
+        store.topology.set_lag(LAG_MS)
+        for number in range(ROUNDS):
+            value = str(number).encode()
+            with antipode.scope():
+                store.write(key, value)
+                assert antipode.barrier(timeout=store.timeout_s).ok
+                assert store.read(key)[0] == value
+
+    @category("visibility")
+    def test_never_passes_while_paused(self, store: ContractStore, key: str) -> None:
+        """While replication is paused the barrier does not pass, and says ``not_yet``."""
+        store.topology.pause()
+        write = written(store, key)
+        error = times_out(store, Lineage([write]), timeout=store.settle_s)
+        assert statuses(error.result) == {Status.NOT_YET}
+
+    @category("visibility")
+    def test_passes_promptly_after_resume(self, store: ContractStore, key: str) -> None:
+        """A waiting barrier passes soon after replication goes on."""
+        store.topology.pause()
+        write = written(store, key)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(antipode.barrier, Lineage([write]), timeout=store.timeout_s)
+            pass_time(store.settle_s)
+            assert not waiting.done()
+
+            def finish() -> None:
+                store.topology.resume()
+                assert waiting.result(store.timeout_s).ok
+
+            assert seconds(finish) < store.promptly_s
+        assert store.read(key)[0] == b"1"
+
+    @category("visibility")
+    def test_times_out_in_time(self, store: ContractStore, key: str) -> None:
+        """A barrier that cannot pass ends within 100 ms of its deadline."""
+        store.topology.pause()
+        lineage = Lineage([written(store, key)])
+
+        def late_s() -> float:
+            return seconds(lambda: times_out(store, lineage, timeout=0.2)) - 0.2
+
+        assert 0 <= best_of(3, late_s) < LATE_S
+
+    @category("visibility")
+    def test_check_does_not_wait(self, store: ContractStore, key: str) -> None:
+        """``check`` tells at once what is not visible, and later that it is."""
+        store.topology.pause()
+        lineage = Lineage([written(store, key)])
+        assert best_of(3, lambda: seconds(lambda: antipode.check(lineage))) < LATE_S
+        assert statuses(antipode.check(lineage)) == {Status.NOT_YET}
+        store.topology.resume()
+        wait_until(lambda: antipode.check(lineage).ok, what="check", timeout_s=store.timeout_s)
+
+    @category("visibility")
+    def test_table2_wait(self, store: ContractStore, key: str) -> None:
+        """``shim.wait(lineage)`` waits for this datastore alone."""
+        write = written(store, key)
+        lineage = Lineage([write, ELSEWHERE])
+        result = store.reader.wait(lineage, timeout=store.timeout_s)
+        assert {o.write: o.status for o in result.outcomes} == {
+            write: Status.VISIBLE,
+            ELSEWHERE: Status.EXCLUDED,
+        }
+
+    @category("floors")
+    def test_floor_holds_the_read_back(self, store: ContractStore, key: str) -> None:
+        """``barrier(at="read")`` returns at once; the next read waits, and is not stale."""
+        replicated(store, key, b"old")
+        store.topology.pause()
+        with antipode.scope(), ThreadPoolExecutor(1) as pool:
+            store.write(key, b"new")
+            result = antipode.barrier(timeout=store.timeout_s, at="read")
+            assert statuses(result) == {Status.DEFERRED}
+            context = antipode.current()
+
+            def read() -> bytes | None:
+                with antipode.scope(context):
+                    antipode.barrier(timeout=store.timeout_s, at="read")
+                    return store.read(key)[0]
+
+            reading = pool.submit(read)
+            pass_time(store.settle_s)
+            assert not reading.done()
+            store.topology.resume()
+            assert reading.result(store.timeout_s) == b"new"
+            assert store.read(key)[0] == b"new"
+
+    @category("floors")
+    def test_floor_times_out(self, store: ContractStore, key: str) -> None:
+        """A read that cannot satisfy its floor raises at the deadline and shows nothing."""
+        replicated(store, key, b"old")
+        store.topology.pause()
+        write = written(store, key, b"new")
+
+        def late_s() -> float:
+            with antipode.scope(Lineage([write])):
+                antipode.barrier(timeout=0.2, at="read")
+                with pytest.raises(BarrierTimeout):
+                    store.read(key)
+            return 0.0
+
+        assert best_of(3, lambda: seconds(late_s)) < 0.2 + LATE_S
+
+    @category("floors")
+    def test_floor_spends_its_timeout_while_waiting_only(
+        self, store: ContractStore, key: str
+    ) -> None:
+        """Time between ``barrier(at="read")`` and the read does not count."""
+        store.topology.pause()
+        with antipode.scope() as scope:
+            store.write(key, b"1")
+            antipode.barrier(timeout=store.settle_s, at="read")
+            pass_time(2 * store.settle_s)
+            store.topology.resume()
+            wait_until(
+                lambda: antipode.check(scope.lineage).ok, what="it", timeout_s=store.timeout_s
+            )
+            assert store.read(key)[0] == b"1"
+
+    @category("floors")
+    def test_floor_needs_a_scope(self, store: ContractStore, key: str) -> None:
+        """Outside of a scope ``at="read"`` is refused: nothing could remember the floor."""
+        lineage = Lineage([written(store, key)])
+        with pytest.raises(ConfigurationError):
+            antipode.barrier(lineage, timeout=store.timeout_s, at="read")
+
+    @category("faces")
+    def test_faces_agree(self, store: ContractStore, key: str) -> None:
+        """Sync, asyncio, callback and check come to the same outcome."""
+        met = replicated(store, key)
+        store.topology.pause()
+        not_met = written(store, key, b"2")
+        unknown = store.unknown(met)
+        for write in (met, not_met, unknown):
+            assert len(_outcomes_by_face(store, Lineage([write]))) == 1, write
+
+    @category("sharing")
+    def test_equal_waits_share(self, store: ContractStore, key: str) -> None:
+        """However many wait for a store, one thread looks, on one connection."""
+        replicated(store, key)
+        before = store.connections()
+        store.topology.pause()
+        lineage = Lineage([written(store, key)])
+        ready = threading.Barrier(9)
+
+        def wait(_: int) -> None:
+            ready.wait()
+            antipode.barrier(lineage, timeout=store.timeout_s)
+
+        with ThreadPoolExecutor(8) as pool:
+            waiting = [pool.submit(wait, index) for index in range(8)]
+            ready.wait()
+            pass_time(store.settle_s)
+            assert watchers() == [f"antipode-watch-{store.datastore}"]
+            assert store.connections() - before < 8  # noqa: PLR2004 - one a waiter would be
+            store.topology.resume()
+            for each in waiting:
+                each.result(store.timeout_s)
+
+    @category("race")
+    def test_token_covers_its_write(self, store: ContractStore, key: str) -> None:
+        """With many writers at once, a token is never below its write: no read comes too early."""
+        store.topology.set_lag(2)
+
+        def work(index: int) -> None:
+            for number in range(WRITES):
+                mine, value = f"{key}-{index}-{number % 3}", str(number).encode()
+                with antipode.scope():
+                    store.write(mine, value)
+                    antipode.barrier(timeout=store.timeout_s)
+                    assert store.read(mine)[0] == value, f"barrier passed early: {mine}"
+
+        in_threads(work, WRITERS)
+
+    @category("race")
+    def test_read_covers_what_it_showed(self, store: ContractStore, key: str) -> None:
+        """What a read at the primary showed is at the replica once its lineage is awaited."""
+        replicated(store, key, b"0")
+        store.topology.set_lag(2)
+        done = threading.Event()
+
+        def write() -> None:
+            try:
+                for number in range(1, WRITERS * WRITES):
+                    written(store, key, str(number).encode())
+            finally:
+                done.set()
+
+        def observe() -> None:
+            while not done.is_set():
+                with antipode.scope():
+                    shown, lineage = store.read_primary(key)
+                    antipode.barrier(lineage, timeout=store.timeout_s)
+                    later, _ = store.read(key)
+                assert shown is not None
+                assert later is not None
+                assert int(later) >= int(shown), "a read's position does not cover its value"
+
+        in_threads(lambda index: observe() if index else write(), WRITERS)
+
+
+def _outcomes_by_face(store: ContractStore, lineage: Lineage) -> set[frozenset[Status]]:
+    """The outcomes that each face comes to."""
+    called: list[antipode.BarrierResult] = []
+    called_back = threading.Event()
+
+    def callback(result: antipode.BarrierResult) -> None:
+        called.append(result)
+        called_back.set()
+
+    antipode.barrier_callback(callback, lineage, timeout=store.settle_s)
+    assert called_back.wait(store.timeout_s)
+    results = [
+        called[0],
+        antipode.barrier(lineage, timeout=store.settle_s, on_unmet="return"),
+        asyncio.run(antipode.barrier_async(lineage, timeout=store.settle_s, on_unmet="return")),
+        antipode.check(lineage),
+        asyncio.run(antipode.check_async(lineage)),
+    ]
+    return {frozenset(statuses(result)) for result in results}

@@ -1,0 +1,100 @@
+"""The embedded store keeps the whole contract; it is the suite's own reference."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from antipode.testing import ContractStore, EmbeddedTopology, ShimContract
+from antipode_shims import embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from antipode import Lineage
+
+
+class DyingConnection:
+    """Commits, and then fails as if nobody had answered."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+        cursor = self._connection.execute(statement, *parameters)
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("disk I/O error")
+        return cursor
+
+
+class EmbeddedContractStore(ContractStore):
+    """The reader comes by a symbolic link, which can be taken away."""
+
+    def __init__(self, topology: EmbeddedTopology, folder: Path) -> None:
+        self._link = folder / "region-b"
+        self._link.symlink_to(topology.replica.parent)
+        super().__init__(
+            topology,
+            writer=embedded.shim("posts", topology.primary, reads_from="primary"),
+            reader=embedded.shim("posts", self._link / topology.replica.name),
+        )
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        file = self.writer.store._writer
+        with file.connection() as connection:
+            file._connection = DyingConnection(connection)
+        self.writer.write(key, value)
+
+    def corrupt(self, key: str, text: str) -> None:
+        with closing(sqlite3.connect(self.reader.store.path)) as connection, connection:
+            connection.execute("UPDATE log SET lineage = ? WHERE key = ?", (text, key))
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        target = self._link.readlink()
+        self._link.unlink()
+        try:
+            yield
+        finally:
+            self._link.symlink_to(target)
+
+    @contextmanager
+    def regressed(self) -> Iterator[None]:
+        self.topology.pause()
+        self.topology.reseed()
+        try:
+            yield
+        finally:
+            self.topology.resume()
+
+    def reconnect(self) -> None:
+        self.writer.close()
+        path = self.topology.primary
+        self.writer = embedded.shim("posts", path, reads_from="primary")
+
+    def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
+        raise AssertionError("opted out")
+
+
+class TestEmbedded(ShimContract):
+    """The embedded store."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "partial_updates": "a value has no parts: every write replaces it whole"
+    }
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[EmbeddedContractStore]:
+        """Two regions, and a shim in each."""
+        with EmbeddedTopology() as topology:
+            store = EmbeddedContractStore(topology, tmp_path)
+            yield store
+            store.writer.close()
+            store.reader.close()
