@@ -1,0 +1,103 @@
+"""Reads the vectors; what every language needs to replay them, in its Python form."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from antipode import Lineage, Promise, WriteId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+HERE = Path(__file__).resolve().parent
+FOLDERS = {
+    "L1-codec": "codec",
+    "L2-algebra": "algebra",
+    "L4-barrier": "barrier",
+    "golden/v1": "golden",
+}
+
+
+def files() -> list[tuple[Path, str]]:
+    """All vector files, each with the name of its schema."""
+    return [
+        (path, schema)
+        for folder, schema in FOLDERS.items()
+        for path in sorted((HERE / folder).glob("*.json"))
+    ]
+
+
+@cache
+def load(path: Path) -> Any:
+    """One file of vectors."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def cases(folder: str, kind: str) -> list[pytest.param]:
+    """The vectors under *kind* in all files of *folder*, as parameters of a test."""
+    import pytest
+
+    return [
+        pytest.param(vector, id=f"{path.stem}: {vector['name']}")
+        for path in sorted((HERE / folder).glob("*.json"))
+        for vector in load(path).get(kind, ())
+    ]
+
+
+@cache
+def validator(schema: str) -> Draft202012Validator:
+    """The validator of one schema, which may refer to the others."""
+    schemas = {path.name: load(path) for path in sorted((HERE / "schema").glob("*.json"))}
+    resources = {name: Resource.from_contents(found) for name, found in schemas.items()}
+    registry: Registry[Any] = Registry().with_resources(resources.items())
+    return Draft202012Validator(schemas[f"{schema}.schema.json"], registry=registry)
+
+
+def text_of(vector: dict[str, Any]) -> str:
+    """The text of a vector, which may be built of repeated strings."""
+    if "text" in vector:
+        return str(vector["text"])
+    return "".join(part * times for part, times in vector["build"])
+
+
+def write_of(found: dict[str, Any]) -> WriteId:
+    """A write; integer versions are decimal strings in the files."""
+    return WriteId(
+        found["datastore"],
+        found["key"],
+        found["opaque"] if "opaque" in found else int(found["version"]),
+        minted_h=found.get("minted_h", 0),
+        covering=found.get("covering", False),
+    )
+
+
+def promise_of(found: dict[str, Any]) -> Promise:
+    """A promise."""
+    return Promise(found["datastore"], found["id"], found["expires_s"])
+
+
+def lineage_of(found: dict[str, Any]) -> Lineage:
+    """A lineage; what is left out is empty."""
+    return Lineage(
+        map(write_of, found.get("writes", ())),
+        incomplete=[(subject, reason) for subject, reason in found.get("incomplete", ())],
+        promises=map(promise_of, found.get("promises", ())),
+        open_branches=int(found.get("open_branches", "0")),
+        unknown=found.get("unknown", ()),
+    )
+
+
+def names(folder: str) -> Iterator[str]:
+    """The names of all vectors of *folder*, each with its file."""
+    for path in sorted((HERE / folder).glob("*.json")):
+        for kind, vectors in load(path).items():
+            if isinstance(vectors, list):
+                yield from (f"{path.name}/{kind}/{vector['name']}" for vector in vectors)
