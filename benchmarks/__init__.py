@@ -1,0 +1,1 @@
+"""Benchmarks: programs that measure the library the way its documentation says."""

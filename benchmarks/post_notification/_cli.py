@@ -1,0 +1,193 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ._options import KINDS, MODES, NOTIFIERS, POST_STORAGES, BenchmarkError, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._options import Kind
+    from ._run import Round
+
+USAGE = 2
+INTERRUPTED = 130
+_NAME = "post_notification"
+#: Packages by the extra that brings them.
+_NEEDED = {"bench": ("rich", "matplotlib")}
+_NEEDED_BY_STORE = {"redis": ("redis",), "rabbitmq": ("pika",)}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line."""
+        self.exit(USAGE, f"{self.prog}: {message} (see --help)\n")
+
+
+def parse(arguments: Sequence[str] | None = None) -> Options:
+    """The options of a command line; ends the program where it makes no sense."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    warmup = given.warmup if given.warmup is not None else min(max(given.requests // 20, 10), 100)
+    json_path: Path | None = given.json
+    if json_path is not None and json_path.is_dir():
+        parser.error(f"argument --json: {json_path} is a directory, not a file")
+    out_dir: Path = given.out_dir or (json_path.parent if json_path else Path("build", _NAME))
+    if out_dir.exists() and not out_dir.is_dir():
+        parser.error(f"argument --out-dir: {out_dir} is not a directory")
+    pair = f"{_NAME}-{given.post_storage}-{given.notifier}"
+    stem = json_path.stem if json_path is not None and given.out_dir is None else pair
+    return Options(
+        post_storage=given.post_storage,
+        notifier=given.notifier,
+        requests=given.requests,
+        warmup=warmup,
+        kinds=given.kinds,
+        modes=MODES if given.mode == "both" else (given.mode,),
+        rate=given.rate,
+        lag_ms=given.lag_ms,
+        timeout_s=given.timeout,
+        post_bytes=given.post_bytes,
+        seed=given.seed,
+        json_path=json_path,
+        png_path=out_dir / f"{stem}.png",
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m benchmarks.post_notification",
+        description="The post-notification application of the Antipode paper, in two regions on "
+        "this machine: how often followers are notified of posts that they cannot read, without "
+        "barrier() and with it.",
+        epilog="exit status: 0 no violation with the barrier; 1 there was one; 2 bad arguments or "
+        "a missing server; 3 too many requests without answer to tell; 130 interrupted",
+    )
+    add = parser.add_argument
+    add("--post-storage", choices=POST_STORAGES, default="embedded", help="where posts are kept")
+    add("--notifier", choices=NOTIFIERS, default="embedded", help="what carries notifications")
+    add("--requests", type=_count, default=3000, help="measured requests of each kind (3000)")
+    add("--warmup", type=_count_or_none, help="requests before those (a 20th, from 10 to 100)")
+    add("--kinds", type=_kinds, default=KINDS, help="any of new,update,delete (all)")
+    add("--mode", choices=("both", *MODES), default="both", help="the barrier (both)")
+    add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
+    add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
+    add("--timeout", type=_positive, default=10.0, help="seconds a barrier may wait (10)")
+    add("--post-bytes", type=_count, default=1024, help="length of a post (1024)")
+    add("--seed", type=int, default=1, help="of the arrival times (1)")
+    add("--json", type=Path, metavar="FILE", help="write every observation there")
+    add("--out-dir", type=Path, metavar="DIR", help="of the PNG (beside --json)")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1_000_000:
+        msg = f"{text!r} is not a number from 1 to 1000000"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
+def _count_or_none(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if not 0 < value <= 10_000:
+        msg = f"{text!r} is not a number above 0 and up to 10000"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _lag(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 60_000:
+        msg = f"{text!r} is not a number of milliseconds from 0 to 60000"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"{text!r} is not a number"
+        raise argparse.ArgumentTypeError(msg) from None
+
+
+def _kinds(text: str) -> tuple[Kind, ...]:
+    named = [part.strip() for part in text.split(",")]
+    unknown = [name for name in named if name not in KINDS]
+    if unknown:
+        msg = f"{unknown[0]!r} is none of {', '.join(KINDS)}"
+        raise argparse.ArgumentTypeError(msg)
+    return tuple(kind for kind in KINDS if kind in named)
+
+
+def _check_packages(options: Options) -> None:
+    """Say what to install before anything is started.
+
+    Raises:
+        BenchmarkError: a package is missing.
+    """
+    needed = dict(_NEEDED)
+    needed |= {
+        store: _NEEDED_BY_STORE[store]
+        for store in (options.post_storage, options.notifier)
+        if store in _NEEDED_BY_STORE
+    }
+    for extra, packages in needed.items():
+        for package in packages:
+            if importlib.util.find_spec(package) is None:
+                raise BenchmarkError(
+                    f"the package {package!r} is missing: pip install 'antipode-xcy[{extra}]'"
+                )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; its exit status."""
+    options = parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _check_packages(options)
+        return _measure(options)
+    except BenchmarkError as error:
+        print(f"post_notification: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        message = "interrupted: servers and services are stopped, nothing was written"
+        print(f"post_notification: {message}", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _measure(options: Options) -> int:
+    from rich.console import Console
+
+    from . import _report
+    from ._plot import draw
+    from ._result import RoundSummary, machine, verdict, write_json
+    from ._run import run
+
+    before = machine()
+    rounds: list[Round] = []
+    with _report.Bar(Console(stderr=True), options) as bar:
+        rounds.extend(run(options, bar))
+    summaries = [RoundSummary.of(done) for done in rounds]
+    status, said = verdict(summaries)
+    console = Console()
+    _report.show(console, options, summaries)
+    if options.json_path is not None:
+        write_json(options.json_path, options, rounds, before, status=status, said=said)
+        console.print(f"observations: {options.json_path}", soft_wrap=True, highlight=False)
+    draw(options.png_path, options, rounds, summaries)
+    console.print(f"picture: {options.png_path}", soft_wrap=True, highlight=False)
+    style = "bold green" if status == 0 else "bold red"
+    console.print(said, style=style, highlight=False, soft_wrap=True)
+    return status

@@ -1,0 +1,172 @@
+"""One observation for each request, put together from what the services say."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._options import Kind, Mode
+    from ._process import Record
+
+
+@dataclass(slots=True)
+class Observation:
+    """What became of one request. Times are nanoseconds of CLOCK_MONOTONIC, of one machine.
+
+    Attributes:
+        id: of the post.
+        kind: what the request did.
+        mode: without or with the barrier.
+        warmup: whether it came before the measured ones.
+        outcome: ``consistent``, ``violation``, ``timed_out`` (the barrier), ``failed`` (any other
+            error on the way) or ``missing`` (the notification was not seen in time).
+        due_ns: when it was to be sent.
+        sent_ns: when it was sent.
+        replied_ns: when the user had the reply.
+        acknowledged_ns: when the writer's store had acknowledged the write.
+        received_ns: when the notification had arrived in the reader's region.
+        barrier_ns: when the barrier was called.
+        passed_ns: when it returned.
+        read_ns: when the read began.
+        done_ns: when its answer was there.
+        version: the version that was read, 0 for no post.
+        unseen_ns: when the last look at the replica began that did not show the write.
+        seen_ns: when the first look ended that did.
+        error: what went wrong.
+    """
+
+    id: str
+    kind: Kind
+    mode: Mode
+    warmup: bool
+    outcome: str = "missing"
+    due_ns: int | None = None
+    sent_ns: int | None = None
+    replied_ns: int | None = None
+    acknowledged_ns: int | None = None
+    received_ns: int | None = None
+    barrier_ns: int | None = None
+    passed_ns: int | None = None
+    read_ns: int | None = None
+    done_ns: int | None = None
+    version: int | None = None
+    unseen_ns: int | None = None
+    seen_ns: int | None = None
+    error: str | None = None
+
+    @property
+    def overshoot_ms(self) -> float | None:
+        """From true visibility to the return of the barrier, never flattered.
+
+        The write became visible after the last look that did not show it began. A barrier that
+        had nothing to wait for, because the write was visible when it was called, has none.
+        """
+        if self.passed_ns is None or self.unseen_ns is None or not self.waited:
+            return None
+        return (self.passed_ns - self.unseen_ns) / 1e6
+
+    @property
+    def waited(self) -> bool:
+        """Whether the barrier was called before the write was visible."""
+        return None not in (self.barrier_ns, self.seen_ns) and self.barrier_ns < self.seen_ns  # type: ignore[operator]
+
+    @property
+    def early(self) -> bool:
+        """Whether the barrier returned and a look that began afterwards did not show the write."""
+        overshoot = self.overshoot_ms
+        return overshoot is not None and overshoot < 0
+
+    @property
+    def window_ms(self) -> float | None:
+        """The consistency window: from the acknowledgement until a consistent read is possible.
+
+        That is when the reader has the notification and reads, or when the write is visible,
+        whichever is later.
+        """
+        if self.acknowledged_ns is None or self.read_ns is None or self.seen_ns is None:
+            return None
+        return (max(self.read_ns, self.seen_ns) - self.acknowledged_ns) / 1e6
+
+    @property
+    def attempt_ms(self) -> float | None:
+        """From the acknowledgement until the read, consistent or not (the paper's figure 7)."""
+        if self.acknowledged_ns is None or self.read_ns is None:
+            return None
+        return (self.read_ns - self.acknowledged_ns) / 1e6
+
+    @property
+    def granularity_ms(self) -> float | None:
+        """How exactly the poller knows when the write became visible."""
+        if self.unseen_ns is None or self.seen_ns is None:
+            return None
+        return (self.seen_ns - self.unseen_ns) / 1e6
+
+    @property
+    def lag_ms(self) -> float | None:
+        """From the acknowledgement until the replica showed the write."""
+        if self.acknowledged_ns is None or self.seen_ns is None:
+            return None
+        return (self.seen_ns - self.acknowledged_ns) / 1e6
+
+    @property
+    def late_ms(self) -> float | None:
+        """How much later than due the request was sent."""
+        if self.sent_ns is None or self.due_ns is None:
+            return None
+        return (self.sent_ns - self.due_ns) / 1e6
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is to be learnt of it."""
+        if self.error is not None:
+            return True
+        return self.outcome != "missing" and self.seen_ns is not None
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, without those that are unknown."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class Observations:
+    """Gathers what the services say. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._lock = threading.Lock()
+        self._by_id: dict[str, Observation] = {}
+        self.strays = 0
+
+    def expect(self, observation: Observation) -> None:
+        """Make room for a request that will be sent."""
+        with self._lock:
+            self._by_id[observation.id] = observation
+
+    def take(self, record: Record) -> bool:
+        """Take a record of a service; whether it was the reading of a request, its last event."""
+        with self._lock:
+            found = self._by_id.get(record.pop("id"))
+            if found is None:
+                self.strays += 1
+                return False
+            event = record.pop("event")
+            error = record.pop("error", None)
+            if error is not None:
+                found.error = error
+                record.setdefault("outcome", "failed")
+                if found.outcome != "missing":  # a violation stays one, whatever fails after it
+                    del record["outcome"]
+            for name, value in record.items():
+                setattr(found, name, value)
+            return bool(event == "read")
+
+    def of(self, mode: Mode, kind: Kind) -> list[Observation]:
+        """The observations of one round, in the order of their requests."""
+        with self._lock:
+            return [each for each in self._by_id.values() if (each.mode, each.kind) == (mode, kind)]
+
+    def all(self) -> list[Observation]:
+        """All of them."""
+        with self._lock:
+            return list(self._by_id.values())

@@ -1,0 +1,66 @@
+"""What one run of the benchmark is told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Kind = Literal["new", "update", "delete"]
+Mode = Literal["without", "with"]
+
+KINDS: tuple[Kind, ...] = ("new", "update", "delete")
+#: Without the barrier nothing of the library runs; with it all of figure 4 does.
+MODES: tuple[Mode, ...] = ("without", "with")
+POST_STORAGES = ("embedded", "redis")
+NOTIFIERS = ("embedded", "rabbitmq")
+
+#: The version that a write of each kind leaves behind; 0 stands for a post that is not there.
+EXPECTED_VERSION: dict[Kind, int] = {"new": 1, "update": 2, "delete": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One run.
+
+    Attributes:
+        post_storage: where posts are kept.
+        notifier: what carries notifications to the other region.
+        requests: measured requests of each kind, in each mode.
+        warmup: requests before those, reported apart.
+        kinds: what requests do to their post.
+        modes: without or with the barrier.
+        rate: requests each second, on average; arrivals do not wait for replies.
+        lag_ms: milliseconds by which the replication of the post storage alone is delayed.
+        timeout_s: seconds that a barrier, and an RPC, may take.
+        post_bytes: length of a post.
+        seed: of arrival times and texts.
+        json_path: where to write every observation; None: nowhere.
+        png_path: where to draw the figure.
+    """
+
+    post_storage: str
+    notifier: str
+    requests: int
+    warmup: int
+    kinds: tuple[Kind, ...]
+    modes: tuple[Mode, ...]
+    rate: float
+    lag_ms: float
+    timeout_s: float
+    post_bytes: int
+    seed: int
+    json_path: Path | None
+    png_path: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """What the result states about how it was made; without paths of this machine."""
+        fields = asdict(self)
+        del fields["json_path"], fields["png_path"]
+        return fields
+
+
+class BenchmarkError(Exception):
+    """The benchmark cannot go on; the message is one line that says what to do."""

@@ -1,0 +1,125 @@
+"""The figure: how many reads were wrong, and what it cost to get them right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from ._options import Options
+    from ._result import RoundSummary
+    from ._run import Round
+
+_COLOURS = {"without": "#c44e52", "with": "#2a7f62"}
+_KIND_COLOURS = {"new": "#2a7f62", "update": "#4c72b0", "delete": "#8172b3"}
+_LABELS = {
+    "new": "new post\n(not found)",
+    "update": "update\n(stale read)",
+    "delete": "delete\n(still there)",
+}
+
+
+def draw(path: Path, options: Options, rounds: list[Round], summaries: list[RoundSummary]) -> None:
+    """Draw the run into a PNG file at *path*."""
+    figure = Figure(figsize=(13, 4.4), layout="constrained")
+    figure.suptitle(
+        f"Post-notification: {options.post_storage} replicates posts {options.lag_ms:g} ms late, "
+        f"{options.notifier} carries notifications; {options.requests} requests of each kind",
+        fontsize=12,
+    )
+    left, middle, right = figure.subplots(1, 3)
+    _violations(left, options, summaries)
+    _windows(middle, rounds)
+    _overshoots(right, rounds)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+
+
+def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> None:
+    width = 0.38
+    for place, mode in enumerate(options.modes):
+        chosen = {each.kind: each for each in summaries if each.mode == mode}
+        at = [
+            number + (place - (len(options.modes) - 1) / 2) * width
+            for number in range(len(options.kinds))
+        ]
+        shares = [100 * chosen[kind].violations / chosen[kind].requests for kind in options.kinds]
+        bars = axes.bar(at, shares, width * 0.92, color=_COLOURS[mode], label=f"{mode} barrier()")
+        axes.bar_label(
+            bars, [_share(chosen[kind]) for kind in options.kinds], fontsize=8, padding=2
+        )
+    axes.set_xticks(range(len(options.kinds)), [_LABELS[kind] for kind in options.kinds])
+    axes.set_ylim(0, 118)
+    axes.set_yticks(range(0, 101, 25))
+    axes.set_ylabel("% of notifications")
+    axes.set_title("Notifications that overtook their post", fontsize=10)
+    axes.legend(fontsize=8, loc="upper center", ncols=2, frameon=False)
+    _plain(axes)
+
+
+def _share(summary: RoundSummary) -> str:
+    if not summary.violations:
+        return f"0 of {summary.requests}"
+    return f"{100 * summary.violations / summary.requests:.1f} %"
+
+
+def _windows(axes: Axes, rounds: list[Round]) -> None:
+    for mode in ("without", "with"):
+        chosen = [o for done in rounds if done.mode == mode for o in done.observations]
+        measured = [each for each in chosen if not each.warmup]
+        label = f"{mode} barrier()"
+        _steps(axes, (each.attempt_ms for each in measured), _COLOURS[mode], label)
+    visible = [o.lag_ms for done in rounds for o in done.observations if not o.warmup]
+    _steps(axes, visible, "#777777", "post visible", style="--")
+    axes.set_xlabel("ms after the write was acknowledged")
+    axes.set_ylabel("% of reads begun, of posts visible")
+    axes.set_title("When followers' reads begin", fontsize=10)
+    axes.set_xlim(left=0)
+    axes.legend(fontsize=8, loc="center left", frameon=False)
+    _plain(axes)
+
+
+def _overshoots(axes: Axes, rounds: list[Round]) -> None:
+    axes.set_title("Return of the barrier after true visibility", fontsize=10)
+    shown = False
+    for done in rounds:
+        if done.mode == "with":
+            values = [o.overshoot_ms for o in done.observations if not o.warmup]
+            shown |= _steps(axes, values, _KIND_COLOURS[done.kind], done.kind)
+    if not shown:
+        axes.text(0.5, 0.5, "no barrier had to wait", ha="center", transform=axes.transAxes)
+        return
+    axes.axhline(50, color="#cccccc", linewidth=0.7, zorder=0)
+    axes.axhline(99, color="#cccccc", linewidth=0.7, zorder=0)
+    axes.set_xlabel("overshoot, ms")
+    axes.set_ylabel("% of barriers that waited")
+    axes.set_xlim(0, 15)
+    axes.legend(fontsize=8, loc="lower right", frameon=False)
+    _plain(axes)
+
+
+def _steps(
+    axes: Axes, values: Iterable[float | None], colour: str, label: str, *, style: str = "-"
+) -> bool:
+    """Draw how many of *values* are how small; whether there were any."""
+    ordered = sorted(value for value in values if value is not None)
+    if not ordered:
+        return False
+    shares = [100 * (place + 1) / len(ordered) for place in range(len(ordered))]
+    axes.step(ordered, shares, where="post", color=colour, label=label, linestyle=style)
+    return True
+
+
+def _plain(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)

@@ -1,0 +1,146 @@
+"""The table at the end, and the progress bar before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from . import _run
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from benchmarks._statistics import Summary
+
+    from ._options import Kind, Mode, Options
+    from ._result import RoundSummary
+
+_SIZES = ("calls", "notification", "stored")
+
+
+class Bar(_run.Progress):
+    """A progress bar on the standard error, one task for the whole run."""
+
+    def __init__(self, console: Console, options: Options) -> None:
+        """Draw on *console*."""
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            # A bar that moves too often would compete with what is measured.
+            refresh_per_second=4,
+        )
+        rounds = len(options.modes) * len(options.kinds)
+        total = rounds * (options.requests + options.warmup)
+        self._task: TaskID = self._bar.add_task("starting", total=total)
+
+    def say(self, what: str) -> None:
+        """Tell what is being done."""
+        self._bar.update(self._task, description=what)
+
+    def begin(self, mode: Mode, kind: Kind, requests: int) -> None:
+        """Tell that a round begins."""
+        self.say(f"{mode} the barrier: {requests} × {kind}")
+
+    def advance(self) -> None:
+        """Count a request."""
+        self._bar.advance(self._task)
+
+    def __enter__(self) -> Self:
+        """Show it."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove it."""
+        self._bar.stop()
+
+
+def show(console: Console, options: Options, summaries: list[RoundSummary]) -> None:
+    """Print the table, and what must be known to read it."""
+    table = Table(
+        title=f"post-notification: {options.post_storage} as post storage "
+        f"({options.lag_ms:g} ms behind), {options.notifier} as notifier",
+        title_justify="left",
+    )
+    table.add_column("request")
+    table.add_column("barrier")
+    for heading in (
+        "violations",
+        "no answer",
+        "window ms\n(median / p99)",
+        "overshoot ms\n(median / p99)",
+        "bytes\n(calls / notif. / stored)",
+    ):
+        table.add_column(heading, justify="right")
+    for each in sorted(summaries, key=lambda each: options.kinds.index(each.kind)):
+        table.add_row(*_row(each), end_section=each.mode == options.modes[-1])
+    console.print(table)
+    for line in notes(options, summaries):
+        console.print(line, highlight=False, style="dim", soft_wrap=True)
+
+
+def _row(each: RoundSummary) -> tuple[str, ...]:
+    share = 100 * each.violations / each.requests
+    violations = f"{each.violations} of {each.requests} ({share:.1f} %)"
+    if each.mode == "with":
+        colour = "red" if each.violations else "green"
+        violations = f"[bold {colour}]{violations}[/]"
+    return (
+        each.kind,
+        each.mode,
+        violations,
+        str(each.lost),
+        _spread(each.window_ms),
+        _spread(each.overshoot_ms) if each.mode == "with" else "",
+        " / ".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
+    )
+
+
+def _spread(summary: Summary | None) -> str:
+    return "" if summary is None else f"{summary.median:.1f} / {summary.p99:.1f}"
+
+
+def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
+    """What the table does not say: warm-up, the measurement's own exactness, the load."""
+    lines = []
+    if options.warmup:
+        wrong = sum(each.warmup["violation"] for each in summaries if each.mode == "with")
+        count = options.warmup * len(summaries)
+        lines.append(f"warm-up: {count} requests are not in the table; {wrong} violations in them")
+    exact = [each.granularity_ms for each in summaries if each.granularity_ms]
+    if exact:
+        median = max(each.median for each in exact)
+        p99 = max(each.p99 for each in exact)
+        lines.append(
+            f"visibility is known to {median:.1f} ms (median) and {p99:.1f} ms (p99) at worst, "
+            "and the overshoot is too high by that much at most"
+        )
+    guarded = [each for each in summaries if each.mode == "with" and not each.violations]
+    if guarded:
+        bound = 100 * max(each.not_excluded for each in guarded)
+        lines.append(f"0 violations exclude, for each kind, more than {bound:.2g} % (95 %)")
+    late = [each.late_ms.p99 for each in summaries if each.late_ms]
+    if late:
+        lines.append(f"requests were sent {max(late):.1f} ms late (p99) at worst")
+    return lines

@@ -1,0 +1,227 @@
+"""The measurement: rounds of requests over the application, without and with the barrier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ._observations import Observation, Observations
+from ._options import MODES, BenchmarkError
+from ._process import Processes
+from ._rpc import RpcClient, RpcError
+from ._servers import notifier_servers, post_storage_servers
+from ._tracing import NoTracing
+
+if TYPE_CHECKING:
+    from ._options import Kind, Mode, Options
+    from ._process import Record, ServiceProcess
+    from ._storage import Spec
+
+#: Posts that are written with one call before a round of updates or deletes.
+_SEEDED_AT_ONCE = 200
+#: Posts whose stored size is asked for.
+_SIZED = 50
+_POLL_S = 0.02
+_SEED_S = 60.0
+
+#: The processes of the application; those in the first row run as if the library did not exist.
+_OUTSIDE = ("users", "poller")
+_SERVICES = (
+    "post-storage-writer",
+    "notifier-writer",
+    "post-upload",
+    "post-storage-reader",
+    "follower-notify",
+    "notifier-reader",
+)
+
+
+@dataclass(slots=True)
+class Round:
+    """One kind in one mode.
+
+    Attributes:
+        mode: without or with the barrier.
+        kind: what its requests did.
+        observations: one for each request, warm-up included.
+        sizes: mean bytes for each request: of calls, of the notification, and stored with a post.
+    """
+
+    mode: Mode
+    kind: Kind
+    observations: list[Observation] = field(default_factory=list)
+    sizes: dict[str, float] = field(default_factory=dict)
+
+
+class Progress:
+    """What a run tells whoever watches it. This one tells nobody."""
+
+    def say(self, what: str) -> None:
+        """Tell what is being done."""
+
+    def begin(self, mode: Mode, kind: Kind, requests: int) -> None:
+        """Tell that a round of so many requests begins."""
+
+    def advance(self) -> None:
+        """Tell that one more request is done."""
+
+
+def run(options: Options, progress: Progress) -> Iterator[Round]:
+    """Run every round; servers and services live as long as the generator.
+
+    Raises:
+        BenchmarkError: a server is missing, or a service died.
+    """
+    progress.say(f"starting {options.post_storage} as post storage")
+    with post_storage_servers(options.post_storage, options.lag_ms) as storage:
+        progress.say(f"starting {options.notifier} as notifier")
+        with notifier_servers(options.notifier) as notifier:
+            for mode in options.modes:
+                progress.say(f"starting the services, {mode} the barrier")
+                with _application(options, progress, mode, storage, notifier) as application:
+                    for kind in options.kinds:
+                        yield application.round(kind)
+
+
+class Application:
+    """The running services of one mode."""
+
+    def __init__(
+        self,
+        options: Options,
+        progress: Progress,
+        mode: Mode,
+        observations: Observations,
+        processes: Processes,
+        ports: dict[str, int],
+    ) -> None:
+        """Use the services that listen on *ports*."""
+        self._options = options
+        self._progress = progress
+        self._mode: Mode = mode
+        self._observations = observations
+        self._processes = processes
+        longest_s = (options.requests + options.warmup) / options.rate * 2 + _SEED_S
+        self._callers = {
+            role: RpcClient(role, port, NoTracing(), timeout_s=longest_s)
+            for role, port in ports.items()
+        }
+
+    def round(self, kind: Kind) -> Round:
+        """Run one round.
+
+        Raises:
+            BenchmarkError: a service died, or nothing is replicated.
+        """
+        options = self._options
+        count = options.warmup + options.requests
+        ids = [f"{self._mode}-{kind}-{number}" for number in range(count)]
+        if kind != "new":
+            self._progress.say(f"writing {count} posts to {kind}")
+            self._seed(ids)
+        for number, post_id in enumerate(ids):
+            warmup = number < options.warmup
+            self._observations.expect(Observation(post_id, kind, self._mode, warmup))
+        before = self._sizes()
+        self._progress.begin(self._mode, kind, count)
+        order = {
+            "ids": ids,
+            "kind": kind,
+            "rate": options.rate,
+            "bytes": options.post_bytes,
+            "seed": options.seed + MODES.index(self._mode),
+        }
+        self._call("users", "run", order)
+        self._await_observations(kind)
+        done = Round(self._mode, kind, self._observations.of(self._mode, kind))
+        after = self._sizes()
+        done.sizes = {name: (after[name] - before[name]) / count for name in after}
+        stored = self._call("post-storage-writer", "stored", {"ids": ids[-_SIZED:]})["bytes"]
+        done.sizes["stored"] = sum(stored) / len(stored)
+        return done
+
+    def _seed(self, ids: list[str]) -> None:
+        """Write first versions and wait until the reader's region has them."""
+        order = {"bytes": self._options.post_bytes}
+        chunks = [ids[at : at + _SEEDED_AT_ONCE] for at in range(0, len(ids), _SEEDED_AT_ONCE)]
+        for chunk in chunks:
+            self._call("post-storage-writer", "seed", {**order, "ids": chunk})
+        deadline_s = time.monotonic() + _SEED_S + self._options.lag_ms / 1000
+        for chunk in chunks:
+            while self._call("post-storage-reader", "present", {"ids": chunk})["count"] < len(
+                chunk
+            ):
+                if time.monotonic() > deadline_s:
+                    raise BenchmarkError("the post storage does not replicate: no posts arrive")
+                time.sleep(_POLL_S)
+
+    def _await_observations(self, kind: Kind) -> None:
+        """Wait until everything is known of every request, or its time is up."""
+        slack_s = self._options.timeout_s + self._options.lag_ms / 1000
+        deadline_s = time.monotonic() + slack_s
+        while not all(each.complete for each in self._observations.of(self._mode, kind)):
+            self._processes.check()
+            if time.monotonic() > deadline_s:
+                return
+            time.sleep(_POLL_S)
+
+    def _sizes(self) -> dict[str, float]:
+        calls = sum(self._call(role, "counters", {})["rpc_bytes"] for role in self._callers)
+        published = self._call("notifier-writer", "published", {})["bytes"]
+        return {"calls": calls, "notification": published}
+
+    def _call(self, role: str, method: str, payload: Record) -> dict[str, Any]:
+        try:
+            return self._callers[role].call(method, payload)
+        except RpcError as error:
+            self._processes.check()
+            raise BenchmarkError(f"the benchmark cannot go on: {error}") from error
+
+
+@contextmanager
+def _application(
+    options: Options, progress: Progress, mode: Mode, storage: Spec, notifier: Spec
+) -> Iterator[Application]:
+    """The services of one mode, started and ended."""
+    observations = Observations()
+
+    def take(record: Record) -> None:
+        if observations.take(record):
+            progress.advance()
+
+    with Processes(take) as processes:
+        roles = (*_OUTSIDE, *_SERVICES)
+        started = dict(zip(roles, processes.start(*roles), strict=True))
+        ports = _configure(options, mode, storage, notifier, started)
+        yield Application(options, progress, mode, observations, processes, ports)
+
+
+def _configure(
+    options: Options,
+    mode: Mode,
+    storage: Spec,
+    notifier: Spec,
+    started: dict[str, ServiceProcess],
+) -> dict[str, int]:
+    """Tell each service what to do, callees before callers; the ports of all."""
+    config: dict[str, Any] = {
+        "storage": storage,
+        "notifier": notifier,
+        "library": False,
+        "lag_s": options.lag_ms / 1000,
+        "timeout_s": options.timeout_s,
+        # A barrier that times out is an answer; only what comes later is none.
+        "rpc_timeout_s": options.timeout_s + 5,
+        "ports": {},
+    }
+    ports = config["ports"]
+    ports["poller"] = started["poller"].configure(config)
+    poller = RpcClient("poller", ports["poller"], NoTracing(), timeout_s=options.timeout_s)
+    config["poller_port"] = poller.call("address", {})["port"]
+    for role in _SERVICES:
+        ports[role] = started[role].configure({**config, "library": mode == "with"})
+    ports["users"] = started["users"].configure(config)
+    return dict(ports)

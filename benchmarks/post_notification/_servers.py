@@ -1,0 +1,102 @@
+"""The replicated stores under the application: two regions, lag on the post storage alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from antipode import AntipodeError
+from antipode.testing import Topology
+
+from ._options import BenchmarkError
+from ._process import Processes
+from ._storage import Spec
+
+T = TypeVar("T", bound=Topology)
+
+#: The exchange that is federated from the writer's broker to the reader's.
+EXCHANGE = "geo.notifications"
+
+
+@contextmanager
+def post_storage_servers(store: str, lag_ms: float) -> Iterator[Spec]:
+    """Two regions of *store*, the reader's *lag_ms* milliseconds behind the writer's.
+
+    Raises:
+        BenchmarkError: a server is missing or does not start.
+    """
+    if store == "embedded":
+        with _embedded("post-storage", lag_ms) as spec:
+            yield spec
+        return
+    from antipode.testing import RedisTopology
+
+    with _started(RedisTopology()) as topology:
+        topology.set_lag(lag_ms)
+        yield {"store": store, "writer": topology.primary, "reader": topology.replica}
+
+
+@contextmanager
+def notifier_servers(store: str) -> Iterator[Spec]:
+    """Two regions of *store*, with nothing between them but its own replication.
+
+    Raises:
+        BenchmarkError: a server is missing or does not start.
+    """
+    if store == "embedded":
+        with _embedded("notifier", 0.0) as spec:
+            yield spec
+        return
+    from antipode.testing import RabbitMQTopology
+
+    from ._notifier_rabbitmq import declare
+
+    with _started(RabbitMQTopology()) as topology:
+        spec = {"store": store, "writer": topology.url("us"), "reader": topology.url("eu")}
+        declare(spec)
+        topology.wait_federated(EXCHANGE)
+        yield spec
+
+
+@contextmanager
+def _started(topology: T) -> Iterator[T]:
+    """Run *topology*; what it cannot do is said in one line."""
+    try:
+        topology.start()
+    except AntipodeError as error:
+        topology.close()
+        raise BenchmarkError(str(error).splitlines()[0]) from error
+    except BaseException:
+        topology.close()
+        raise
+    try:
+        yield topology
+    finally:
+        topology.close()
+
+
+@contextmanager
+def _embedded(name: str, lag_ms: float) -> Iterator[Spec]:
+    """Two files and a replicator in a process of its own."""
+    from antipode_shims.embedded import EmbeddedStore
+
+    with (
+        tempfile.TemporaryDirectory(prefix=f"antipode-{name}-") as folder,
+        Processes(lambda _: None) as processes,
+    ):
+        spec = {"store": "embedded"}
+        spec |= {region: str(Path(folder, f"{region}.db")) for region in ("writer", "reader")}
+        EmbeddedStore(spec["writer"], create="primary").close()
+        (replicator,) = processes.start("replicator")
+        replicator.configure(
+            {
+                "library": False,
+                "source": spec["writer"],
+                "target": spec["reader"],
+                "lag_ms": lag_ms,
+            }
+        )
+        yield spec

@@ -1,0 +1,81 @@
+"""Posts in the embedded store: a SQLite file for each region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antipode_shims.embedded import EmbeddedStore
+
+from ._storage import POST_STORAGE, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._storage import Spec
+
+
+class Plain:
+    """Without the library: values alone."""
+
+    def __init__(self, spec: Spec, region: str) -> None:
+        """Open the file of *region*."""
+        self._store = EmbeddedStore(spec[region])
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post."""
+        self._store.put(post_id, value)
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post."""
+        self._store.delete(post_id)
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post, if it is there."""
+        entry = self._store.get(post_id)
+        return None if entry is None else entry.value
+
+    def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
+        """The versions of the posts that are there."""
+        found = ((post_id, version_of(self.read(post_id))) for post_id in post_ids)
+        return {post_id: version for post_id, version in found if version}
+
+    def stored_bytes(self, post_id: str) -> int:
+        """The length of key, value and lineage in the newest entry."""
+        entry = self._store.get(post_id)
+        if entry is None:
+            return 0
+        return len(entry.key) + len(entry.value or b"") + len(entry.lineage or "")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._store.close()
+
+
+class Shimmed(Plain):
+    """With the library: each write stores its lineage beside the value, each read returns it."""
+
+    def __init__(self, spec: Spec, region: str) -> None:
+        """Open the file of *region* and register its shim."""
+        from antipode_shims import embedded
+
+        super().__init__(spec, region)
+        reads_from = "replica" if region == "reader" else "primary"
+        self._shim = embedded.shim(POST_STORAGE, spec[region], reads_from=reads_from)
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post; the current lineage then has it."""
+        self._shim.write(post_id, value)
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post; the current lineage then has it."""
+        self._shim.delete(post_id)
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post; the current lineage then has what it was written with."""
+        value, _ = self._shim.read(post_id)
+        return value
+
+    def close(self) -> None:
+        """Release the file and the shim."""
+        self._shim.close()
+        super().close()

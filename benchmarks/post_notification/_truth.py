@@ -1,0 +1,127 @@
+"""The truth: when a write becomes visible at the reader's replica, seen by looking all the time."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._rpc import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._storage import PostStorage
+
+# A write is looked for without rest from this long before its replication lag is over. Until then
+# one look in some milliseconds is enough to notice that replication did not take its time.
+CLOSE_S = 0.025
+FAR_LOOK_S = 0.004
+# Between two looks the processor is given up, for a moment shorter than what is measured: on a
+# machine with two of them a poller that never rests would delay the very thing it times.
+REST_S = 0.000_1
+
+
+class Announcer:
+    """Tells the poller of writes, from the process that made them."""
+
+    def __init__(self, port: int) -> None:
+        """Send datagrams to *port* on the loopback interface."""
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect((LOOPBACK, port))
+
+    def __call__(self, write: dict[str, Any]) -> None:
+        """Announce a write."""
+        self._socket.send(json.dumps(write).encode())
+
+
+@dataclass(slots=True)
+class _Sought:
+    """A write that is not visible yet.
+
+    Attributes:
+        version: the version it leaves behind, 0 for a delete.
+        acknowledged_ns: when the writer's store had it.
+        unseen_ns: when the last look began that did not show it.
+    """
+
+    version: int
+    acknowledged_ns: int
+    unseen_ns: int
+
+
+class Poller:
+    """Looks at one replica for the writes it is told of, and at nothing else."""
+
+    def __init__(
+        self, storage: PostStorage, emit: Callable[[dict[str, Any]], None], *, lag_s: float
+    ) -> None:
+        """Look at *storage*, where writes are expected *lag_s* seconds after their beginning."""
+        self._storage = storage
+        self._emit = emit
+        self._close_after_ns = int(max(lag_s - CLOSE_S, 0) * 1e9)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self._socket.bind((LOOPBACK, 0))
+        self._socket.setblocking(False)  # noqa: FBT003 - the name of the call says it
+        self._sought: dict[str, _Sought] = {}
+
+    @property
+    def port(self) -> int:
+        """Where writes are announced."""
+        return int(self._socket.getsockname()[1])
+
+    def run(self) -> None:
+        """Look for as long as this process lives."""
+        while True:
+            self.step()
+
+    def step(self) -> None:
+        """Wait until there is something to look for, and look once."""
+        wait_s = self._wait_s()
+        if wait_s is None or wait_s > REST_S:
+            select.select([self._socket], [], [], wait_s)
+        else:
+            time.sleep(REST_S)
+        self._receive()
+        if self._sought:
+            self._look()
+
+    def _wait_s(self) -> float | None:
+        """Until the next look; None when there is nothing to look for."""
+        if not self._sought:
+            return None
+        oldest_ns = min(each.acknowledged_ns for each in self._sought.values())
+        left_s = (oldest_ns + self._close_after_ns - time.monotonic_ns()) / 1e9
+        return min(max(left_s, 0.0), FAR_LOOK_S)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                write = json.loads(self._socket.recv(4096))
+            except BlockingIOError:
+                return
+            acknowledged_ns = write["acknowledged_ns"]
+            self._sought[write["id"]] = _Sought(write["version"], acknowledged_ns, acknowledged_ns)
+
+    def _look(self) -> None:
+        began_ns = time.monotonic_ns()
+        found = self._storage.versions(list(self._sought))
+        ended_ns = time.monotonic_ns()
+        for post_id, sought in list(self._sought.items()):
+            version = found.get(post_id, 0)
+            if version >= sought.version if sought.version else version == 0:
+                del self._sought[post_id]
+                self._emit(
+                    {
+                        "event": "visible",
+                        "id": post_id,
+                        "unseen_ns": sought.unseen_ns,
+                        "seen_ns": ended_ns,
+                    }
+                )
+            else:
+                sought.unseen_ns = began_ns
