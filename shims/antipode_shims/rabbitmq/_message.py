@@ -37,12 +37,17 @@ def message(msg: Any) -> AbstractContextManager[Scope]:
 @contextmanager
 def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator[Scope]:
     """The scope of a message with *headers*, consumed from the datastore *subject*."""
-    lineage, write = received(headers, subject)
-    if write is not None:
-        _note_delivery(write, lineage)
-        lineage = lineage.append(write)
-    with scope(lineage) as held:
+    with scope(take(headers, subject)) as held:
         yield held
+
+
+def take(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
+    """What the consumer of a message depends on, the message itself included; it was received."""
+    lineage, write = received(headers, subject)
+    if write is None:
+        return lineage
+    _note_delivery(write, lineage)
+    return lineage.append(write)
 
 
 def _note_delivery(write: WriteId, lineage: Lineage) -> None:
@@ -63,7 +68,7 @@ def _note_delivery(write: WriteId, lineage: Lineage) -> None:
 
 
 def _headers_of(msg: Any) -> Mapping[str, Any] | None:
-    held = msg[1] if isinstance(msg, tuple) and len(msg) == 3 else msg  # noqa: PLR2004 - pika's
+    held: Any = msg[1] if isinstance(msg, tuple) and len(msg) == 3 else msg  # noqa: PLR2004 - pika's
     if isinstance(held, Mapping):
         return held
     if held is None or not hasattr(held, "headers"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,9 +18,9 @@ from antipode.shim import Endpoint, ReadsFrom, Shim, Unreachable
 from ._blocking import send, with_headers
 from ._clients import pika
 from ._connect import close_quietly, connect, parameters_of
-from ._headers import outgoing, received
+from ._headers import outgoing
 from ._ledger import Ledger
-from ._message import message_of
+from ._message import message_of, take
 from ._publisher import Publications, SequenceBy
 from ._state import State
 from ._tap import Receipts, ReceiptsEndpoint, Tap
@@ -95,7 +95,8 @@ class RabbitMQShim(Shim):
         self._consumer = _Link(parameters_of(connection, name=f"{name} consumer"))
         self._state = State(Publications(datastore, sequence_by))
         self._state_of: Any = None
-        if receipts is not None and not isinstance(receipts, (bool, Receipts)):
+        given: object = receipts
+        if given is not None and not isinstance(given, (bool, Receipts)):
             msg = f"receipts must be True, None or Receipts(...), not {receipts!r}"
             raise ConfigurationError(msg)
         self.ledger: Ledger | None = None
@@ -188,12 +189,12 @@ class RabbitMQShim(Shim):
         got = self._get(queue, timeout, auto_ack=True)
         if got is None:
             return None, Lineage()
-        delivery = _delivery(got, self.datastore)
-        self._note(got)
+        _, _, properties, body = got
+        lineage = take(properties.headers, self.datastore)
         held = scope_in()
         if held is not None and self._on_read == "merge":
-            held.merge(delivery.lineage)
-        return delivery.value, delivery.lineage
+            held.merge(lineage)
+        return bytes(body), lineage
 
     @contextmanager
     def receive(
@@ -219,12 +220,13 @@ class RabbitMQShim(Shim):
         if got is None:
             yield None
             return
-        channel, method, properties, _ = got
+        channel, method, properties, body = got
         try:
-            with message_of(properties.headers, self.datastore):
-                yield _delivery(got, self.datastore)
+            with message_of(properties.headers, self.datastore) as held:
+                yield Delivery(bytes(body), held.lineage, method.routing_key, method.redelivered)
         except BaseException:
-            with self._consumer.lock:
+            # Where the connection is lost as well, the broker puts it back by itself.
+            with self._consumer.lock, suppress(pika().exceptions.AMQPError):
                 channel.basic_nack(method.delivery_tag, requeue=True)
             raise
         with self._consumer.lock:
@@ -247,11 +249,6 @@ class RabbitMQShim(Shim):
                 return None
             time.sleep(min(pacer.pause_s(waited_s), timeout_s - waited_s))
 
-    def _note(self, got: Any) -> None:
-        """Enter a message into the receipts, as a wrapped consumer does."""
-        with message_of(got[2].headers, self.datastore):
-            pass
-
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:  # noqa: ARG002
         """What barriers look at; opens nothing."""
         if self.ledger is None:
@@ -266,14 +263,6 @@ class RabbitMQShim(Shim):
             self._tap.close()
         self._publisher.close()
         self._consumer.close()
-
-
-def _delivery(got: Any, datastore: str) -> Delivery:
-    _, method, properties, body = got
-    lineage, write = received(properties.headers, datastore)
-    if write is not None:
-        lineage = lineage.append(write)
-    return Delivery(bytes(body), lineage, str(method.routing_key), bool(method.redelivered))
 
 
 class _Link:

@@ -124,6 +124,13 @@ class Tap:
             self.close()
             raise self._refused
 
+    @property
+    def deaf(self) -> str:
+        """Why nothing is heard at present; empty while it listens."""
+        if not self._thread.is_alive():
+            return "the receipts do not run in this process: create the shim after forking"
+        return "" if self.queue else f"the receipts are not connected: {self.cause}"
+
     def close(self) -> None:
         """Stop listening and end the thread. Idempotent."""
         self._closed.set()
@@ -234,15 +241,14 @@ class ReceiptsEndpoint(Endpoint):
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:  # noqa: ARG002
         """Look at what was seen; takes no time."""
         self._changes = self._ledger.changes
-        server = "consumers" if self._tap is None else self._tap.queue
         judged = self._ledger.judge(writes)
-        if self._tap is not None and not server:
-            why = f"the receipts are not connected: {self._tap.cause}"
+        why = "" if self._tap is None else self._tap.deaf
+        if why:
             for write, (status, _) in judged.items():
                 if status is not Status.VISIBLE:
                     judged[write] = Status.UNREACHABLE, why
         return Observation(
-            server,
+            "consumers" if self._tap is None else self._tap.queue,
             {write: status for write, (status, _) in judged.items()},
             causes={write: cause for write, (_, cause) in judged.items() if cause},
         )
