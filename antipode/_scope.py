@@ -272,19 +272,24 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
     return held.merge(source)
 
 
-def record_write(*writes: WriteId) -> None:
+def record_write(*writes: WriteId) -> Lineage:
     """Enter committed writes into the current scope. For shims, after the store's reply.
 
     Without a scope the write is counted and, once for each call site, logged.
 
+    Returns:
+        The writes alone, with the current hour where they stated none.
+
     Raises:
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
     """
+    minted = Lineage(writes).stamped(SYSTEM_CLOCK.hour())
     held = scope_in()
     if held is not None:
-        held.append(*writes)
+        held.merge(minted)
     elif writes:
         unscoped("write", writes[0].datastore)
+    return minted
 
 
 def mark_incomplete(subject: str, reason: str) -> None:

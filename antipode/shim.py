@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Literal
 from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
 from ._floor import Floor
+from ._metrics import count, log_once
 from ._scope import floor, mark_incomplete, record_write
+from ._stored import record_read, stored_lineage, stored_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -39,9 +41,14 @@ __all__ = [
     "Shim",
     "Unreachable",
     "Wake",
+    "count",
     "floor",
+    "log_once",
     "mark_incomplete",
+    "record_read",
     "record_write",
+    "stored_lineage",
+    "stored_text",
 ]
 
 ReadsFrom = Literal["primary", "replica"]

@@ -1,0 +1,54 @@
+"""Lineages beside values: what every shim stores and takes up (paper section 6.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._bounds import encode_bounded
+from ._codec import decode
+from ._config import config
+from ._errors import LineageDecodeError
+from ._lineage import Lineage
+from ._metrics import count, log_once
+from ._scope import scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> str:
+    """What to store beside a value, or to put into a message, for *lineage*.
+
+    Within ``max_lineage_bytes``, as every lineage that leaves the process: what does not fit is
+    marked as missing in the text.
+
+    Args:
+        lineage: what the write depends on.
+        egress: the datastores that may be named in it; None for all.
+    """
+    return encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
+
+
+def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
+    """The lineage that was found beside a value of *datastore*.
+
+    None, nothing stored, is the empty lineage. A text that cannot be read is never taken for
+    it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.
+    """
+    if text is None:
+        return Lineage()
+    try:
+        return decode(text if isinstance(text, str) else text.decode("ascii"))
+    except (LineageDecodeError, UnicodeDecodeError) as error:
+        count("unreadable", datastore)
+        code = getattr(error, "code", "lineage_alphabet")
+        message = "a lineage stored in %r is unreadable (%s)"
+        log_once("unreadable", datastore, code, message, datastore, code)
+        return Lineage(incomplete=[(datastore, "unreadable")])
+
+
+def record_read(lineage: Lineage) -> None:
+    """Merge what a read found into the current scope: who reads depends on what was read."""
+    held = scope_in()
+    if held is not None and not lineage.empty:
+        held.merge(lineage)
