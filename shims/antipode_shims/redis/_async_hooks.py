@@ -1,0 +1,253 @@
+"""The asyncio twins of the hooks: the same decisions, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from antipode import UnmetError, mark_incomplete
+
+from ._call import CALL, Call, Rules, is_named
+from ._client import link_errors, response_error
+from ._commands import Kind, kind_of
+from ._exchange import exchange_async, look_on_async
+from ._hooks import adopt, run_batch
+from ._tap import AsyncTappedConnection, Tap, packet_mark
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+
+    from ._base import BaseRedisShim
+
+Send = Callable[[Any], Any]
+
+
+class AsyncHooks:
+    """What happens around redis-py's methods for the clients of one shim."""
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Mint positions for *shim* and satisfy its floors."""
+        self.shim = shim
+        self.rules = Rules(shim)
+
+    async def run(self, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """One call of the application, attempts and all."""
+        call = Call(self.shim)
+        token = CALL.set(call)
+        try:
+            reply = await plain(*args, **options)
+        except BaseException:
+            CALL.reset(token)
+            call.settle_failed()
+            raise
+        CALL.reset(token)
+        call.settle()
+        return reply
+
+    async def command(self, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
+        """One attempt at a single command, which *send* makes on a connection."""
+        call = CALL.get()
+        if call is None:
+            return await send(connection)
+        kind = kind_of(args)
+        if self.rules.queuing(connection) and kind is not Kind.QUEUING:
+            return await self._queued(send, connection, args)
+        held = self.rules.floor()
+        if kind is Kind.READ:
+            if held is None:
+                return await send(connection)
+            return await self._guarded(call, held, send, connection, None)
+        if kind is Kind.WRITE:
+            return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
+        if kind is Kind.QUEUING:
+            return await self._by_hand(call, send, connection, args)
+        if kind is Kind.OTHER:
+            self.rules.uncovered()
+            if held and not await self._held(call, held, connection):
+                return None
+        return await send(connection)
+
+    async def batch(
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
+    ) -> Any:
+        """One attempt at a pipeline's commands."""
+        call = CALL.get()
+        if call is None or not commands:
+            return await send(connection)
+        meant = self.rules.batch(commands)
+        held = self.rules.floor() if meant.reads or meant.others else None
+        mark = packet_mark(commands, transaction=transaction)
+        if held and meant.repeatable and not watching:
+            return await self._guarded(call, held, send, connection, mark)
+        self.rules.uncovered(meant.others)
+        if held and not await self._held(call, held, connection):
+            return []
+        if meant.queuing:
+            # Whatever is added to commands around a MULTI of their own would be queued too.
+            if meant.writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+            return await send(connection)
+        if meant.writes:
+            return await self._tapped(call, send, connection, Tap(trail=True, last=mark))
+        return await send(connection)
+
+    async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        try:
+            return await send(AsyncTappedConnection(connection, tap))
+        finally:
+            call.took(tap)
+            await self._note_log(connection, tap)
+
+    async def _note_log(self, connection: Any, tap: Tap) -> None:
+        commands = [] if tap.strict else self.shim.log_commands(tap.trailed)
+        if commands:
+            try:
+                await exchange_async(connection, commands)
+            except link_errors():
+                pass  # The application's command is done; replicas learn of the log otherwise.
+
+    async def _guarded(
+        self, call: Call, held: Floor, send: Send, connection: Any, mark: Any
+    ) -> Any:
+        """Read behind a look in the same packet, until the look shows the floor."""
+        final = False
+        while True:
+            tap = Tap(lead=True, last=mark)
+            reply, error = None, None
+            try:
+                reply = await send(AsyncTappedConnection(connection, tap))
+            except response_error() as raised:
+                if not tap.sent:
+                    raise
+                error = raised
+            try:
+                if self.rules.judge(held, tap.led, final=final):
+                    break
+                await held.hold_async(self._look(held, connection))
+            except UnmetError as unmet:
+                call.verdict = unmet
+                return None
+            final = True
+        if error is not None:
+            raise error
+        return reply
+
+    async def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        try:
+            await held.hold_async(self._look(held, connection))
+        except UnmetError as unmet:
+            call.verdict = unmet
+            return False
+        return True
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
+        async def observe(timeout_s: float) -> Any:
+            return await look_on_async(
+                connection, held.writes, self.shim.history, timeout_s=timeout_s
+            )
+
+        return observe
+
+    async def _queued(self, send: Send, connection: Any, args: Any) -> Any:
+        """A command behind a ``MULTI`` sent by hand."""
+        tap = Tap()
+        try:
+            return await send(AsyncTappedConnection(connection, tap))
+        finally:
+            self.rules.queued(connection, args, tap)
+
+    async def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
+        """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
+        if is_named(args, "MULTI"):
+            reply = await send(connection)
+            self.rules.opened(connection)
+            return reply
+        wrote = self.rules.ended(connection)
+        if is_named(args, "DISCARD"):
+            return await send(connection)
+        held = self.rules.floor()
+        if held and not await self._held(call, held, connection):
+            return None
+        return await self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
+
+
+class AsyncClient:
+    """Mixed into the class of an instrumented ``redis.Redis``."""
+
+    _antipode: AsyncHooks
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run a command; its position enters the scope, or the floor holds it back."""
+        plain: Any = super()
+        if not self._antipode.rules.concerns(args):
+            return await plain.execute_command(*args, **options)
+        return await self._antipode.run(plain.execute_command, *args, **options)
+
+    async def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()
+
+        async def send(connection: Any) -> Any:
+            method = plain._send_command_parse_response  # noqa: SLF001
+            return await method(connection, command_name, *args, **options)
+
+        return await self._antipode.command(send, conn, args, strict=False)
+
+    def pipeline(self, *args: Any, **options: Any) -> Any:
+        """A pipeline that is instrumented, too."""
+        plain: Any = super()
+        return adopt(plain.pipeline(*args, **options), AsyncPipeline, self._antipode)
+
+    def client(self) -> Any:
+        """A client of one connection that is instrumented, too."""
+        plain: Any = super()
+        child = plain.client()
+        child._antipode = self._antipode  # noqa: SLF001
+        return child
+
+
+class AsyncPipeline:
+    """Mixed into the class of an instrumented client's pipelines."""
+
+    _antipode: AsyncHooks
+    watching: bool
+
+    async def execute(self, *args: Any, **options: Any) -> Any:
+        """Send what is queued; positions enter the scope, or the floor holds it back."""
+        plain: Any = super()
+        return await self._antipode.run(plain.execute, *args, **options)
+
+    async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command between ``WATCH`` and ``MULTI``."""
+        plain: Any = super()
+        return await self._antipode.run(plain.immediate_execute_command, *args, **options)
+
+    async def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()
+
+        async def send(connection: Any) -> Any:
+            method = plain._send_command_parse_response  # noqa: SLF001
+            return await method(connection, command_name, *args, **options)
+
+        return await self._antipode.command(send, conn, args, strict=self.watching)
+
+    async def _execute_transaction(
+        self, connection: Any, commands: Any, raise_on_error: Any
+    ) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
+        return await self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
+
+    async def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
+        return await self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )

@@ -1,0 +1,159 @@
+"""What every Redis shim of this process has: a datastore, a server, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
+from antipode._metrics import count, log_once
+from antipode.shim import Shim
+
+from ._claims import claim, release
+from ._endpoint import RedisEndpoint
+from ._info import LOG_KEY, InfoError, LogHistory, ReplicationState, parse_info
+
+if TYPE_CHECKING:
+    from antipode.shim import Endpoint, ReadsFrom
+
+    from ._client import ServerSettings
+    from ._look import Command
+
+OnRead = Literal["merge", "ignore"]
+
+
+class BaseRedisShim(Shim):
+    """One Redis server as this process sees it; the base of both faces.
+
+    Attributes:
+        on_read: whether a read adds the stored lineage to the scope.
+        prefix: of companion keys.
+        history: where earlier logs are known to have ended.
+    """
+
+    floors = True
+
+    def __init__(
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+        prefix: str = "ap:",
+        log_history: bool = False,
+        one_server: bool | None = None,
+    ) -> None:
+        """Take over the options; connects to nothing.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        super().__init__(datastore, reads_from=reads_from)
+        if on_read not in ("merge", "ignore"):
+            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
+            raise ConfigurationError(msg)
+        if not prefix:
+            msg = "prefix must not be empty: a companion needs a key of its own"
+            raise ConfigurationError(msg)
+        self.on_read = on_read
+        self.prefix = prefix
+        self.history = LogHistory()
+        self._settings = settings
+        self._recorder = LogRecorder(datastore) if log_history else None
+        self._where: tuple[object, ...] | None = None
+        if settings.one_server if one_server is None else one_server:
+            self._where = (datastore, reads_from, settings.where)
+            claim(self._where, self)
+        else:
+            self.looks = False
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the client's server with a connection of its own.
+
+        Raises:
+            Unreachable: not now.
+        """
+        return RedisEndpoint(self._settings, self.history, prefix=self.prefix, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """Unregister and release the library's own connection. Idempotent."""
+        if self._where is not None:
+            release(self._where, self)
+        super().close()
+
+    def minted(self, reply: Any) -> WriteId | None:
+        """The position of a write, from the ``INFO`` behind it; None when there is none.
+
+        What cannot be sampled marks the scope ``incomplete``: the write exists.
+        """
+        try:
+            state = parse_info(reply)
+        except InfoError as error:
+            self._unsampled(str(error))
+            return None
+        if not state.primary:
+            # Demoted between write and sample, or a writable replica: in nobody's log.
+            mark_incomplete(self.datastore, "in_doubt")
+            return None
+        if not state.backlog:
+            log_once(
+                "redis_no_replica",
+                self.datastore,
+                state.replid,
+                "the primary of %r has no replica: its positions become unknown_log when the "
+                "first one attaches",
+                self.datastore,
+            )
+        return WriteId(self.datastore, state.replid, state.offset)
+
+    def _unsampled(self, cause: str) -> None:
+        mark_incomplete(self.datastore, "unsampled")
+        log_once(
+            "redis_unsampled",
+            self.datastore,
+            cause[:40],
+            "a write to %r has no position: %s (the user needs +info)",
+            self.datastore,
+            cause,
+        )
+
+    def covering(self, reply: Any) -> Lineage:
+        """What a read may have seen, from the ``INFO`` behind it."""
+        try:
+            state = parse_info(reply)
+        except InfoError:
+            count("unsampled_read", self.datastore)
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+        if not state.primary and state.syncing:
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+        return Lineage([WriteId(self.datastore, state.replid, state.offset, covering=True)])
+
+    def log_commands(self, reply: Any) -> list[Command]:
+        """What to send, once for each promotion, so that replicas know where a log ended."""
+        if self._recorder is None or isinstance(reply, Exception) or reply is None:
+            return []
+        try:
+            return self._recorder.commands(parse_info(reply))
+        except InfoError:
+            return []
+
+
+class LogRecorder:
+    """Notes the log that ended when the present primary was promoted. Thread-safe."""
+
+    def __init__(self, datastore: str) -> None:
+        """Have noted nothing."""
+        self._datastore = datastore
+        self._noted: set[str] = set()
+        self._lock = threading.Lock()
+
+    def commands(self, state: ReplicationState) -> list[Command]:
+        """``HSET antipode:log <ended log> <its last offset>``, the first time it is seen."""
+        ended = state.ended_log
+        with self._lock:
+            if ended is None or state.replid in self._noted:
+                return []
+            self._noted.add(state.replid)
+        count("log_history_noted", self._datastore)
+        return [("HSET", LOG_KEY, ended[0], str(ended[1]))]

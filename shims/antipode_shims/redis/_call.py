@@ -1,0 +1,149 @@
+"""One call of an instrumented client: what was added to it, and what enters the lineage."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, UnmetError, mark_incomplete
+from antipode._metrics import count
+from antipode.shim import Floor, Observation, floor, record_write
+
+from ._commands import Batch, Kind, kind_of, name_of
+from ._info import InfoError, observation, parse_info, refused, unknown_logs
+
+if TYPE_CHECKING:
+    from ._base import BaseRedisShim
+    from ._tap import Tap
+
+#: The call that runs in this thread or task; redis-py's own code lies between its two ends.
+CALL: ContextVar[Call | None] = ContextVar("antipode_redis_call", default=None)
+
+
+class Call:
+    """What one call of the application came to, over all attempts of redis-py.
+
+    Attributes:
+        verdict: why the read may not be answered. It is kept here and raised outside, because
+            redis-py would take a ``TimeoutError`` for its own and try again.
+    """
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Nothing happened yet."""
+        self.verdict: UnmetError | None = None
+        self._shim = shim
+        self._positions: list[Any] = []
+        self._in_doubt = False
+
+    def took(self, tap: Tap) -> None:
+        """Take over an attempt that ended."""
+        if tap.lost:
+            self._in_doubt = True
+        elif tap.sent:
+            self._in_doubt = self._in_doubt and not tap.wrote
+        if tap.wrote:
+            self._positions.append(tap.trailed)
+
+    def settle(self) -> None:
+        """Enter what was written into the scope, then raise the verdict.
+
+        Raises:
+            UnmetError: a floor was not met.
+            ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+        """
+        if self._in_doubt:
+            mark_incomplete(self._shim.datastore, "in_doubt")
+        for reply in self._positions:
+            write = self._shim.minted(reply)
+            if write is not None:
+                record_write(write)
+        if self.verdict is not None:
+            raise self.verdict
+
+    def settle_failed(self) -> None:
+        """The same behind an exception of the client, which goes on to the application."""
+        with contextlib.suppress(ConfigurationError, UnmetError):
+            self.settle()
+
+
+class Rules:
+    """What the hooks of one client decide, without I/O."""
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Decide for the clients of *shim*."""
+        self.shim = shim
+        self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+
+    def concerns(self, args: Any) -> bool:
+        """Whether a command needs more than redis-py does; most reads do not."""
+        kind = kind_of(args)
+        if kind is Kind.READ:
+            return self.floor() is not None
+        return kind is not Kind.NEUTRAL
+
+    def floor(self) -> Floor | None:
+        """What reads must see now."""
+        return floor(self.shim.datastore)
+
+    def uncovered(self, amount: int = 1) -> None:
+        """Count writes, or what may be one, that enter no lineage."""
+        if amount:
+            count("uncovered_write", self.shim.datastore, amount)
+
+    def judge(self, held: Floor, reply: Any, *, final: bool) -> bool:
+        """Whether a read behind the look *reply* may be answered.
+
+        Args:
+            held: the floor.
+            reply: to ``INFO replication``; an error as a value.
+            final: the log history was asked already.
+
+        Raises:
+            UnmetError: waiting cannot help.
+        """
+        shown = self._observation(held, reply)
+        if not final and unknown_logs(shown):
+            return False
+        return held.accepts(shown)
+
+    def _observation(self, held: Floor, reply: Any) -> Observation:
+        try:
+            return observation(parse_info(reply), held.writes, self.shim.history)
+        except InfoError as error:
+            return refused(held.writes, error)
+
+    def queuing(self, connection: Any) -> bool:
+        """Whether a ``MULTI`` sent by hand is open on *connection*."""
+        return connection in self._queuing
+
+    def queued(self, connection: Any, args: Any, tap: Tap) -> None:
+        """Take in the reply to a command behind a ``MULTI`` sent by hand."""
+        writes = kind_of(args) is Kind.WRITE
+        if tap.riding or not tap.sent:
+            self._queuing.pop(connection, None)  # The connection failed, and MULTI with it.
+        elif tap.last in (b"QUEUED", "QUEUED"):
+            self._queuing[connection] = self._queuing.get(connection, False) or writes
+        elif not isinstance(tap.last, Exception):
+            # The connection was renewed meanwhile, so the command was done by itself.
+            self._queuing.pop(connection, None)
+            if writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+
+    def opened(self, connection: Any) -> None:
+        """Note a ``MULTI`` sent by hand."""
+        self._queuing[connection] = False
+
+    def ended(self, connection: Any) -> bool:
+        """Note its end; whether writes were queued. Without a ``MULTI`` that is not known."""
+        return self._queuing.pop(connection, True)
+
+    def batch(self, commands: Any) -> Batch:
+        """What a pipeline's commands mean together."""
+        return Batch.of(args for args, _ in commands)
+
+
+def is_named(args: Any, *names: str) -> bool:
+    """Whether a command is one of *names*."""
+    return name_of(args) in names

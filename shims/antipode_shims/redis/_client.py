@@ -1,0 +1,181 @@
+"""What is taken from redis-py, and how its releases differ, in one place."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError
+
+if TYPE_CHECKING:
+    import socket
+    from types import ModuleType
+
+#: Settings of a client's connections that a connection of the library's own takes over.
+_KEPT = frozenset(
+    """
+    host port path db username password credential_provider socket_keepalive
+    socket_keepalive_options
+    """.split()
+)
+
+
+def redis_module() -> ModuleType:
+    """The client library.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import redis
+        import redis.asyncio
+    except ImportError as error:
+        msg = 'the redis shim needs redis-py 5 or later: pip install "antipode-xcy[redis]"'
+        raise ConfigurationError(msg) from error
+    return redis
+
+
+@lru_cache(maxsize=1)
+def response_error() -> type[Exception]:
+    """What a server's error reply becomes."""
+    error: type[Exception] = redis_module().exceptions.ResponseError
+    return error
+
+
+@lru_cache(maxsize=1)
+def link_errors() -> tuple[type[Exception], ...]:
+    """What a failed connection raises."""
+    errors = redis_module().exceptions
+    return errors.ConnectionError, errors.TimeoutError, OSError
+
+
+@lru_cache(maxsize=1)
+def not_executed() -> tuple[type[Exception], ...]:
+    """Replies that redis-py raises as a failed connection though the server answered."""
+    return (redis_module().exceptions.BusyLoadingError,)
+
+
+def check_client(client: Any) -> bool:
+    """Whether *client* is an asyncio client.
+
+    Raises:
+        ConfigurationError: it is a cluster client, or no client at all.
+    """
+    redis = redis_module()
+    if isinstance(client, (redis.RedisCluster, redis.asyncio.RedisCluster)):
+        msg = (
+            "RedisCluster is not supported: after a slot migration the position of the old "
+            "shard's log says nothing about the shard that is read; use a client of one primary "
+            "and its replicas"
+        )
+        raise ConfigurationError(msg)
+    pipelines = redis.client.Pipeline, redis.asyncio.client.Pipeline
+    if isinstance(client, pipelines) or not isinstance(client, (redis.Redis, redis.asyncio.Redis)):
+        msg = f"expected a redis.Redis or redis.asyncio.Redis, not {type(client).__name__}"
+        raise ConfigurationError(msg)
+    return isinstance(client, redis.asyncio.Redis)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """How to connect to the server of a client.
+
+    Attributes:
+        connection_class: redis-py's, synchronous.
+        arguments: what it is made with.
+        one_server: whether every connection of the client goes to the same server, as far as
+            its pool shows.
+    """
+
+    connection_class: Any
+    arguments: dict[str, Any]
+    one_server: bool
+
+    @property
+    def where(self) -> tuple[object, ...]:
+        """The address, to recognise two clients of one server."""
+        path = self.arguments.get("path")
+        if path:
+            return (path,)
+        return self.arguments.get("host", "localhost"), self.arguments.get("port", 6379)
+
+    @classmethod
+    def of(cls, client: Any) -> ServerSettings:
+        """Read them off a client's pool."""
+        redis = redis_module()
+        pool = client.connection_pool
+        sync, asyncio = redis.connection, redis.asyncio.connection
+        found = pool.connection_class
+        plain_pools = {
+            sync.ConnectionPool,
+            sync.BlockingConnectionPool,
+            asyncio.ConnectionPool,
+            asyncio.BlockingConnectionPool,
+        }
+        arguments = {
+            name: value
+            for name, value in pool.connection_kwargs.items()
+            if (name in _KEPT or name.startswith("ssl_")) and value is not None
+        }
+        connection_class = sync.Connection
+        if issubclass(found, (sync.SSLConnection, asyncio.SSLConnection)):
+            connection_class = sync.SSLConnection
+        elif "path" in arguments:
+            connection_class = sync.UnixDomainSocketConnection
+        one_server = type(pool) in plain_pools and found.__module__.startswith("redis.")
+        return cls(connection_class, arguments, one_server)
+
+    def connect(self, *, protocol: int, timeout_s: float) -> Any:
+        """A connected connection that does not retry by itself.
+
+        Raises:
+            Exception: as redis-py does.
+        """
+        connection = self.connection_class(
+            **self.arguments,
+            protocol=protocol,
+            socket_connect_timeout=timeout_s,
+            socket_timeout=timeout_s,
+            **_no_maintenance(self.connection_class),
+        )
+        try:
+            connection.connect()
+        except BaseException:
+            connection.disconnect()
+            raise
+        return connection
+
+
+@lru_cache(maxsize=8)
+def _no_maintenance(connection_class: Any) -> dict[str, Any]:
+    """From redis-py 7 on, RESP3 connections ask for maintenance notices; ours need none."""
+    names = {
+        name
+        for base in connection_class.__mro__
+        for name in inspect.signature(base.__init__).parameters
+    }
+    if "maint_notifications_config" not in names:
+        return {}
+    from redis.maint_notifications import MaintNotificationsConfig
+
+    return {"maint_notifications_config": MaintNotificationsConfig(enabled=False)}
+
+
+def socket_of(connection: Any) -> socket.socket | None:
+    """The socket of a synchronous connection, which redis-py has no public name for."""
+    found: socket.socket | None = connection._sock  # noqa: SLF001
+    return found
+
+
+@lru_cache(maxsize=4)
+def _get_connection_arguments(pool_class: Any) -> tuple[str, ...]:
+    """redis-py before 5.3 wants a command name, later releases warn about one."""
+    parameter = inspect.signature(pool_class.get_connection).parameters["command_name"]
+    return ("_",) if parameter.default is inspect.Parameter.empty else ()
+
+
+def take_connection(pool: Any) -> Any:
+    """``pool.get_connection()``: a connection, or an awaitable of one."""
+    return pool.get_connection(*_get_connection_arguments(type(pool)))

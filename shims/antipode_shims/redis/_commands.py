@@ -1,0 +1,143 @@
+"""Which commands read, write, or do neither: static tables, so that results never depend on a
+question to the server. Taken from ``COMMAND`` of Redis 7.0 and the manual of Redis 8."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Kind(Enum):
+    """What a command means for a lineage."""
+
+    READ = "read"
+    WRITE = "write"
+    OTHER = "other"
+    NEUTRAL = "neutral"
+    QUEUING = "queuing"
+
+
+#: Writes that enter the lineage of an instrumented client.
+COVERED_WRITES = frozenset(
+    """
+    APPEND BITFIELD BITOP BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN COPY DECR
+    DECRBY DEL DELEX EXPIRE EXPIREAT FLUSHALL FLUSHDB GEOADD GEORADIUS GEORADIUSBYMEMBER
+    GEOSEARCHSTORE GETDEL GETEX GETSET HDEL HEXPIRE HEXPIREAT HGETDEL HGETEX HINCRBY HINCRBYFLOAT
+    HMSET HPERSIST HPEXPIRE HPEXPIREAT HSET HSETEX HSETNX INCR INCRBY INCRBYFLOAT LINSERT LMOVE
+    LMPOP LPOP LPUSH LPUSHX LREM LSET LTRIM MOVE MSET MSETEX MSETNX PERSIST PEXPIRE PEXPIREAT
+    PFADD PFMERGE PSETEX RENAME RENAMENX RESTORE RPOP RPOPLPUSH RPUSH RPUSHX SADD SDIFFSTORE SET
+    SETBIT SETEX SETNX SETRANGE SINTERSTORE SMOVE SORT SPOP SREM SUNIONSTORE SWAPDB UNLINK VADD
+    VREM VSETATTR XACK XACKDEL XADD XAUTOCLAIM XCLAIM XDEL XDELEX XREADGROUP XSETID XTRIM ZADD
+    ZDIFFSTORE ZINCRBY ZINTERSTORE ZMPOP ZPOPMAX ZPOPMIN ZRANGESTORE ZREM ZREMRANGEBYLEX
+    ZREMRANGEBYRANK ZREMRANGEBYSCORE ZUNIONSTORE
+    """.split()
+) | frozenset(
+    {
+        "XGROUP CREATE",
+        "XGROUP CREATECONSUMER",
+        "XGROUP DELCONSUMER",
+        "XGROUP DESTROY",
+        "XGROUP SETID",
+    }
+)
+
+#: Reads that a floor holds back, in the round trip of the read itself.
+COVERED_READS = frozenset(
+    """
+    BITCOUNT BITFIELD_RO BITPOS DBSIZE DIGEST DUMP EXISTS EXPIRETIME GEODIST GEOHASH GEOPOS
+    GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET GETBIT GETRANGE HEXISTS HEXPIRETIME HGET
+    HGETALL HKEYS HLEN HMGET HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSTRLEN HTTL HVALS KEYS LCS
+    LINDEX LLEN LPOS LRANGE MGET PEXPIRETIME PFCOUNT PTTL RANDOMKEY SCAN SCARD SDIFF SINTER
+    SINTERCARD SISMEMBER SMEMBERS SMISMEMBER SORT_RO SRANDMEMBER SSCAN STRLEN SUBSTR SUNION TOUCH
+    TTL TYPE VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VSIM XLEN
+    XPENDING XRANGE XREAD XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE
+    ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE
+    ZREVRANK ZSCAN ZSCORE ZUNION
+    """.split()
+) | frozenset(
+    {
+        "MEMORY USAGE",
+        "OBJECT ENCODING",
+        "OBJECT FREQ",
+        "OBJECT IDLETIME",
+        "OBJECT REFCOUNT",
+        "XINFO CONSUMERS",
+        "XINFO GROUPS",
+        "XINFO STREAM",
+    }
+)
+
+#: Neither reads nor writes data. What is in no table at all is taken for an uncovered write.
+_NEUTRAL = frozenset(
+    """
+    ACL ASKING AUTH BGREWRITEAOF BGSAVE CLIENT CLUSTER COMMAND CONFIG DEBUG ECHO FAILOVER HELLO
+    INFO LASTSAVE LATENCY LOLWUT MEMORY MODULE MONITOR OBJECT PING PSUBSCRIBE PUBLISH PUBSUB
+    PUNSUBSCRIBE QUIT READONLY READWRITE REPLICAOF RESET ROLE SAVE SCRIPT SELECT SENTINEL SHUTDOWN
+    SLAVEOF SLOWLOG SPUBLISH SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE TIME UNSUBSCRIBE UNWATCH WAIT
+    WAITAOF WATCH
+    """.split()
+)
+#: Sent by hand on a connection of one's own: what follows is queued on the server.
+_QUEUING = frozenset({"DISCARD", "EXEC", "MULTI"})
+#: The word after these decides.
+_CONTAINERS = frozenset({"MEMORY", "OBJECT", "XGROUP", "XINFO"})
+
+
+def name_of(args: Sequence[Any]) -> str:
+    """A command's name in capitals, with its second word where that decides."""
+    words = _text(args[0]).upper().split()
+    if not words:
+        return ""
+    if words[0] not in _CONTAINERS:
+        return words[0]
+    if len(words) == 1 and len(args) > 1:
+        words.append(_text(args[1]).upper())
+    return " ".join(words[:2])
+
+
+def _text(word: object) -> str:
+    return word.decode("latin-1") if isinstance(word, (bytes, bytearray)) else str(word)
+
+
+def kind_of(args: Sequence[Any]) -> Kind:
+    """What a command means for a lineage. Scripts and unknown commands are ``OTHER``."""
+    name = name_of(args)
+    if name in COVERED_WRITES:
+        return Kind.WRITE
+    if name in COVERED_READS:
+        return Kind.READ
+    if name in _QUEUING:
+        return Kind.QUEUING
+    if name in _NEUTRAL or name.partition(" ")[0] in _CONTAINERS:
+        return Kind.NEUTRAL
+    return Kind.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the commands of a pipeline or transaction mean together."""
+
+    reads: bool
+    writes: bool
+    others: int
+    queuing: bool
+
+    @classmethod
+    def of(cls, commands: Iterable[Sequence[Any]]) -> Batch:
+        """Look at every command."""
+        kinds = [kind_of(args) for args in commands]
+        return cls(
+            reads=Kind.READ in kinds,
+            writes=Kind.WRITE in kinds,
+            others=kinds.count(Kind.OTHER),
+            queuing=Kind.QUEUING in kinds,
+        )
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it can be sent again without a second effect."""
+        return not (self.writes or self.others or self.queuing)

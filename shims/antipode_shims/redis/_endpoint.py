@@ -1,0 +1,167 @@
+"""The library's own connection to the server where a process reads."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import Endpoint, Observation, Unreachable, Wake
+
+from ._client import ServerSettings, link_errors, redis_module, response_error, socket_of
+from ._exchange import exchange
+from ._info import InfoError, LogHistory
+from ._look import Command, look
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from types import ModuleType
+
+    from antipode import WriteId
+
+#: Pushes of a busy server come in faster than looks are worth; at most one look in this time.
+_LEAST_PUSH_S = 0.001
+#: Error replies that pass by themselves.
+_PASSING = ("LOADING", "BUSY", "MASTERDOWN", "Redis is loading")
+
+
+class RedisEndpoint(Endpoint):
+    """Looks with ``INFO replication``; between looks, the server pushes that keys changed.
+
+    The push is ``CLIENT TRACKING`` in broadcast mode on the prefix of companion keys (Redis
+    manual, "Client-side caching"), on for as long as somebody waits: an idle connection that
+    tracks would make the server buffer pushes without bound. Where the server has no RESP3
+    or refuses tracking, looks are paced by time alone.
+    """
+
+    pinned = False
+
+    def __init__(
+        self, settings: ServerSettings, history: LogHistory, *, prefix: str, timeout_s: float
+    ) -> None:
+        """Connect within *timeout_s*.
+
+        Raises:
+            Unreachable: not now.
+            Exception: the server refuses this user.
+        """
+        self._history = history
+        self._prefix = prefix
+        self._tracking = False
+        self._looked_s = 0.0
+        redis = redis_module()
+        try:
+            self._connection, self._pushes = _connect(redis, settings, timeout_s)
+            self._socket = socket_of(self._connection)
+            reply = self._exchange([("INFO", "server")])[0]
+        except redis.exceptions.AuthenticationError:
+            raise
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        # The process behind a live connection cannot change, so its run id is asked for once.
+        self._run_id = "" if isinstance(reply, Exception) else _run_id(reply)
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once; one round trip, one more where a log is unknown.
+
+        Raises:
+            Unreachable: the connection failed, or the server is loading or busy.
+            InfoError: the server does not let this user ask, or does not answer as Redis does.
+        """
+        self._set_timeout(timeout_s)
+        steps = look(writes, self._history, run_id=self._run_id)
+        try:
+            replies = self._exchange(next(steps))
+            while True:
+                replies = self._exchange(steps.send(replies))
+        except StopIteration as end:
+            shown: Observation = end.value
+        except InfoError as error:
+            if isinstance(error.__cause__, Exception) and _passes(error.__cause__):
+                raise Unreachable(str(error)) from error
+            raise
+        self._looked_s = time.monotonic()
+        if self._tracking and not any(status.pending for status in shown.statuses.values()):
+            self._track(on=False)
+        return shown
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Wait for time, *wake*, or a push that says that keys with the prefix changed."""
+        if self._pushes and not self._tracking:
+            # A change between the last look and this moment is not pushed: look again at once.
+            self._track(on=True)
+            return
+        if self._socket is None or not self._tracking:
+            wake.wait(timeout_s)
+            return
+        wait_s = self._looked_s + _LEAST_PUSH_S - time.monotonic()
+        if wait_s > 0:
+            wake.wait(min(wait_s, timeout_s))
+        if not wake.is_set() and not self._connection.can_read(0):
+            select.select(
+                [self._socket.fileno(), wake.fileno()], [], [], max(timeout_s - wait_s, 0.0)
+            )
+        if wake.is_set():
+            # Somebody came or nobody is left; who is left turns it on again.
+            self._track(on=False)
+
+    def _track(self, *, on: bool) -> None:
+        """Turn pushes on or off; a server that refuses is not asked again."""
+        broadcast = ("ON", "BCAST", "PREFIX", self._prefix) if on else ("OFF",)
+        try:
+            reply = self._exchange([("CLIENT", "TRACKING", *broadcast)])[0]
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        self._tracking = on and not isinstance(reply, Exception)
+        if on and not self._tracking:
+            self._pushes = False
+
+    def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        try:
+            return exchange(self._connection, commands)
+        except redis_module().exceptions.AuthenticationError:
+            raise
+        except link_errors() as error:
+            raise Unreachable(str(error) or type(error).__name__) from error
+
+    def _set_timeout(self, timeout_s: float) -> None:
+        if self._socket is not None and self._socket.gettimeout() != timeout_s:
+            self._socket.settimeout(max(timeout_s, 0.001))
+
+    def interrupt(self) -> None:
+        """Shut the socket down: a look in another thread then fails at once."""
+        if self._socket is not None:
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # It is closed already.
+
+    def close(self) -> None:
+        """Release the connection. Idempotent."""
+        self._connection.disconnect()
+        self._socket = None
+
+
+def _connect(redis: ModuleType, settings: ServerSettings, timeout_s: float) -> tuple[Any, bool]:
+    """A connection and whether it takes pushes: RESP3 where the server speaks it."""
+    try:
+        return settings.connect(protocol=3, timeout_s=timeout_s), True
+    except redis.exceptions.AuthenticationError:
+        raise
+    except (response_error(), redis.exceptions.ConnectionError):
+        # Servers before 6, and those where HELLO is renamed, refuse the handshake.
+        return settings.connect(protocol=2, timeout_s=timeout_s), False
+
+
+def _passes(error: BaseException) -> bool:
+    return str(error).startswith(_PASSING)
+
+
+def _run_id(reply: object) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name == "run_id":
+            return value
+    return ""

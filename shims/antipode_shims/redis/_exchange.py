@@ -1,0 +1,119 @@
+"""Round trips on a connection that is held already, synchronous and asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._client import redis_module, response_error
+from ._info import InfoError, LogHistory, refused
+from ._look import Command, look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from antipode import WriteId
+    from antipode.shim import Observation
+
+
+def nothing() -> None:
+    """Do nothing; for who does not care when the request leaves."""
+
+
+def exchange(
+    connection: Any,
+    commands: Sequence[Command],
+    *,
+    timeout_s: float | None = None,
+    on_send: Callable[[], None] = nothing,
+) -> list[Any]:
+    """Send *commands* as one packet; their replies, undecoded, errors among them as values.
+
+    Args:
+        connection: of redis-py.
+        commands: what to send.
+        timeout_s: the longest to wait for the first reply; None: as the connection is set up.
+        on_send: called when it is connected and before the first byte leaves.
+
+    Raises:
+        Exception: as redis-py does when the connection fails, which is then closed.
+    """
+    connection.connect()
+    on_send()
+    connection.send_packed_command(connection.pack_commands(commands))
+    if timeout_s is not None and not connection.can_read(timeout_s):
+        connection.disconnect()
+        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s")
+    return [_reply(connection) for _ in commands]
+
+
+def _reply(connection: Any) -> Any:
+    try:
+        return connection.read_response(disable_decoding=True)
+    except response_error() as error:
+        return error
+
+
+def look_on(
+    connection: Any, writes: Collection[WriteId], history: LogHistory, *, timeout_s: float
+) -> Observation:
+    """One look on a connection of the application, for a floor."""
+    steps = look(writes, history)
+    try:
+        commands = next(steps)
+        while True:
+            commands = steps.send(exchange(connection, commands, timeout_s=timeout_s))
+    except StopIteration as end:
+        shown: Observation = end.value
+        return shown
+    except InfoError as error:
+        return refused(writes, error)
+
+
+async def exchange_async(
+    connection: Any,
+    commands: Sequence[Command],
+    *,
+    timeout_s: float | None = None,
+    on_send: Callable[[], None] = nothing,
+) -> list[Any]:
+    """The asyncio twin of :func:`exchange`; cancelled in flight, the connection is closed."""
+    import asyncio
+
+    await connection.connect()
+    on_send()
+    await connection.send_packed_command(connection.pack_commands(commands))
+    replies = _replies_async(connection, len(commands))
+    if timeout_s is None:
+        return await replies
+    try:
+        return await asyncio.wait_for(replies, timeout_s)
+    except asyncio.TimeoutError:
+        await connection.disconnect(nowait=True)
+        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s") from None
+
+
+async def _replies_async(connection: Any, count: int) -> list[Any]:
+    replies: list[Any] = []
+    for _ in range(count):
+        try:
+            replies.append(await connection.read_response(disable_decoding=True))
+        except response_error() as error:
+            replies.append(error)
+    return replies
+
+
+async def look_on_async(
+    connection: Any, writes: Collection[WriteId], history: LogHistory, *, timeout_s: float
+) -> Observation:
+    """The asyncio twin of :func:`look_on`."""
+    steps = look(writes, history)
+    try:
+        commands = next(steps)
+        while True:
+            replies = await exchange_async(connection, commands, timeout_s=timeout_s)
+            commands = steps.send(replies)
+    except StopIteration as end:
+        shown: Observation = end.value
+        return shown
+    except InfoError as error:
+        return refused(writes, error)

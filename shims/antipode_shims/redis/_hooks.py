@@ -1,0 +1,274 @@
+"""Instrumented ``redis.Redis`` clients and pipelines: redis-py's own code over tapped connections.
+
+An instrumented object gets a subclass of its own class, so that it stays what it was to the
+application, and no cycle keeps a pipeline's connection longer than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from antipode import UnmetError, mark_incomplete
+
+from ._call import CALL, Call, Rules, is_named
+from ._client import link_errors, response_error
+from ._commands import Kind, kind_of
+from ._exchange import exchange, look_on
+from ._tap import Tap, TappedConnection, packet_mark
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+
+    from ._base import BaseRedisShim
+
+Send = Callable[[Any], Any]
+
+
+class SyncHooks:
+    """What happens around redis-py's methods for the clients of one shim."""
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Mint positions for *shim* and satisfy its floors."""
+        self.shim = shim
+        self.rules = Rules(shim)
+
+    def run(self, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """One call of the application, attempts and all."""
+        call = Call(self.shim)
+        token = CALL.set(call)
+        try:
+            reply = plain(*args, **options)
+        except BaseException:
+            CALL.reset(token)
+            call.settle_failed()
+            raise
+        CALL.reset(token)
+        call.settle()
+        return reply
+
+    def command(self, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
+        """One attempt at a single command, which *send* makes on a connection."""
+        call = CALL.get()
+        if call is None:
+            return send(connection)
+        kind = kind_of(args)
+        if self.rules.queuing(connection) and kind is not Kind.QUEUING:
+            return self._queued(send, connection, args)
+        held = self.rules.floor()
+        if kind is Kind.READ:
+            if held is None:
+                return send(connection)
+            return self._guarded(call, held, send, connection, None)
+        if kind is Kind.WRITE:
+            return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
+        if kind is Kind.QUEUING:
+            return self._by_hand(call, send, connection, args)
+        if kind is Kind.OTHER:
+            self.rules.uncovered()
+            if held and not self._held(call, held, connection):
+                return None
+        return send(connection)
+
+    def batch(
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
+    ) -> Any:
+        """One attempt at a pipeline's commands."""
+        call = CALL.get()
+        if call is None or not commands:
+            return send(connection)
+        meant = self.rules.batch(commands)
+        held = self.rules.floor() if meant.reads or meant.others else None
+        mark = packet_mark(commands, transaction=transaction)
+        if held and meant.repeatable and not watching:
+            return self._guarded(call, held, send, connection, mark)
+        self.rules.uncovered(meant.others)
+        if held and not self._held(call, held, connection):
+            return []
+        if meant.queuing:
+            # Whatever is added to commands around a MULTI of their own would be queued too.
+            if meant.writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+            return send(connection)
+        if meant.writes:
+            return self._tapped(call, send, connection, Tap(trail=True, last=mark))
+        return send(connection)
+
+    def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        try:
+            return send(TappedConnection(connection, tap))
+        finally:
+            call.took(tap)
+            self._note_log(connection, tap)
+
+    def _note_log(self, connection: Any, tap: Tap) -> None:
+        commands = [] if tap.strict else self.shim.log_commands(tap.trailed)
+        if commands:
+            try:
+                exchange(connection, commands)
+            except link_errors():
+                pass  # The application's command is done; replicas learn of the log otherwise.
+
+    def _guarded(self, call: Call, held: Floor, send: Send, connection: Any, mark: Any) -> Any:
+        """Read behind a look in the same packet, until the look shows the floor."""
+        final = False
+        while True:
+            tap = Tap(lead=True, last=mark)
+            reply, error = None, None
+            try:
+                reply = send(TappedConnection(connection, tap))
+            except response_error() as raised:
+                if not tap.sent:
+                    raise
+                error = raised
+            try:
+                if self.rules.judge(held, tap.led, final=final):
+                    break
+                held.hold(self._look(held, connection))
+            except UnmetError as unmet:
+                call.verdict = unmet
+                return None
+            final = True
+        if error is not None:
+            raise error
+        return reply
+
+    def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        try:
+            held.hold(self._look(held, connection))
+        except UnmetError as unmet:
+            call.verdict = unmet
+            return False
+        return True
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
+        def observe(timeout_s: float) -> Any:
+            return look_on(connection, held.writes, self.shim.history, timeout_s=timeout_s)
+
+        return observe
+
+    def _queued(self, send: Send, connection: Any, args: Any) -> Any:
+        """A command behind a ``MULTI`` sent by hand."""
+        tap = Tap()
+        try:
+            return send(TappedConnection(connection, tap))
+        finally:
+            self.rules.queued(connection, args, tap)
+
+    def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
+        """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
+        if is_named(args, "MULTI"):
+            reply = send(connection)
+            self.rules.opened(connection)
+            return reply
+        wrote = self.rules.ended(connection)
+        if is_named(args, "DISCARD"):
+            return send(connection)
+        held = self.rules.floor()
+        if held and not self._held(call, held, connection):
+            return None
+        return self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
+
+
+class SyncClient:
+    """Mixed into the class of an instrumented ``redis.Redis``."""
+
+    _antipode: SyncHooks
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run a command; its position enters the scope, or the floor holds it back."""
+        plain: Any = super()
+        if not self._antipode.rules.concerns(args):
+            return plain.execute_command(*args, **options)
+        return self._antipode.run(plain.execute_command, *args, **options)
+
+    def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()
+
+        def send(connection: Any) -> Any:
+            method = plain._send_command_parse_response  # noqa: SLF001
+            return method(connection, command_name, *args, **options)
+
+        return self._antipode.command(send, conn, args, strict=False)
+
+    def pipeline(self, *args: Any, **options: Any) -> Any:
+        """A pipeline that is instrumented, too."""
+        plain: Any = super()
+        return adopt(plain.pipeline(*args, **options), SyncPipeline, self._antipode)
+
+    def client(self) -> Any:
+        """A client of one connection that is instrumented, too."""
+        plain: Any = super()
+        child = plain.client()
+        child._antipode = self._antipode  # noqa: SLF001
+        return child
+
+
+class SyncPipeline:
+    """Mixed into the class of an instrumented client's pipelines."""
+
+    _antipode: SyncHooks
+    watching: bool
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        """Send what is queued; positions enter the scope, or the floor holds it back."""
+        plain: Any = super()
+        return self._antipode.run(plain.execute, *args, **options)
+
+    def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command between ``WATCH`` and ``MULTI``."""
+        plain: Any = super()
+        return self._antipode.run(plain.immediate_execute_command, *args, **options)
+
+    def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()
+
+        def send(connection: Any) -> Any:
+            method = plain._send_command_parse_response  # noqa: SLF001
+            return method(connection, command_name, *args, **options)
+
+        return self._antipode.command(send, conn, args, strict=self.watching)
+
+    def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
+        return self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
+
+    def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
+        return self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )
+
+
+def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:
+    """redis-py's own method, with the connection last."""
+    return plain(connection, commands, raise_on_error)
+
+
+@lru_cache(maxsize=64)
+def _mixed(mixin: type, plain: type) -> type:
+    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
+
+
+def adopt(instance: Any, mixin: type, hooks: Any) -> Any:
+    """Instrument *instance*: it stays the same object, of a subclass of its class."""
+    if not isinstance(instance, mixin):
+        instance.__class__ = _mixed(mixin, type(instance))
+    instance._antipode = hooks  # noqa: SLF001
+    return instance
+
+
+def disown(instance: Any, mixin: type) -> None:
+    """Undo :func:`adopt`."""
+    instance.__class__ = next(base for base in type(instance).__mro__[1:] if base is not mixin)
+    del instance._antipode  # noqa: SLF001

@@ -1,0 +1,96 @@
+"""``instrument_client``: existing code keeps its client and its calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from antipode import ConfigurationError, register
+
+from ._async_hooks import AsyncClient, AsyncHooks
+from ._base import BaseRedisShim, OnRead
+from ._client import ServerSettings, check_client
+from ._hooks import SyncClient, SyncHooks, adopt, disown
+
+if TYPE_CHECKING:
+    from antipode.shim import ReadsFrom
+
+ClientT = TypeVar("ClientT")
+
+
+class InstrumentedShim(BaseRedisShim):
+    """What an instrumented client registers."""
+
+
+def instrument_client(
+    client: ClientT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    on_read: OnRead = "merge",
+    log_history: bool = False,
+    one_server: bool | None = None,
+    prefix: str = "ap:",
+) -> ClientT:
+    """Let the writes of *client* enter the current lineage, and its reads wait for floors.
+
+    Covered writes (:data:`COVERED_WRITES`), pipelines and transactions get ``INFO replication``
+    in their own packet; results and exceptions stay redis-py's. A read under a floor is checked
+    in its own round trip, and made again once the floor is met. Writes that are not covered,
+    scripts among them, are counted as ``uncovered_write``.
+
+    Args:
+        client: a ``redis.Redis`` or ``redis.asyncio.Redis`` of redis-py 5 or later.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        lineage: ``none``; lineages beside values are stored by :func:`shim`.
+        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        log_history: after a promotion, note in ``antipode:log`` where the old log ended.
+        one_server: whether its connections all go to one server, where ``at="now"`` can look;
+            None: as its pool shows. Say False where the address is a balancer or a proxy.
+        prefix: of companion keys, whose changes the server pushes to waiting barriers.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: a cluster client, ``lineage="beside"``, another datastore than
+            before, or redis-py is missing.
+    """
+    is_async = check_client(client)
+    if lineage != "none":
+        msg = (
+            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
+            "antipode_shims.redis.shim(...).write() and .read(), which store it beside the value"
+        )
+        raise ConfigurationError(msg)
+    held = getattr(client, "_antipode", None)
+    if held is not None:
+        if held.shim.datastore != datastore:
+            msg = f"this client is instrumented as {held.shim.datastore!r} already"
+            raise ConfigurationError(msg)
+        return client
+    instrumented = InstrumentedShim(
+        datastore,
+        ServerSettings.of(client),
+        reads_from=reads_from,
+        on_read=on_read,
+        prefix=prefix,
+        log_history=log_history,
+        one_server=one_server,
+    )
+    register(instrumented)
+    if is_async:
+        adopt(client, AsyncClient, AsyncHooks(instrumented))
+    else:
+        adopt(client, SyncClient, SyncHooks(instrumented))
+    return client
+
+
+def uninstrument_client(client: Any) -> None:
+    """Undo :func:`instrument_client`. A client that is not instrumented stays as it is."""
+    hooks = getattr(client, "_antipode", None)
+    if hooks is None:
+        return
+    disown(client, AsyncClient if isinstance(hooks, AsyncHooks) else SyncClient)
+    hooks.shim.close()

@@ -1,0 +1,46 @@
+"""One look at a server as a conversation without I/O: the faces only send and receive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import Observation
+
+from ._info import (
+    INFO,
+    LOG_KEY,
+    LogHistory,
+    observation,
+    parse_info,
+    unknown_logs,
+)
+
+if TYPE_CHECKING:
+    from antipode import WriteId
+
+Command = tuple[Any, ...]
+#: Yields commands for one round trip, is sent their replies, returns its result.
+Look = Generator[list[Command], list[Any], Observation]
+
+
+def look(writes: Collection[WriteId], history: LogHistory, *, run_id: str = "") -> Look:
+    """Ask for the position; where a log is unknown, ask the log history once more.
+
+    The second question is atomic: it must not pair one history's log with another's position.
+
+    Raises:
+        InfoError: the server does not answer as Redis does.
+    """
+    replies = yield [INFO]
+    shown = observation(parse_info(replies[0]), writes, history, run_id=run_id)
+    logs = unknown_logs(shown)
+    if not logs:
+        return shown
+    replies = yield [("MULTI",), INFO, ("HMGET", LOG_KEY, *logs), ("EXEC",)]
+    answers = replies[-1]
+    if not isinstance(answers, (list, tuple)):
+        return shown
+    state = parse_info(answers[0])
+    history.learn(state.replid, logs, answers[1])
+    return observation(state, writes, history, run_id=run_id)

@@ -1,0 +1,337 @@
+"""Table 2 over redis-py: values with their lineage beside them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from antipode import BarrierResult, Lineage, register
+
+from ._client import ServerSettings, check_client, link_errors, redis_module, take_connection
+from ._exchange import exchange, exchange_async, look_on, look_on_async, nothing
+from ._table2 import RedisTable2, Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from antipode.shim import Floor, Observation, ReadsFrom
+
+    from ._base import OnRead
+    from ._look import Command
+    from ._table2 import Expiry, Key, Value
+
+
+class RedisShim(RedisTable2):
+    """Table 2 of one Redis server, synchronous. Made by :func:`shim`."""
+
+    def __init__(
+        self, datastore: str, client: Any, settings: ServerSettings, *, owned: bool, **options: Any
+    ) -> None:
+        """Use the pool of *client*; an *owned* client is closed with the shim."""
+        super().__init__(datastore, settings, **options)
+        self._client = client
+        self._owned = owned
+
+    def write(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        ex: Expiry | None = None,
+        px: Expiry | None = None,
+    ) -> Lineage:
+        """Set *key* to *value*, its lineage beside it, in one round trip.
+
+        Args:
+            key: the key.
+            value: a string or number, as redis-py takes it.
+            lineage: what the value depends on; default the current lineage.
+            ex: seconds until both expire.
+            px: milliseconds until both expire.
+
+        Returns:
+            The lineage with this write in it; it enters the current scope as well.
+
+        Raises:
+            redis.RedisError: as redis-py does; without a reply the scope becomes ``incomplete``.
+        """
+        base = self.base(lineage)
+        encoded = bytes(self._client.get_encoder().encode(value))
+        return self._send(self.write_commands(key, encoded, base, ex=ex, px=px), base)
+
+    def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+        """Delete *key*; a tombstone keeps the lineage for who finds nothing.
+
+        Raises:
+            redis.RedisError: as :meth:`write`.
+        """
+        base = self.base(lineage)
+        return self._send(self.delete_commands(key, base), base)
+
+    def _send(self, commands: list[Command], base: Lineage) -> Lineage:
+        sent = Sent()
+        with self._connection() as connection:
+            try:
+                replies = self._attempts(connection, commands, on_send=sent)
+            except BaseException as error:
+                self.failed(error, sent=sent.sent)
+                raise
+            self._note_log(connection, replies[-1])
+        return self.written(replies, base)
+
+    def read(self, key: Key) -> tuple[Any, Lineage]:
+        """The value of *key*, None when there is none, and what it depends on.
+
+        One round trip. Under a floor, the read is held back until it is met.
+
+        Returns:
+            The value as the client decodes it, and the lineage stored beside it with a covering
+            position; merged into the current scope unless ``on_read="ignore"``.
+
+        Raises:
+            UnmetError: a floor was not met.
+            redis.RedisError: as redis-py does.
+        """
+        commands = self.read_commands(key)
+        held = self.floor()
+        with self._connection() as connection:
+            replies = self._attempts(connection, commands)
+            final = False
+            while held is not None and not self.judge(held, replies, final=final):
+                held.hold(self._look(held, connection))
+                replies = self._attempts(connection, commands)
+                final = True
+        value, lineage = self.seen(replies)
+        return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
+        def observe(timeout_s: float) -> Observation:
+            return look_on(connection, held.writes, self.history, timeout_s=timeout_s)
+
+        return observe
+
+    def _attempts(
+        self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
+    ) -> list[Any]:
+        """One round trip, repeated as the client is configured to."""
+        replies: list[Any] = connection.retry.call_with_retry(
+            lambda: exchange(connection, commands, on_send=on_send),
+            lambda _error: connection.disconnect(),
+        )
+        return replies
+
+    def _note_log(self, connection: Any, reply: Any) -> None:
+        commands = self.log_commands(reply)
+        if commands:
+            try:
+                exchange(connection, commands)
+            except link_errors():
+                pass  # The write is done; replicas learn of the log from another writer.
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        pool = self._client.connection_pool
+        connection = take_connection(pool)
+        try:
+            yield connection
+        finally:
+            pool.release(connection)
+
+    def close(self) -> None:
+        """Unregister and release every connection of the shim's own. Idempotent."""
+        super().close()
+        if self._owned:
+            self._client.close()
+
+
+class AsyncRedisShim(RedisTable2):
+    """Table 2 of one Redis server over asyncio. Made by :func:`async_shim`."""
+
+    def __init__(
+        self, datastore: str, client: Any, settings: ServerSettings, *, owned: bool, **options: Any
+    ) -> None:
+        """Use the pool of *client*; an *owned* client is closed by :meth:`aclose`."""
+        super().__init__(datastore, settings, **options)
+        self._client = client
+        self._owned = owned
+
+    async def write(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        ex: Expiry | None = None,
+        px: Expiry | None = None,
+    ) -> Lineage:
+        """As :meth:`RedisShim.write`; cancelled in flight, the scope becomes ``incomplete``."""
+        base = self.base(lineage)
+        encoded = bytes(self._client.get_encoder().encode(value))
+        return await self._send(self.write_commands(key, encoded, base, ex=ex, px=px), base)
+
+    async def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+        """As :meth:`RedisShim.delete`."""
+        base = self.base(lineage)
+        return await self._send(self.delete_commands(key, base), base)
+
+    async def _send(self, commands: list[Command], base: Lineage) -> Lineage:
+        sent = Sent()
+        pool = self._client.connection_pool
+        connection = await take_connection(pool)
+        try:
+            try:
+                replies = await self._attempts(connection, commands, on_send=sent)
+            except BaseException as error:
+                self.failed(error, sent=sent.sent)
+                raise
+            await self._note_log(connection, replies[-1])
+        finally:
+            await pool.release(connection)
+        return self.written(replies, base)
+
+    async def read(self, key: Key) -> tuple[Any, Lineage]:
+        """As :meth:`RedisShim.read`."""
+        commands = self.read_commands(key)
+        held = self.floor()
+        pool = self._client.connection_pool
+        connection = await take_connection(pool)
+        try:
+            replies = await self._attempts(connection, commands)
+            final = False
+            while held is not None and not self.judge(held, replies, final=final):
+                await held.hold_async(self._look(held, connection))
+                replies = await self._attempts(connection, commands)
+                final = True
+        finally:
+            await pool.release(connection)
+        value, lineage = self.seen(replies)
+        return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
+        async def observe(timeout_s: float) -> Observation:
+            return await look_on_async(connection, held.writes, self.history, timeout_s=timeout_s)
+
+        return observe
+
+    async def _attempts(
+        self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
+    ) -> list[Any]:
+        replies: list[Any] = await connection.retry.call_with_retry(
+            lambda: exchange_async(connection, commands, on_send=on_send),
+            lambda _error: connection.disconnect(),
+        )
+        return replies
+
+    async def _note_log(self, connection: Any, reply: Any) -> None:
+        commands = self.log_commands(reply)
+        if commands:
+            try:
+                await exchange_async(connection, commands)
+            except link_errors():
+                pass  # The write is done; replicas learn of the log from another writer.
+
+    async def wait_async(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
+        """Table 2's ``wait`` without blocking the event loop.
+
+        Raises:
+            UnmetError: as :func:`antipode.barrier_async`.
+        """
+        from antipode import barrier_async
+
+        return await barrier_async(lineage, timeout=timeout, only=self.datastore)
+
+    async def aclose(self) -> None:
+        """Unregister and release every connection of the shim's own. Idempotent."""
+        self.close()
+        if self._owned:
+            close = getattr(self._client, "aclose", None) or self._client.close
+            await close()
+
+
+def shim(
+    datastore: str,
+    client: Any,
+    *,
+    reads_from: ReadsFrom = "primary",
+    on_read: OnRead = "merge",
+    prefix: str = "ap:",
+    log_history: bool = False,
+    one_server: bool | None = None,
+) -> RedisShim:
+    """Register Table 2's ``write``, ``read`` and ``wait`` for one Redis server.
+
+    Args:
+        datastore: the name that every service spells alike.
+        client: a ``redis.Redis``, or the URL of a server.
+        reads_from: whether that server is a primary or a replica.
+        on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
+        prefix: of companion keys, alike in every service.
+        log_history: after a promotion, note in ``antipode:log`` where the old log ended.
+        one_server: as for :func:`instrument_client`.
+
+    Raises:
+        ConfigurationError: a cluster or asyncio client, a bad option, or redis-py is missing.
+    """
+    redis = redis_module()
+    owned = isinstance(client, str)
+    used = redis.Redis.from_url(client) if isinstance(client, str) else client
+    if check_client(used):
+        _refuse("shim", "async_shim", "an asyncio")
+    made = RedisShim(
+        datastore,
+        used,
+        ServerSettings.of(used),
+        owned=owned,
+        reads_from=reads_from,
+        on_read=on_read,
+        prefix=prefix,
+        log_history=log_history,
+        one_server=one_server,
+    )
+    register(made)
+    return made
+
+
+def async_shim(
+    datastore: str,
+    client: Any,
+    *,
+    reads_from: ReadsFrom = "primary",
+    on_read: OnRead = "merge",
+    prefix: str = "ap:",
+    log_history: bool = False,
+    one_server: bool | None = None,
+) -> AsyncRedisShim:
+    """The asyncio twin of :func:`shim`: ``write``, ``read`` and ``delete`` are coroutines.
+
+    Close it with ``await aclose()``.
+
+    Raises:
+        ConfigurationError: as :func:`shim`.
+    """
+    redis = redis_module()
+    owned = isinstance(client, str)
+    used = redis.asyncio.Redis.from_url(client) if isinstance(client, str) else client
+    if not check_client(used):
+        _refuse("async_shim", "shim", "a synchronous")
+    made = AsyncRedisShim(
+        datastore,
+        used,
+        ServerSettings.of(used),
+        owned=owned,
+        reads_from=reads_from,
+        on_read=on_read,
+        prefix=prefix,
+        log_history=log_history,
+        one_server=one_server,
+    )
+    register(made)
+    return made
+
+
+def _refuse(called: str, other: str, what: str) -> None:
+    from antipode import ConfigurationError
+
+    msg = f"redis.{called}() got {what} client: use redis.{other}()"
+    raise ConfigurationError(msg)

@@ -1,0 +1,172 @@
+"""What writing and reading with the lineage beside the value mean, without I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from antipode import Lineage, config, current, mark_incomplete, transfer
+from antipode._bounds import encode_bounded
+from antipode._metrics import count
+from antipode._scope import scope_in
+from antipode.shim import Floor, floor, record_write
+
+from ._base import BaseRedisShim
+from ._client import not_executed
+from ._companion import Match, companion_of, pack, unpack
+from ._info import INFO, InfoError, observation, parse_info, refused, unknown_logs
+
+if TYPE_CHECKING:
+    from ._look import Command
+
+    Key = str | bytes
+    Value = str | bytes | int | float
+    Expiry = int | timedelta
+
+
+class RedisTable2(BaseRedisShim):
+    """What the synchronous and the asyncio shim share."""
+
+    def write_commands(
+        self,
+        key: Key,
+        value: bytes,
+        lineage: Lineage,
+        *,
+        ex: Expiry | None,
+        px: Expiry | None,
+    ) -> list[Command]:
+        """The packet of a write: both keys in one transaction, the position behind it.
+
+        Raises:
+            ValueError: both *ex* and *px* are given.
+        """
+        expiry = _expiry(ex, px)
+        companion = pack(value, self._text(lineage))
+        return [
+            ("MULTI",),
+            ("SET", key, value, *expiry),
+            ("SET", companion_of(key, self.prefix), companion, *expiry),
+            ("EXEC",),
+            INFO,
+        ]
+
+    def delete_commands(self, key: Key, lineage: Lineage) -> list[Command]:
+        """The packet of a deletion: a tombstone keeps its lineage as long as logs are waited on."""
+        horizon_ms = int(config().horizon.total_seconds() * 1000)
+        tombstone = pack(None, self._text(lineage))
+        return [
+            ("MULTI",),
+            ("DEL", key),
+            ("SET", companion_of(key, self.prefix), tombstone, "PX", horizon_ms),
+            ("EXEC",),
+            INFO,
+        ]
+
+    def read_commands(self, key: Key) -> list[Command]:
+        """The packet of a read: a look and both keys at one moment, the position behind it."""
+        return [
+            ("MULTI",),
+            INFO,
+            ("GET", key),
+            ("GET", companion_of(key, self.prefix)),
+            ("EXEC",),
+            INFO,
+        ]
+
+    def _text(self, lineage: Lineage) -> str:
+        return encode_bounded(lineage, max_bytes=config().max_lineage_bytes)
+
+    def written(self, replies: list[Any], lineage: Lineage) -> Lineage:
+        """*lineage* with the write in it, which enters the scope as well.
+
+        Raises:
+            redis.ResponseError: the server refused the write.
+        """
+        _raise_errors(replies[:-1])
+        write = self.minted(replies[-1])
+        if write is None:
+            # The scope is marked already; what is handed on must say so, too.
+            return lineage.marked((self.datastore, "unsampled"))
+        record_write(write)
+        return lineage.append(write)
+
+    def failed(self, error: BaseException, *, sent: bool) -> None:
+        """Take in that a write ended without a reply."""
+        if sent and not isinstance(error, not_executed()):
+            mark_incomplete(self.datastore, "in_doubt")
+
+    def seen(self, replies: list[Any]) -> tuple[bytes | None, Lineage]:
+        """The value and what is known of it: its stored lineage and a covering position.
+
+        Raises:
+            redis.ResponseError: the server refused the read.
+        """
+        _raise_errors(replies[:-1])
+        _, value, companion = replies[-2]
+        stored, match = unpack(value, companion, self.datastore)
+        if match is not Match.OWN:
+            count(match.value, self.datastore)
+        lineage = stored.merge(self.covering(replies[-1]))
+        if self.on_read == "merge" and scope_in() is not None:
+            transfer(lineage)
+        return value, lineage
+
+    def judge(self, held: Floor, replies: list[Any], *, final: bool) -> bool:
+        """Whether a read may be answered under *held*.
+
+        Raises:
+            UnmetError: waiting cannot help.
+            redis.ResponseError: the server refused the read.
+        """
+        _raise_errors(replies[:-1])
+        try:
+            shown = observation(parse_info(replies[-2][0]), held.writes, self.history)
+        except InfoError as error:
+            shown = refused(held.writes, error)
+        if not final and unknown_logs(shown):
+            return False
+        return held.accepts(shown)
+
+    def floor(self) -> Floor | None:
+        """What reads must see now."""
+        return floor(self.datastore)
+
+    def base(self, lineage: Lineage | None) -> Lineage:
+        """What a write stores: *lineage*, default the current one."""
+        return current() if lineage is None else lineage
+
+
+def _expiry(ex: Expiry | None, px: Expiry | None) -> tuple[Any, ...]:
+    if ex is not None and px is not None:
+        msg = "give ex (seconds) or px (milliseconds), not both"
+        raise ValueError(msg)
+    if ex is not None:
+        seconds = ex.total_seconds() if isinstance(ex, timedelta) else ex
+        return "PX", int(seconds * 1000)
+    if px is not None:
+        return "PX", int(px.total_seconds() * 1000) if isinstance(px, timedelta) else int(px)
+    return ()
+
+
+def _raise_errors(replies: list[Any]) -> None:
+    """Raise what the server refused, what was queued as well as what was executed.
+
+    The innermost reason comes first: ``EXECABORT`` only says that there was one.
+    """
+    nested = [reply for each in replies if isinstance(each, list) for reply in each]
+    for reply in (*replies, *nested[1:]):
+        if isinstance(reply, Exception):
+            raise reply
+
+
+@dataclass
+class Sent:
+    """Whether a packet may have reached the server."""
+
+    sent: bool = False
+
+    def __call__(self) -> None:
+        """Note that it is about to leave."""
+        self.sent = True
