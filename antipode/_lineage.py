@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 
 from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId, check_range, check_text
 
@@ -14,30 +13,17 @@ _UNKNOWN_ITEM = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-z0-9._-][A-Za-z0-9._-]*")
 _Slot = tuple[str, str, bool, str | None]
 
 
-def _slot(write: WriteId, *, covering: bool) -> _Slot:
-    """Where *write* lives: integers of one log share a slot, opaque versions have one each."""
-    version = write.version
-    return write.datastore, write.key, covering, version if isinstance(version, str) else None
-
-
-def _newer(left: WriteId, right: WriteId) -> WriteId:
+def _newer(held: WriteId, write: WriteId) -> WriteId:
     """The one of two writes in the same slot that stays: larger version, then newer hour."""
-    if isinstance(left.version, int) and isinstance(right.version, int):
-        return max(left, right, key=_version_then_hour)
-    return left if left.minted_h >= right.minted_h else right
+    ours, theirs = held.version, write.version
+    if ours == theirs:
+        return held if held.minted_h >= write.minted_h else write
+    return held if ours > theirs else write  # type: ignore[operator]  # a slot has one type
 
 
-def _version_then_hour(write: WriteId) -> tuple[int, int]:
-    return int(write.version), write.minted_h
-
-
-def _dominates(exact: WriteId | None, covering: WriteId) -> bool:
+def _dominates(exact: WriteId, covering: WriteId) -> bool:
     """Whether waiting for *exact* already waits for *covering* of the same slot."""
-    if exact is None:
-        return False
-    if isinstance(exact.version, int) and isinstance(covering.version, int):
-        return exact.version >= covering.version
-    return True
+    return exact.version >= covering.version  # type: ignore[operator]  # a slot has one type
 
 
 def _add(entries: dict[_Slot, WriteId], write: WriteId) -> None:
@@ -46,20 +32,31 @@ def _add(entries: dict[_Slot, WriteId], write: WriteId) -> None:
     Exact and covering positions keep a maximum each: one slot would lose exact 10 under
     covering 20. A covering position at or below the exact one adds nothing and is dropped.
     """
-    slot = _slot(write, covering=write.covering)
+    version, covering = write.version, write.covering
+    opaque = version if isinstance(version, str) else None
+    slot = (write.datastore, write.key, covering, opaque)
     held = entries.get(slot)
+    if held is write:
+        return
     if held is not None:
         write = _newer(held, write)
-    other_slot = _slot(write, covering=not write.covering)
+    other_slot = (write.datastore, write.key, not covering, opaque)
     other = entries.get(other_slot)
     if other is None:
         entries[slot] = write
-    elif not write.covering:
+    elif not covering:
         entries[slot] = write
         if _dominates(write, other):
             del entries[other_slot]
     elif not _dominates(other, write):
         entries[slot] = write
+
+
+def _slot(write: WriteId) -> _Slot:
+    """Where *write* lives: integers of one log share a slot, opaque versions have one each."""
+    version = write.version
+    opaque = version if isinstance(version, str) else None
+    return write.datastore, write.key, write.covering, opaque
 
 
 def _mark(mark: Incomplete | tuple[str, str]) -> Incomplete:
@@ -202,8 +199,10 @@ class Lineage(Collection[WriteId]):
 
     def _join_marks(self, other: Lineage) -> None:
         """Take over all but the entries; for a lineage that nobody else has seen yet."""
-        self._incomplete |= other._incomplete
-        self._unknown |= other._unknown
+        if other._incomplete:
+            self._incomplete |= other._incomplete
+        if other._unknown:
+            self._unknown |= other._unknown
         self._open_branches = max(self._open_branches, other._open_branches)
         if other._promises and other._promises != self._promises:
             self._promises = Lineage(promises=[*self._promises, *other._promises])._promises
@@ -230,22 +229,9 @@ class Lineage(Collection[WriteId]):
         new._unknown = frozenset()
         return new
 
-    def stamped(self, hour: int) -> Lineage:
-        """This lineage with *hour* as the mint hour of every entry that states none."""
-        if all(write.minted_h for write in self._entries.values()):
-            return self
-        return self._with(
-            {
-                slot: write if write.minted_h else replace(write, minted_h=hour)
-                for slot, write in self._entries.items()
-            }
-        )
-
     def __contains__(self, write: object) -> bool:
         """Whether exactly this entry is in it."""
-        return isinstance(write, WriteId) and (
-            self._entries.get(_slot(write, covering=write.covering)) == write
-        )
+        return isinstance(write, WriteId) and (self._entries.get(_slot(write)) == write)
 
     def __iter__(self) -> Iterator[WriteId]:
         """The writes, in no promised order."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: The header, or gRPC trailing metadata key, that carries a lineage back to the caller.
 RESPONSE_HEADER = "antipode-lineage"
 _BAGGAGE = "baggage"
+#: What the W3C lets a platform limit all baggage to. The header is percent-encoded: all ASCII.
+MAX_HEADER_BYTES = 8192
 
 
 class AntipodePropagator(TextMapPropagator):
@@ -74,29 +76,49 @@ class AntipodePropagator(TextMapPropagator):
         context: Context | None = None,
         setter: Setter[CarrierT] = default_setter,
     ) -> None:
-        """Let the wrapped propagator inject; inject again with ours first if it was dropped."""
+        """Let the wrapped propagator inject; if that loses our member, inject with ours first.
+
+        Newer SDKs drop the members that come last in a header over 8,192 bytes; older ones send
+        it, and the next service's SDK loses all of it.
+        """
         if scope_in(context) is None or not isinstance(
             baggage.get_baggage(MEMBER, context), LiveText
         ):
             self.inner.inject(carrier, context, setter)
             return
-        recording = _Recording(setter)
-        self.inner.inject(carrier, context, recording)
-        if recording.sent is not None and not _has_member(recording.sent):
-            count("member_dropped_by_sdk")
-            self.inner.inject(carrier, _ours_first(context), setter)
+        checking = _Checking(setter)
+        self.inner.inject(carrier, context, checking)
+        if checking.lost:
+            count("baggage_over_limit")
+            message = (
+                "the baggage header exceeds %d bytes: the lineage goes first, members are lost"
+            )
+            log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES)
+            self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
 
 
-class _Recording(Setter[CarrierT]):
-    """Passes on what is set, and keeps the baggage header."""
+class _Checking(Setter[CarrierT]):
+    """Passes on what is set, and notices when our member will not arrive."""
 
     def __init__(self, setter: Setter[CarrierT]) -> None:
         self._setter = setter
-        self.sent: str | None = None
+        self.lost = False
 
     def set(self, carrier: CarrierT, key: str, value: str) -> None:
         if key == _BAGGAGE:
-            self.sent = value
+            self.lost = not _has_member(value) or len(value) > MAX_HEADER_BYTES
+        self._setter.set(carrier, key, value)
+
+
+class _Trimming(Setter[CarrierT]):
+    """Passes on what is set, the baggage header without the members that exceed the limit."""
+
+    def __init__(self, setter: Setter[CarrierT]) -> None:
+        self._setter = setter
+
+    def set(self, carrier: CarrierT, key: str, value: str) -> None:
+        if key == _BAGGAGE and len(value) > MAX_HEADER_BYTES:
+            value = value[: MAX_HEADER_BYTES + 1].rpartition(",")[0]
         self._setter.set(carrier, key, value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from opentelemetry import baggage
@@ -68,8 +69,12 @@ class Scope:
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*; an entry without a mint hour gets the current one."""
-        hour = SYSTEM_CLOCK.hour()
-        return self.merge(Lineage(writes).stamped(hour))
+        minted = [write if write.minted_h else _stamped(write) for write in writes]
+        with self._lock:
+            if not self.stopped:
+                for write in minted:
+                    self._lineage = self._lineage.append(write)
+            return self._lineage
 
     def merge(self, lineage: Lineage) -> Lineage:
         """Add everything of *lineage*."""
@@ -126,6 +131,11 @@ class Scope:
         text = encode_bounded(lineage, max_bytes=limits[0], egress=limits[1])
         self._text = (lineage, *limits, text)
         return text
+
+
+def _stamped(write: WriteId) -> WriteId:
+    """*write* with the current hour, so that it can age."""
+    return replace(write, minted_h=SYSTEM_CLOCK.hour())
 
 
 class LiveText(str):
@@ -283,13 +293,13 @@ def record_write(*writes: WriteId) -> Lineage:
     Raises:
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
     """
-    minted = Lineage(writes).stamped(SYSTEM_CLOCK.hour())
+    minted = [write if write.minted_h else _stamped(write) for write in writes]
     held = scope_in()
     if held is not None:
-        held.merge(minted)
+        held.append(*minted)
     elif writes:
         unscoped("write", writes[0].datastore)
-    return minted
+    return Lineage(minted)
 
 
 def mark_incomplete(subject: str, reason: str) -> None:
