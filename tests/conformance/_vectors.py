@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
@@ -14,8 +15,6 @@ from antipode import Lineage, Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pytest
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = {
@@ -41,10 +40,8 @@ def load(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def cases(folder: str, kind: str) -> list[pytest.param]:
+def cases(folder: str, kind: str) -> list[Any]:
     """The vectors under *kind* in all files of *folder*, as parameters of a test."""
-    import pytest
-
     return [
         pytest.param(vector, id=f"{path.stem}: {vector['name']}")
         for path in sorted((HERE / folder).glob("*.json"))
