@@ -1,0 +1,63 @@
+"""A fake store in real time, for tests of barriers in threads and tasks."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from antipode import Lineage, Status, WriteId
+from antipode.shim import Endpoint, Observation, Shim, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+POST = WriteId("posts", "log", 7)
+LINEAGE = Lineage([POST])
+
+
+class FakeServer(Shim):
+    """A fake store with one position, in real time."""
+
+    def __init__(
+        self, datastore: str = "posts", *, position: int = 0, pinned: bool = False
+    ) -> None:
+        super().__init__(datastore)
+        self.position = position
+        self.pinned = pinned
+        self.looks_made = 0
+        self.opened = 0
+        self.open_now = 0
+        self.looked = threading.Event()
+        self.threads: set[int] = set()
+        self.fault: Exception | None = None
+        self.hang: threading.Event | None = None
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        self.opened += 1
+        self.open_now += 1
+        return FakeConnection(self)
+
+
+class FakeConnection(Endpoint):
+    """A connection to a :class:`FakeServer`."""
+
+    def __init__(self, server: FakeServer) -> None:
+        self.server = server
+        self.pinned = server.pinned
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        server = self.server
+        server.looks_made += 1
+        server.looked.set()
+        server.threads.add(threading.get_ident())
+        if server.hang is not None:
+            server.hang.wait(timeout_s)
+            raise Unreachable("no reply")
+        if server.fault is not None:
+            raise server.fault
+        position = server.position
+        shown = {w: Status.VISIBLE for w in writes if int(w.version) <= position}
+        return Observation("server-1", shown, eta_s=0.25)
+
+    def close(self) -> None:
+        self.server.open_now -= 1

@@ -1,0 +1,196 @@
+"""What a barrier asks, whom, and what it does about the answer: options, policies, floors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+import antipode
+from antipode import Lineage, Status, WriteId
+from antipode.shim import Unreachable
+from tests.unit._fake_server import LINEAGE, POST, FakeServer
+
+
+@pytest.fixture
+def posts() -> FakeServer:
+    """A registered store on which nothing is visible yet."""
+    server = FakeServer()
+    antipode.register(server)
+    return server
+
+
+def test_check_looks_once_and_never_raises(posts: FakeServer) -> None:
+    """A consumer learns what is missing and when to come back."""
+    result = antipode.check(LINEAGE)
+    assert not result
+    assert (posts.looks_made, result.eta_s) == (1, 0.25)
+    posts.position = 7
+    assert asyncio.run(antipode.check_async(LINEAGE))
+    posts.fault = Unreachable("refused")
+    assert antipode.check(LINEAGE).outcomes[0].status is Status.UNREACHABLE
+
+
+def test_check_without_refresh_asks_nobody() -> None:
+    """``refresh=False`` judges by what is known on the connection that is there."""
+    posts = FakeServer(position=7, pinned=True)
+    antipode.register(posts)
+    assert not antipode.check(LINEAGE, refresh=False)
+    assert posts.looks_made == 0
+    antipode.barrier(LINEAGE, timeout=1)
+    assert antipode.check(LINEAGE, refresh=False)
+    assert asyncio.run(antipode.check_async(LINEAGE, refresh=False))
+    assert posts.looks_made == 1
+
+
+def test_what_is_known_visible_costs_no_round_trip() -> None:
+    """On a connection with a pinned history the second barrier does not look."""
+    posts = FakeServer(position=7, pinned=True)
+    antipode.register(posts)
+    for _ in range(5):
+        assert antipode.barrier(Lineage([WriteId("posts", "log", 5)]), timeout=1)
+    assert posts.looks_made == 1
+    posts.fault = Unreachable("reset")
+    antipode.barrier(Lineage([WriteId("posts", "log", 9)]), timeout=0.05, on_unmet="return")
+    posts.fault = None
+    antipode.barrier(Lineage([WriteId("posts", "log", 5)]), timeout=1)
+    assert posts.opened > 1
+
+
+def test_nothing_is_known_where_connections_outlive_histories(posts: FakeServer) -> None:
+    """Without a pinned history every barrier looks again."""
+    posts.position = 7
+    for _ in range(3):
+        antipode.barrier(LINEAGE, timeout=1)
+    assert posts.looks_made == 3
+
+
+def test_two_replicas_under_one_name_are_refused_for_now() -> None:
+    """Nobody could say which of them the next read asks."""
+    antipode.register(FakeServer())
+    antipode.register(FakeServer())
+    with pytest.raises(antipode.ConfigurationError, match="at='read'"):
+        antipode.barrier(LINEAGE, timeout=1)
+
+
+def test_the_replica_is_preferred_to_the_primary() -> None:
+    """With both registered the barrier waits where the reads go."""
+    primary, replica = FakeServer(position=7), FakeServer(position=7)
+    primary.reads_from = "primary"
+    antipode.register(primary)
+    antipode.register(replica)
+    antipode.barrier(LINEAGE, timeout=1)
+    assert (primary.looks_made, replica.looks_made) == (0, 1)
+
+
+def test_only_and_exclude_report_what_they_leave_out(posts: FakeServer) -> None:
+    """Stores outside ``only`` are reported, never raised, even when nobody knows them."""
+    lineage = Lineage([POST, WriteId("analytics", "log", 1)], incomplete=[("mail", "in_doubt")])
+    posts.position = 7
+    for options in ({"only": "posts"}, {"exclude": ["analytics", "mail"]}):
+        result = antipode.barrier(lineage, timeout=1, **options)  # type: ignore[arg-type]
+        assert {o.write.datastore: o.status for o in result.outcomes} == {
+            "posts": Status.VISIBLE,
+            "analytics": Status.EXCLUDED,
+        }
+
+
+def test_an_unknown_store_raises_unless_reported(posts: FakeServer) -> None:
+    """A forgotten shim does not pass silently; ``report`` serves a roll-out."""
+    posts.position = 7
+    lineage = Lineage([POST, WriteId("acl", "log", 1)])
+    with pytest.raises(antipode.UnknownDatastore, match="acl:log@1 unknown_store"):
+        antipode.barrier(lineage, timeout=1)
+    result = antipode.barrier(lineage, timeout=1, on_unknown="report")
+    assert result
+    assert [o.reported for o in result.outcomes] == [True, False]
+
+
+def test_an_incomplete_lineage_raises_unless_reported(posts: FakeServer) -> None:
+    """What is known to be missing cannot be waited for, so it fails at once."""
+    lineage = Lineage([POST], incomplete=[("mail", "in_doubt")])
+    with pytest.raises(antipode.IncompleteLineage, match=r"mail \(in_doubt\)"):
+        antipode.barrier(lineage, timeout=20)
+    posts.position = 7
+    assert antipode.barrier(lineage, timeout=1, on_incomplete="report")
+    antipode.configure(on_incomplete="report")
+    assert antipode.barrier(lineage, timeout=1)
+
+
+def test_mode_off_asks_nobody(posts: FakeServer) -> None:
+    """Switched off, a barrier passes and reports that it did not look."""
+    result = antipode.barrier(LINEAGE, timeout=1, mode="off")
+    assert result
+    assert result.outcomes[0].status is Status.EXCLUDED
+    assert posts.looks_made == 0
+
+
+def test_a_barrier_waits_no_longer_than_configured(posts: FakeServer) -> None:
+    """A forged lineage keeps nobody longer than ``max_timeout``."""
+    antipode.configure(max_timeout=0.1)
+    start_s = time.monotonic()
+    assert not antipode.barrier(LINEAGE, timeout=20, on_unmet="return")
+    assert time.monotonic() - start_s < 0.2
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+def test_timeouts_that_make_no_sense_are_refused(timeout: float) -> None:
+    """A deadline is a positive number of seconds."""
+    with pytest.raises(ValueError, match="positive and finite"):
+        antipode.barrier(timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"at": "later"}, {"on_unmet": "ignore"}, {"on_unknown": "pass"}, {"mode": "dry"}],
+)
+def test_unknown_options_are_refused(options: dict[str, str]) -> None:
+    """A misspelt policy is no policy: the message lists what there is."""
+    with pytest.raises(antipode.ConfigurationError, match="must be"):
+        antipode.barrier(timeout=1, **options)  # type: ignore[arg-type]
+
+
+def test_at_read_leaves_a_floor_and_asks_nobody(posts: FakeServer) -> None:
+    """Behind a pool only the read knows its replica: the demand waits in the scope."""
+    posts.floors = True
+    with antipode.scope(LINEAGE) as held:
+        result = antipode.barrier(timeout=3, at="read")
+        floor = held.floor("posts")
+    assert result
+    assert result.outcomes[0].status is Status.DEFERRED
+    assert floor is not None
+    assert floor.writes == {POST}
+    assert floor.left_s == 3
+    assert posts.looks_made == 0
+
+
+def test_at_read_without_an_instrumented_client_is_an_unknown_store(posts: FakeServer) -> None:
+    """A floor that no read would ever check must not pass."""
+    with antipode.scope(LINEAGE), pytest.raises(antipode.UnknownDatastore):
+        antipode.barrier(timeout=3, at="read")
+
+
+def test_at_read_needs_a_scope(posts: FakeServer) -> None:
+    """Without a scope the floor would be lost."""
+    posts.floors = True
+    with pytest.raises(antipode.ConfigurationError, match=r"antipode\.scope"):
+        antipode.barrier(LINEAGE, timeout=3, at="read")
+
+
+def test_a_barrier_now_leaves_what_it_proved_for_the_reads(posts: FakeServer) -> None:
+    """The read may come by another connection, which then compares its server's incarnation."""
+    posts.floors, posts.position = True, 7
+    with antipode.scope(LINEAGE) as held:
+        antipode.barrier(timeout=1)
+        floor = held.floor("posts")
+    assert floor is not None
+    assert floor.proved_on == {"server-1"}
+
+
+def test_a_message_store_without_receipts_is_reported(posts: FakeServer) -> None:
+    """A notification that nobody could ever see locally is not waited for."""
+    posts.waitable = False
+    result = antipode.barrier(LINEAGE, timeout=1)
+    assert result
+    assert result.outcomes[0].status is Status.NOT_WAITABLE
