@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,5 +66,5 @@ def upper_bound(events: int, trials: int) -> float:
     z = 1.6449
     share = events / trials
     centre = share + z * z / (2 * trials)
-    half = z * (share * (1 - share) / trials + z * z / (4 * trials * trials)) ** 0.5
+    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     return min((centre + half) / (1 + z * z / trials), 1.0)

@@ -21,8 +21,8 @@ USAGE = 2
 INTERRUPTED = 130
 _NAME = "post_notification"
 #: Packages by the extra that brings them.
-_NEEDED = {"bench": ("rich", "matplotlib")}
-_NEEDED_BY_STORE = {"redis": ("redis",), "rabbitmq": ("pika",)}
+_NEEDED: dict[str, tuple[str, ...]] = {"bench": ("rich", "matplotlib")}
+_NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {"redis": ("redis",), "rabbitmq": ("pika",)}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from ._storage import Spec
 
 #: The datastore's name in lineages.
@@ -20,22 +21,20 @@ class Delivery:
 
     Attributes:
         body: what was published.
+        size: bytes of the body and of what the store carries beside it.
         scope: the block in which it is handled: with the library, its lineage is current there.
     """
 
     body: bytes
+    size: int
     scope: Callable[[], AbstractContextManager[object]]
 
 
 class Publisher(Protocol):
     """The writer region's end. Thread-safe."""
 
-    def publish(self, body: bytes) -> int:
-        """Publish a notification; returns when the store has acknowledged it.
-
-        Returns:
-            The bytes that the store carries: the body, and a lineage beside it if there is one.
-        """
+    def publish(self, body: bytes) -> None:
+        """Publish a notification; returns when the store has acknowledged it."""
         ...
 
     def close(self) -> None:
@@ -53,19 +52,26 @@ class Subscriber(Protocol):
 
 def open_publisher(spec: Spec, *, library: bool) -> Publisher:
     """A publisher at the writer region's server, through the library's shim or without it."""
-    if spec["store"] == "embedded":
-        from . import _notifier_embedded as store
-    else:
-        from . import _notifier_rabbitmq as store  # type: ignore[no-redef]
-    publisher: Publisher = store.publisher(spec, library=library)
-    return publisher
+    return _module(spec).publisher(spec, library=library)
 
 
 def open_subscriber(spec: Spec, *, library: bool) -> Subscriber:
     """A subscriber at the reader region's server, through the library's shim or without it."""
+    return _module(spec).subscriber(spec, library=library)
+
+
+class _Module(Protocol):
+    def publisher(self, spec: Spec, *, library: bool) -> Publisher: ...
+
+    def subscriber(self, spec: Spec, *, library: bool) -> Subscriber: ...
+
+
+def _module(spec: Spec) -> _Module:
+    """The adapter of a store, whose client library is imported only now."""
     if spec["store"] == "embedded":
-        from . import _notifier_embedded as store
-    else:
-        from . import _notifier_rabbitmq as store  # type: ignore[no-redef]
-    subscriber: Subscriber = store.subscriber(spec, library=library)
-    return subscriber
+        from . import _notifier_embedded
+
+        return _notifier_embedded
+    from . import _notifier_rabbitmq
+
+    return _notifier_rabbitmq

@@ -30,10 +30,9 @@ class PlainPublisher:
         self._prefix = f"{os.getpid():x}"
         self._lock = threading.Lock()
 
-    def publish(self, body: bytes) -> int:
+    def publish(self, body: bytes) -> None:
         """Append a notification."""
         self._store.put(self._key(), body)
-        return len(body)
 
     def _key(self) -> str:
         with self._lock:
@@ -54,13 +53,9 @@ class ShimmedPublisher(PlainPublisher):
         super().__init__(spec)
         self._shim = embedded.shim(NOTIFICATIONS, spec["writer"], reads_from="primary")
 
-    def publish(self, body: bytes) -> int:
+    def publish(self, body: bytes) -> None:
         """Append a notification; the current lineage then has it."""
-        import antipode
-
-        beside = antipode.serialize()
         self._shim.write(self._key(), body)
-        return len(body) + len(beside)
 
     def close(self) -> None:
         """Release the file and the shim."""
@@ -80,7 +75,7 @@ class PlainSubscriber:
         """Hand over each entry."""
         for entry in self._store.follow(self._after):
             if entry.value is not None:
-                handle(Delivery(entry.value, nullcontext))
+                handle(Delivery(entry.value, len(entry.value), nullcontext))
 
 
 class ShimmedSubscriber:
@@ -99,7 +94,10 @@ class ShimmedSubscriber:
 
         for message in self._shim.follow(self._after):
             if message.value is not None:
-                handle(Delivery(message.value, partial(antipode.scope, message.lineage)))
+                entry = self._shim.store.get(message.key)
+                beside = len(entry.lineage or "") if entry is not None else 0
+                scope = partial(antipode.scope, message.lineage)
+                handle(Delivery(message.value, len(message.value) + beside, scope))
 
 
 def publisher(spec: Spec, *, library: bool) -> Publisher:

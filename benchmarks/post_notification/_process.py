@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ._options import BenchmarkError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from typing_extensions import Self
@@ -96,10 +97,9 @@ class ServiceProcess:
     def release(self) -> None:
         """Close its input, which asks it to end; `close` waits for that. Idempotent."""
         if self._process.stdin is not None and not self._process.stdin.closed:
-            try:
+            # It may have ended before it read everything.
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass  # It ended before it read everything.
 
     def _read(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - it is a pipe

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,6 +19,7 @@ from . import _run
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from rich.console import Console
     from typing_extensions import Self
 
     from benchmarks._statistics import Summary
@@ -55,7 +55,7 @@ class Bar(_run.Progress):
 
     def begin(self, mode: Mode, kind: Kind, requests: int) -> None:
         """Tell that a round begins."""
-        self.say(f"{mode} the barrier: {requests} × {kind}")
+        self.say(f"{mode} the barrier: {requests} {kind}")
 
     def advance(self) -> None:
         """Count a request."""

@@ -134,8 +134,8 @@ def verdict(summaries: list[RoundSummary]) -> tuple[int, str]:
         return 1, f"FAILED: {wrong} violations or early returns with the barrier"
     poor = [each for each in summaries if each.lost > TOLERATED_LOSS * each.requests]
     if poor:
-        lost = ", ".join(f"{e.lost} of {e.requests} ({e.kind}, {e.mode})" for e in poor)
-        return 3, f"INCONCLUSIVE: no answer to {lost}: lower --rate or raise --timeout"
+        listed = ", ".join(f"{e.lost} of {e.requests} ({e.kind}, {e.mode})" for e in poor)
+        return 3, f"INCONCLUSIVE: no answer to {listed}: lower --rate or raise --timeout"
     if not guarded:
         return 0, "done, without the barrier alone"
     reads = sum(each.requests for each in guarded)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from ._servers import notifier_servers, post_storage_servers
 from ._tracing import NoTracing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ._options import Kind, Mode, Options
     from ._process import Record, ServiceProcess
     from ._storage import Spec
@@ -94,6 +95,7 @@ class Application:
         options: Options,
         progress: Progress,
         mode: Mode,
+        *,
         observations: Observations,
         processes: Processes,
         ports: dict[str, int],
@@ -118,7 +120,8 @@ class Application:
         """
         options = self._options
         count = options.warmup + options.requests
-        ids = [f"{self._mode}-{kind}-{number}" for number in range(count)]
+        place = MODES.index(self._mode)  # ids of both modes are equally long
+        ids = [f"{place}-{kind}-{number}" for number in range(count)]
         if kind != "new":
             self._progress.say(f"writing {count} posts to {kind}")
             self._seed(ids)
@@ -170,8 +173,8 @@ class Application:
 
     def _sizes(self) -> dict[str, float]:
         calls = sum(self._call(role, "counters", {})["rpc_bytes"] for role in self._callers)
-        published = self._call("notifier-writer", "published", {})["bytes"]
-        return {"calls": calls, "notification": published}
+        received = self._call("notifier-reader", "received", {})["bytes"]
+        return {"calls": calls, "notification": received}
 
     def _call(self, role: str, method: str, payload: Record) -> dict[str, Any]:
         try:
@@ -196,7 +199,14 @@ def _application(
         roles = (*_OUTSIDE, *_SERVICES)
         started = dict(zip(roles, processes.start(*roles), strict=True))
         ports = _configure(options, mode, storage, notifier, started)
-        yield Application(options, progress, mode, observations, processes, ports)
+        yield Application(
+            options,
+            progress,
+            mode,
+            observations=observations,
+            processes=processes,
+            ports=ports,
+        )
 
 
 def _configure(

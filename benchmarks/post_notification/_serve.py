@@ -20,7 +20,7 @@ from ._services import (
     PostStorageWriter,
     PostUpload,
 )
-from ._storage import PostStorage, open_post_storage
+from ._storage import PostStorage, Region, open_post_storage
 from ._tracing import LineageTracing, NoTracing, Tracing
 from ._truth import Announcer, Poller
 
@@ -53,7 +53,7 @@ class Setting:
         self._clients.append(client)
         return client
 
-    def storage(self, region: str) -> PostStorage:
+    def storage(self, region: Region) -> PostStorage:
         """The post storage of a region."""
         return open_post_storage(self.config["storage"], region=region, library=self.library)
 
@@ -81,15 +81,14 @@ def _post_storage_writer(setting: Setting) -> Methods:
 
 def _notifier_writer(setting: Setting) -> Methods:
     queue = open_publisher(setting.config["notifier"], library=setting.library)
-    service = NotifierWriter(queue)
-    return {"notify": service.notify, "published": lambda _: {"bytes": service.sent_bytes}}
+    return {"notify": NotifierWriter(queue).notify}
 
 
 def _notifier_reader(setting: Setting) -> Methods:
     queue = open_subscriber(setting.config["notifier"], library=setting.library)
     service = NotifierReader(queue, setting.caller("follower-notify"), setting.emit)
     _background(service.run)
-    return {}
+    return {"received": lambda _: {"bytes": service.received_bytes}}
 
 
 def _follower_notify(setting: Setting) -> Methods:
@@ -159,7 +158,9 @@ def main() -> int:
         return 0
     setting = Setting(config)
     methods = dict(_ROLES[role](setting))
-    server = RpcServer({**methods, "counters": setting.counters}, setting.tracing)
+    # Users are no services: nothing of their calls is extracted, no lineage is sent to them.
+    tracing = NoTracing() if role == "post-upload" else setting.tracing
+    server = RpcServer({**methods, "counters": setting.counters}, tracing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     setting.emit({"port": server.port})
     sys.stdin.read()

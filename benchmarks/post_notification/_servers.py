@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from antipode import AntipodeError
 from antipode.testing import Topology
 
 from ._options import BenchmarkError
 from ._process import Processes
-from ._storage import Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._storage import Spec
 
 T = TypeVar("T", bound=Topology)
 

@@ -7,7 +7,6 @@ one line in `FollowerNotify` that makes the difference.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -91,15 +90,11 @@ class NotifierWriter:
 
     def __init__(self, queue: Publisher) -> None:
         """Publish to *queue*."""
-        self.sent_bytes = 0
         self._queue = queue
-        self._counting = threading.Lock()
 
     def notify(self, notice: Payload) -> Payload:
         """Publish a notification."""
-        size = self._queue.publish(json.dumps(notice).encode())  # step 4
-        with self._counting:
-            self.sent_bytes += size
+        self._queue.publish(json.dumps(notice).encode())  # step 4
         return {}
 
 
@@ -108,6 +103,7 @@ class NotifierReader:
 
     def __init__(self, queue: Subscriber, follower_notify: RpcClient, emit: Emit) -> None:
         """Receive from *queue*."""
+        self.received_bytes = 0
         self._queue = queue
         self._follower_notify = follower_notify
         self._emit = emit
@@ -119,6 +115,7 @@ class NotifierReader:
 
     def _received(self, delivery: Delivery) -> None:
         received_ns = time.monotonic_ns()
+        self.received_bytes += delivery.size
         self._pool.submit(self._deliver, delivery, received_ns)
 
     def _deliver(self, delivery: Delivery, received_ns: int) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: The datastore's name in lineages.
 POST_STORAGE = "post-storage"
 
 Spec = dict[str, Any]
+Region = Literal["writer", "reader"]
 
 
 class PostStorage(Protocol):
@@ -50,7 +53,7 @@ def version_of(value: bytes | None) -> int:
     return 0 if value is None else int(value.partition(b":")[0])
 
 
-def open_post_storage(spec: Spec, *, region: str, library: bool) -> PostStorage:
+def open_post_storage(spec: Spec, *, region: Region, library: bool) -> PostStorage:
     """A client of the server of *region*.
 
     Args:
@@ -60,8 +63,10 @@ def open_post_storage(spec: Spec, *, region: str, library: bool) -> PostStorage:
             or by the store's own client, as if the library did not exist.
     """
     if spec["store"] == "embedded":
-        from . import _storage_embedded as store
-    else:
-        from . import _storage_redis as store  # type: ignore[no-redef]
-    client: PostStorage = (store.Shimmed if library else store.Plain)(spec, region)
-    return client
+        from . import _storage_embedded
+
+        made = _storage_embedded.Shimmed if library else _storage_embedded.Plain
+        return made(spec, region)
+    from . import _storage_redis
+
+    return (_storage_redis.Shimmed if library else _storage_redis.Plain)(spec, region)

@@ -11,13 +11,15 @@ from ._storage import POST_STORAGE, version_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._storage import Spec
+    from antipode.shim import ReadsFrom
+
+    from ._storage import Region, Spec
 
 
 class Plain:
     """Without the library: values alone."""
 
-    def __init__(self, spec: Spec, region: str) -> None:
+    def __init__(self, spec: Spec, region: Region) -> None:
         """Open the file of *region*."""
         self._store = EmbeddedStore(spec[region])
 
@@ -54,12 +56,12 @@ class Plain:
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 
-    def __init__(self, spec: Spec, region: str) -> None:
+    def __init__(self, spec: Spec, region: Region) -> None:
         """Open the file of *region* and register its shim."""
         from antipode_shims import embedded
 
         super().__init__(spec, region)
-        reads_from = "replica" if region == "reader" else "primary"
+        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
         self._shim = embedded.shim(POST_STORAGE, spec[region], reads_from=reads_from)
 
     def write(self, post_id: str, value: bytes) -> None:

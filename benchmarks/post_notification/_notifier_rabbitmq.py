@@ -1,0 +1,101 @@
+"""Notifications by RabbitMQ: an exchange that the reader's broker federates from the writer's."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pika
+
+from ._notifier import NOTIFICATIONS, Delivery
+from ._servers import EXCHANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._notifier import Publisher, Subscriber
+    from ._storage import Spec
+
+_QUEUE = "notifications"
+_KEY = "post"
+
+
+def _connect(url: str) -> Any:
+    parameters = pika.URLParameters(url)
+    # A connection that waits for the next request answers no heartbeats meanwhile.
+    parameters.heartbeat = 0
+    return pika.BlockingConnection(parameters)
+
+
+def declare(spec: Spec) -> None:
+    """Declare the exchange in both regions, and the queue that followers read from."""
+    for region in ("writer", "reader"):
+        connection = _connect(spec[region])
+        channel = connection.channel()
+        channel.exchange_declare(EXCHANGE, exchange_type="direct", durable=True)
+        if region == "reader":
+            channel.queue_declare(_QUEUE, durable=True)
+            channel.queue_bind(_QUEUE, EXCHANGE, routing_key=_KEY)
+        connection.close()
+
+
+class ConfirmedPublisher:
+    """Publishes with confirms, over one channel."""
+
+    def __init__(self, spec: Spec, *, library: bool) -> None:
+        """Connect to the writer region's broker; instrumenting the channel is all it takes."""
+        self._connection = _connect(spec["writer"])
+        self._channel = self._connection.channel()
+        self._channel.confirm_delivery()
+        self._lock = threading.Lock()
+        if library:
+            from antipode_shims import rabbitmq
+
+            rabbitmq.instrument_channel(self._channel, datastore=NOTIFICATIONS)
+
+    def publish(self, body: bytes) -> None:
+        """Publish; with the library the lineage goes into the message's headers."""
+        with self._lock:
+            self._channel.basic_publish(EXCHANGE, _KEY, body)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+
+class ConsumingSubscriber:
+    """Consumes from the reader region's broker."""
+
+    def __init__(self, spec: Spec, *, library: bool) -> None:
+        """Connect."""
+        self._channel = _connect(spec["reader"]).channel()
+        self._library = library
+
+    def run(self, handle: Callable[[Delivery], None]) -> None:
+        """Hand over each message; it is handled in another thread, in a scope of its own."""
+
+        def received(_channel: Any, _method: Any, properties: Any, body: bytes) -> None:
+            headers = properties.headers or {}
+            size = len(body) + sum(len(name) + len(str(value)) for name, value in headers.items())
+            scope: Any = nullcontext
+            if self._library:
+                from antipode_shims import rabbitmq
+
+                scope = partial(rabbitmq.message, properties)
+            handle(Delivery(body, size, scope))
+
+        self._channel.basic_consume(_QUEUE, received, auto_ack=True)
+        self._channel.start_consuming()
+
+
+def publisher(spec: Spec, *, library: bool) -> Publisher:
+    """See `open_publisher`."""
+    return ConfirmedPublisher(spec, library=library)
+
+
+def subscriber(spec: Spec, *, library: bool) -> Subscriber:
+    """See `open_subscriber`."""
+    return ConsumingSubscriber(spec, library=library)

@@ -1,0 +1,89 @@
+"""Posts in Redis: a primary and its replica."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+from ._storage import POST_STORAGE, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._storage import Region, Spec
+
+#: More than enough characters to hold the version at the beginning of a post.
+_HEAD = 19
+
+
+class Plain:
+    """Without the library: values alone."""
+
+    def __init__(self, spec: Spec, region: Region) -> None:
+        """Connect to the server of *region*."""
+        host, port = spec[region]
+        self._client: Any = redis.Redis(host=host, port=port)
+        self._client.ping()
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post."""
+        self._client.set(post_id, value)
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post."""
+        self._client.delete(post_id)
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post, if it is there."""
+        value: bytes | None = self._client.get(post_id)
+        return value
+
+    def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
+        """The versions of the posts that are there."""
+        pipeline = self._client.pipeline(transaction=False)
+        for post_id in post_ids:
+            pipeline.getrange(post_id, 0, _HEAD)
+        heads = zip(post_ids, pipeline.execute(), strict=True)
+        return {post_id: version_of(head) for post_id, head in heads if head}
+
+    def stored_bytes(self, post_id: str) -> int:
+        """What ``MEMORY USAGE`` says of the post and of its companion."""
+        pipeline = self._client.pipeline(transaction=False)
+        for key in (post_id, f"ap:{post_id}"):
+            pipeline.memory_usage(key)
+        return sum(size or 0 for size in pipeline.execute())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class Shimmed(Plain):
+    """With the library: each write stores its lineage beside the value, each read returns it."""
+
+    def __init__(self, spec: Spec, region: Region) -> None:
+        """Connect to the server of *region* and register its shim."""
+        from antipode_shims import redis as redis_shim
+
+        super().__init__(spec, region)
+        reads_from = "replica" if region == "reader" else "primary"
+        self._shim: Any = redis_shim.shim(POST_STORAGE, self._client, reads_from=reads_from)
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post; the current lineage then has it."""
+        self._shim.write(post_id, value)
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post; the current lineage then has it."""
+        self._shim.delete(post_id)
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post; the current lineage then has what it was written with."""
+        value: bytes | None = self._shim.read(post_id)[0]
+        return value
+
+    def close(self) -> None:
+        """Close the connections and the shim."""
+        self._shim.close()
+        super().close()
