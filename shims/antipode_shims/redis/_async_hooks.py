@@ -45,7 +45,9 @@ class AsyncHooks:
         call.settle()
         return reply
 
-    async def command(self, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
+    async def command(  # noqa: PLR0911 - one for each kind of command
+        self, send: Send, connection: Any, args: Any, *, strict: bool
+    ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
         call = CALL.get()
         if call is None:

@@ -18,7 +18,7 @@ _KEPT = frozenset(
     """
     host port path db username password credential_provider socket_keepalive
     socket_keepalive_options
-    """.split()
+    """.split()  # noqa: SIM905 - a table that is read by eye
 )
 
 
@@ -30,7 +30,7 @@ def redis_module() -> ModuleType:
     """
     try:
         import redis
-        import redis.asyncio
+        import redis.asyncio  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         msg = 'the redis shim needs redis-py 5 or later: pip install "antipode-xcy[redis]"'
         raise ConfigurationError(msg) from error
@@ -178,4 +178,5 @@ def _get_connection_arguments(pool_class: Any) -> tuple[str, ...]:
 
 def take_connection(pool: Any) -> Any:
     """``pool.get_connection()``: a connection, or an awaitable of one."""
-    return pool.get_connection(*_get_connection_arguments(type(pool)))
+    pool_class: Any = type(pool)
+    return pool.get_connection(*_get_connection_arguments(pool_class))

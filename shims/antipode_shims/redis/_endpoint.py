@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import time
@@ -132,10 +133,8 @@ class RedisEndpoint(Endpoint):
     def interrupt(self) -> None:
         """Shut the socket down: a look in another thread then fails at once."""
         if self._socket is not None:
-            try:
+            with contextlib.suppress(OSError):  # It is closed already.
                 self._socket.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # It is closed already.
 
     def close(self) -> None:
         """Release the connection. Idempotent."""

@@ -94,12 +94,16 @@ async def exchange_async(
 
 async def _replies_async(connection: Any, count: int) -> list[Any]:
     replies: list[Any] = []
-    for _ in range(count):
-        try:
-            replies.append(await connection.read_response(disable_decoding=True))
-        except response_error() as error:
-            replies.append(error)
+    while len(replies) < count:
+        replies.append(await _reply_async(connection))
     return replies
+
+
+async def _reply_async(connection: Any) -> Any:
+    try:
+        return await connection.read_response(disable_decoding=True)
+    except response_error() as error:
+        return error
 
 
 async def look_on_async(

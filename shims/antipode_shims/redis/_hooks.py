@@ -48,7 +48,9 @@ class SyncHooks:
         call.settle()
         return reply
 
-    def command(self, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
+    def command(  # noqa: PLR0911 - one for each kind of command
+        self, send: Send, connection: Any, args: Any, *, strict: bool
+    ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
         call = CALL.get()
         if call is None:
@@ -256,14 +258,15 @@ def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -
 
 
 @lru_cache(maxsize=64)
-def _mixed(mixin: type, plain: type) -> type:
+def _mixed(mixin: Any, plain: Any) -> type:
     return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
 
 
 def adopt(instance: Any, mixin: type, hooks: Any) -> Any:
     """Instrument *instance*: it stays the same object, of a subclass of its class."""
     if not isinstance(instance, mixin):
-        instance.__class__ = _mixed(mixin, type(instance))
+        plain: Any = type(instance)
+        instance.__class__ = _mixed(mixin, plain)
     instance._antipode = hooks  # noqa: SLF001
     return instance
 

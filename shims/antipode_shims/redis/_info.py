@@ -123,7 +123,7 @@ class LogHistory:
             self._ends[replid] = held
 
 
-def judge(
+def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     state: ReplicationState, log: str, offset: int, ends: Mapping[str, int]
 ) -> tuple[Status, str]:
     """The outcome of one position at one server, and why.
