@@ -1,0 +1,73 @@
+"""What shims share: lineages beside values, and what reads and writes enter into the scope."""
+
+from __future__ import annotations
+
+import pytest
+
+import antipode
+from antipode import Incomplete, Lineage, WriteId
+from antipode.shim import (
+    mark_incomplete,
+    record_read,
+    record_write,
+    stored_lineage,
+    stored_text,
+)
+
+POST = WriteId("posts", "log", 7, minted_h=500_000)
+
+
+def test_what_is_stored_is_read_back() -> None:
+    """As text, or as the bytes that a client library gives."""
+    text = stored_text(Lineage([POST]))
+    assert stored_lineage("posts", text) == Lineage([POST])
+    assert stored_lineage("posts", text.encode()) == Lineage([POST])
+
+
+def test_nothing_stored_is_an_empty_lineage() -> None:
+    """A value written without the library depends on nothing that is known."""
+    assert stored_lineage("posts", None) == Lineage()
+
+
+@pytest.mark.parametrize("text", ["", "?", "1~k", b"\xff", "é"])
+def test_what_cannot_be_read_is_never_an_empty_lineage(text: str | bytes) -> None:
+    """A damaged companion makes its reader's lineage incomplete, and is counted."""
+    name = antipode.Metric("unreadable", "posts")
+    before = antipode.metrics().get(name, 0)
+    lineage = stored_lineage("posts", text)
+    assert lineage == Lineage(incomplete=[Incomplete("posts", "unreadable")])
+    assert antipode.metrics()[name] == before + 1
+
+
+def test_a_stored_lineage_is_bounded() -> None:
+    """A value never grows by more than the configured bytes, and the text says what it lacks."""
+    antipode.configure(max_lineage_bytes=200)
+    many = Lineage([WriteId("posts", f"key-{i}", i, minted_h=500_000) for i in range(100)])
+    text = stored_text(many)
+    assert len(text) <= 200
+    assert stored_lineage("posts", text).incomplete == {Incomplete("posts", "size")}
+
+
+def test_a_recorded_write_enters_the_scope_with_its_hour() -> None:
+    """The entry can age; the caller gets what was entered."""
+    with antipode.scope():
+        minted = record_write(WriteId("posts", "log", 7))
+        assert antipode.current() == minted
+        assert all(write.minted_h for write in minted)
+
+
+def test_a_recorded_read_merges_into_the_scope() -> None:
+    """Who reads a value depends on the whole lineage of its write; outside a scope nobody does."""
+    with antipode.scope():
+        record_read(Lineage([POST]))
+        assert antipode.current() == Lineage([POST])
+    record_read(Lineage([POST]))
+    assert antipode.current() == Lineage()
+
+
+def test_what_is_in_doubt_is_marked() -> None:
+    """A write whose outcome nobody knows makes the barrier fail, not pass."""
+    with antipode.scope():
+        mark_incomplete("posts", "in_doubt")
+        with pytest.raises(antipode.IncompleteLineage, match=r"posts \(in_doubt\)"):
+            antipode.barrier(timeout=1)
