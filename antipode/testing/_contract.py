@@ -53,6 +53,6 @@ class ShimContract(WaitContract, StoredContract, FaultContract, ContractBase):
     @pytest.fixture(autouse=True)
     def _opted_out(self, request: pytest.FixtureRequest) -> None:
         """Skip what the subclass opted out of, before its store is even started."""
-        category = getattr(request.function, "category", None)
-        if category in self.opt_outs:
-            pytest.skip(f"opted out of {category}: {self.opt_outs[category]}")
+        for category in getattr(request.function, "categories", ()):
+            if category in self.opt_outs:
+                pytest.skip(f"opted out of {category}: {self.opt_outs[category]}")

@@ -50,13 +50,14 @@ LATE_S = 0.1
 _Test = TypeVar("_Test", bound="Callable[..., Any]")
 
 
-def category(name: str) -> Callable[[_Test], _Test]:
-    """Put a test into a category."""
-    if name not in CATEGORIES:
-        raise ValueError(f"no category {name!r}")
+def category(*names: str) -> Callable[[_Test], _Test]:
+    """Put a test into a category, or several: opting out of any of them skips it."""
+    unknown = set(names).difference(CATEGORIES)
+    if unknown or not names:
+        raise ValueError(f"no categories: {sorted(unknown)}")
 
     def put(test: _Test) -> _Test:
-        test.category = name  # type: ignore[attr-defined]
+        test.categories = names  # type: ignore[attr-defined]
         return test
 
     return put

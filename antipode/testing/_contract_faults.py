@@ -260,6 +260,15 @@ class FaultContract:
         assert not called
 
     @category("leaks")
+    def test_closing_releases(self, store: ContractStore, key: str) -> None:
+        """Closing a shim closes whatever its barriers opened."""
+        written(store, key)
+        before = store.connections()
+        replicated(store, key)
+        store.reader.close()
+        _nothing_is_left(store, before)
+
+    @category("leaks")
     def test_closing_fails_who_waits(self, store: ContractStore, key: str) -> None:
         """Closing a shim ends the barriers that wait at it; nobody hangs."""
         store.topology.pause()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import uuid
 from dataclasses import replace
@@ -78,6 +79,16 @@ class ContractStore:
         """Read at the primary; as the shim's ``read``."""
         shim: Table2Shim = self.writer
         return shim.read(key)
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        """Read at the replica without blocking the event loop (``floors``).
+
+        The default takes the shim's ``read_async`` or, without one, reads in a thread.
+        """
+        if (read := getattr(self.reader, "read_async", None)) is None:
+            return await asyncio.to_thread(self.read, key)
+        found: tuple[bytes | None, Lineage] = await read(key)
+        return found
 
     def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
         """Delete at the primary (``deletes``); returns as ``write`` does."""

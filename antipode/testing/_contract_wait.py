@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, ConfigurationError, Lineage, Metric, Status
+from antipode import BarrierTimeout, ConfigurationError, Lineage, Metric, Status, UnmetError
 
 from ._contract_base import (
     ELSEWHERE,
@@ -165,10 +165,10 @@ class WaitContract:
             store.write(key, b"new")
             result = antipode.barrier(timeout=store.timeout_s, at="read")
             assert statuses(result) == {Status.DEFERRED}
-            context = antipode.current()
+            lineage = antipode.current()
 
             def read() -> bytes | None:
-                with antipode.scope(context):
+                with antipode.scope(lineage):
                     antipode.barrier(timeout=store.timeout_s, at="read")
                     return store.read(key)[0]
 
@@ -186,14 +186,51 @@ class WaitContract:
         store.topology.pause()
         write = written(store, key, b"new")
 
-        def late_s() -> float:
+        def fails() -> None:
             with antipode.scope(Lineage([write])):
                 antipode.barrier(timeout=0.2, at="read")
                 with pytest.raises(BarrierTimeout):
                     store.read(key)
-            return 0.0
 
-        assert best_of(3, lambda: seconds(late_s)) < 0.2 + LATE_S
+        assert best_of(3, lambda: seconds(fails)) < 0.2 + LATE_S
+
+    @category("floors", "failover")
+    def test_floor_on_a_lost_write(self, store: ContractStore, key: str) -> None:
+        """A read whose floor demands a lost write raises, and does not wait for the deadline."""
+        replicated(store, key, b"old")
+        store.topology.pause()
+        write = written(store, key, b"new")
+        store.topology.failover(lose_unreplicated=True)
+        with antipode.scope(Lineage([write])):
+            antipode.barrier(timeout=store.timeout_s, at="read")
+
+            def fails() -> None:
+                with pytest.raises(UnmetError) as caught:
+                    store.read(key)
+                assert statuses(caught.value.result) <= store.lost
+
+            assert seconds(fails) < store.timeout_s / 2
+
+    @category("floors")
+    def test_floor_does_not_block_the_loop(self, store: ContractStore, key: str) -> None:
+        """Under asyncio a read that is held back lets other tasks run."""
+        replicated(store, key, b"old")
+        store.topology.pause()
+        write = written(store, key, b"new")
+
+        async def read() -> bytes | None:
+            with antipode.scope(Lineage([write])):
+                antipode.barrier(timeout=store.timeout_s, at="read")
+                return (await store.read_async(key))[0]
+
+        async def both() -> bytes | None:
+            reading = asyncio.ensure_future(read())
+            await asyncio.sleep(store.settle_s)
+            assert not reading.done()
+            store.topology.resume()
+            return await reading
+
+        assert asyncio.run(both()) == b"new"
 
     @category("floors")
     def test_floor_spends_its_timeout_while_waiting_only(

@@ -125,7 +125,7 @@ class Replicator:
         """Throw the replica's data away; it is copied anew as soon as nothing halts it.
 
         The replica starts from position 0 and a new incarnation. While the regions are cut it
-        cannot even judge tokens, and counts as unreachable.
+        has no history either, and everything is ``not_yet`` visible there.
 
         Raises:
             ConfigurationError: the target is a primary's file.
