@@ -105,7 +105,7 @@ class BaseRedisShim(Shim):
                 "first one attaches",
                 self.datastore,
             )
-        return WriteId(self.datastore, state.replid, state.offset)
+        return WriteId(self.datastore, state.replid, state.offset, self.clock.hour())
 
     def _unsampled(self, cause: str) -> None:
         mark_incomplete(self.datastore, "unsampled")
@@ -127,7 +127,9 @@ class BaseRedisShim(Shim):
             return Lineage(incomplete=[(self.datastore, "unsampled")])
         if not state.primary and state.syncing:
             return Lineage(incomplete=[(self.datastore, "unsampled")])
-        return Lineage([WriteId(self.datastore, state.replid, state.offset, covering=True)])
+        hour = self.clock.hour()
+        write = WriteId(self.datastore, state.replid, state.offset, hour, covering=True)
+        return Lineage([write])
 
     def log_commands(self, reply: Any) -> list[Command]:
         """What to send, once for each promotion, so that replicas know where a log ended."""

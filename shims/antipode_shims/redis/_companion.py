@@ -22,7 +22,7 @@ class Match(Enum):
     OWN = "own"
     ABSENT = "companion_absent"
     FOREIGN = "foreign"
-    UNREADABLE = "companion_unreadable"
+    UNREADABLE = "unreadable"
 
 
 def companion_of(key: str | bytes, prefix: str) -> str | bytes:

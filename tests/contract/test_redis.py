@@ -1,0 +1,145 @@
+"""The Redis shim keeps the contract, on a real primary and replica."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+import antipode
+from antipode.testing import ContractStore, LagProxy, RedisTopology, ShimContract
+
+redis = pytest.importorskip("redis")
+from redis.backoff import NoBackoff  # noqa: E402 - only where redis-py is
+from redis.retry import Retry  # noqa: E402
+
+from antipode_shims import redis as shims  # noqa: E402
+from antipode_shims.redis._companion import digest  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.store("redis")
+
+LONG_MS = 60_000
+
+
+class RedisContractStore(ContractStore):
+    """The reader comes through a proxy, which can be cut."""
+
+    topology: RedisTopology
+
+    def __init__(self, topology: RedisTopology, stack: ExitStack) -> None:
+        self._stack = stack
+        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        super().__init__(topology, self._shim(topology.primary), self._reader())
+
+    def _client(self, address: Any, **options: Any) -> Any:
+        client = redis.Redis(
+            host=address.host, port=address.port, retry=Retry(NoBackoff(), 0), **options
+        )
+        self._stack.callback(client.close)
+        return client
+
+    def _shim(self, address: Any, **options: Any) -> Any:
+        return shims.shim("posts", self._client(address), **options)
+
+    def _reader(self) -> Any:
+        return self._shim(self.proxy.address, reads_from="replica")
+
+    async def read_async(self, key: str) -> Any:
+        """Read by the asyncio shim, which looks where the synchronous one does."""
+        address = self.proxy.address
+        url = f"redis://{address.host}:{address.port}"
+        reader = shims.async_shim("posts", url, reads_from="replica")
+        try:
+            return await reader.read(key)
+        finally:
+            await reader.aclose()
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The write arrives; the reply does not."""
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            client = self._client(slow.address, socket_timeout=0.2)
+            client.ping()
+            slow.set_lag(LONG_MS)
+            doubtful = shims.shim("posts", client)
+            try:
+                doubtful.write(key, value)
+            finally:
+                doubtful.close()
+
+    def corrupt(self, key: str, text: str) -> None:
+        """Overwrite the companion, digest aside."""
+        with redis.Redis(*self.topology.primary) as plain:
+            value = plain.get(key)
+            plain.set(f"ap:{key}", digest(value) + b"|" + text.encode())
+        self.topology.wait_replicated()
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse connections to the replica."""
+        self.proxy.cut()
+        try:
+            yield
+        finally:
+            self.proxy.heal()
+
+    @contextmanager
+    def regressed(self) -> Iterator[None]:
+        """The replica is back without data and without its primary."""
+        self.topology.cut()
+        self.topology._touched = True
+        self.topology._replica(0).restart(graceful=False, wipe=True)
+        try:
+            yield
+        finally:
+            self.topology.heal()
+            self.topology.wait_replicated()
+
+    def reconnect(self) -> None:
+        self.writer.close()
+        self.writer = self._shim(self.topology.primary)
+
+
+class TestRedis(ShimContract):
+    """Real servers."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "partial_updates": "Table 2 writes replace string values whole"
+    }
+
+    @pytest.fixture
+    def store(self, antipode_redis: RedisTopology) -> Iterator[RedisContractStore]:
+        """A shim at the primary and one at the replica."""
+        with ExitStack() as stack:
+            store = RedisContractStore(antipode_redis, stack)
+            yield store
+            store.writer.close()
+            store.reader.close()
+
+
+def test_async_shim_round_trip(antipode_redis: RedisTopology) -> None:
+    """The asyncio shim writes, waits and reads as the synchronous one does."""
+
+    async def request() -> None:
+        primary, replica = antipode_redis.primary, antipode_redis.replica
+        writer = shims.async_shim("posts", f"redis://{primary}")
+        reader = shims.async_shim("posts", f"redis://{replica}", reads_from="replica")
+        antipode_redis.set_lag(50)
+        with antipode.scope() as scope:
+            lineage = await writer.write("async-key", "value", ex=60)
+            assert lineage == scope.lineage
+            await reader.wait_async(timeout=5)
+            value, found = await reader.read("async-key")
+            assert value == b"value"
+            assert found.datastores == {"posts"}
+            await writer.delete("async-key")
+            await reader.wait_async(timeout=5)
+            assert (await reader.read("async-key"))[0] is None
+        await writer.aclose()
+        await reader.aclose()
+
+    asyncio.run(request())
