@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ._clock import SYSTEM_CLOCK, Clock
 from ._codec import decode
@@ -15,7 +15,8 @@ from ._errors import ConfigurationError
 from ._floor import Floor
 from ._metrics import count, log_once, logger
 from ._outcomes import BarrierResult, Outcome, Status
-from ._plan import plan
+from ._plan import At, plan
+from ._registry import shims_of
 from ._scope import Scope, scope_in, unscoped
 from ._waiter import Waiter
 from ._watch import LOOK_S
@@ -24,7 +25,6 @@ from ._write_id import WriteId
 if TYPE_CHECKING:
     from ._lineage import Lineage
 
-At = Literal["now", "read"]
 Names = str | Iterable[str]
 
 
@@ -87,6 +87,27 @@ class Barrier:
             now_s=self._clock.monotonic(),
             timeout_s=self.timeout_s,
         )
+
+    def raise_fences(self) -> None:
+        """Ask primaries for their positions, to wait for those in place of what was dropped.
+
+        Blocks for at most one second for each datastore. A primary that does not answer leaves
+        the lineage incomplete, as it was.
+        """
+        for datastore, marks in self.plan.fenced.items():
+            shim = next(shim for shim in shims_of(datastore) if shim.fences)
+            try:
+                writes = shim.fence(timeout_s=min(self.left_s, LOOK_S))
+            except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
+                logger.warning("no fence from the primary of %r", datastore, exc_info=True)
+                count("fence_failed", datastore)
+                continue
+            count("fences", datastore)
+            held = self.plan.pending.get(datastore, frozenset())
+            self.plan.pending[datastore] = held | writes
+            self.wait.discharge(datastore, writes if self.at == "now" else (), marks)
+            if self.at == "read":
+                self.wait.defer(writes)
 
     def waiter(self, notify: Callable[[], None], *, once: bool = False) -> Waiter:
         """What connects this barrier to the watchers."""
@@ -198,6 +219,8 @@ def barrier(
 
 def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
     """Wait in this thread until the barrier is finished or *finished* is set."""
+    if call.plan.fenced:
+        call.raise_fences()
     waiter = call.waiter(finished.set, once=once)
     waiter.recall()
     if waiter.finished or (waiter.look_here() and waiter.finished):
@@ -242,6 +265,8 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
 
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
+    if call.plan.fenced:
+        await loop.run_in_executor(None, call.raise_fences)
 
     def notify() -> None:
         try:

@@ -115,7 +115,7 @@ class Wait:
         self.pending = {datastore: set(writes) for datastore, writes in pending.items() if writes}
         self._outcomes: dict[WriteId | Promise, Outcome] = {}
         self._etas: dict[str, float] = {}
-        self._fatal = bool(self.incomplete) and policies.on_incomplete == "raise"
+        self._fatal = False
         for outcome in settled:
             self._settle(outcome)
         for writes in self.pending.values():
@@ -131,7 +131,25 @@ class Wait:
     @property
     def finished(self) -> bool:
         """Whether nothing is pending, or waiting longer cannot make the barrier succeed."""
-        return self._fatal or not self.pending
+        incomplete = bool(self.incomplete) and self.policies.on_incomplete == "raise"
+        return self._fatal or incomplete or not self.pending
+
+    def discharge(
+        self, datastore: str, writes: Iterable[WriteId], marks: Iterable[Incomplete]
+    ) -> None:
+        """Wait for *writes*, the primary's position, in place of what *marks* say is missing."""
+        self.incomplete -= frozenset(marks)
+        waiting = self.pending.setdefault(datastore, set())
+        for write in writes:
+            waiting.add(write)
+            self._outcomes.setdefault(write, Outcome(write, Status.NOT_YET))
+        if not waiting:
+            del self.pending[datastore]
+
+    def defer(self, writes: Iterable[WriteId]) -> None:
+        """Leave *writes* to the reads that follow."""
+        for write in writes:
+            self._settle(Outcome(write, Status.DEFERRED))
 
     def record(self, datastore: str, observation: Observation, now_s: float) -> None:
         """Take over what a server of *datastore* showed."""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from ._lineage import Lineage
 
+At = Literal["now", "read"]
+#: Reasons of incompleteness after which waiting for the primary's position is enough.
+DISCHARGED_BY_FENCE = ("size", "unsampled")
 #: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
 PROMISE_GRACE_S = 3600
 
@@ -31,12 +34,14 @@ class Plan:
         settled: outcomes that need no waiting.
         incomplete: what is missing within the datastores asked for.
         floored: datastores whose reads satisfy floors.
+        fenced: what of *incomplete* a fence discharges, by datastore.
     """
 
     pending: dict[str, frozenset[WriteId]]
     settled: tuple[Outcome, ...]
     incomplete: frozenset[Incomplete]
     floored: frozenset[str]
+    fenced: dict[str, frozenset[Incomplete]]
 
 
 def plan(
@@ -44,7 +49,7 @@ def plan(
     *,
     only: AbstractSet[str] | None,
     exclude: AbstractSet[str],
-    at: Literal["now", "read"],
+    at: At,
     off: bool,
     now_s: int,
 ) -> Plan:
@@ -77,12 +82,29 @@ def plan(
     if pending and at == "read" and scope_in() is None:
         msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
         raise ConfigurationError(msg)
+    missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
+    fenced = _fenced(missing, at)
     return Plan(
         {datastore: frozenset(writes) for datastore, writes in pending.items()},
         tuple(settled),
-        frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject)),
-        frozenset(name for name in pending if any(shim.floors for shim in shims_of(name))),
+        missing,
+        frozenset(name for name in {*pending, *fenced} if any(s.floors for s in shims_of(name))),
+        fenced,
     )
+
+
+def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incomplete]]:
+    """The marks that waiting for the primary's current position discharges.
+
+    Those of entries that a size limit dropped and of reads that were not sampled; never those of
+    writes in doubt, which may still commit after the fence.
+    """
+    fenced: dict[str, frozenset[Incomplete]] = {}
+    for name in {mark.subject for mark in missing if mark.reason in DISCHARGED_BY_FENCE}:
+        if any(shim.fences for shim in shims_of(name)) and _way(name, at) is None:
+            marks = {Incomplete(name, reason) for reason in DISCHARGED_BY_FENCE}
+            fenced[name] = missing & marks
+    return fenced
 
 
 _CAUSES = {
@@ -95,7 +117,7 @@ _PROMISES = {
 }
 
 
-def _way(datastore: str, at: Literal["now", "read"]) -> Status | None:
+def _way(datastore: str, at: At) -> Status | None:
     """None where writes of *datastore* can be waited for, else their outcome."""
     shims = shims_of(datastore)
     if shims and not any(shim.waitable for shim in shims):

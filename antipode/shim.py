@@ -187,12 +187,14 @@ class Shim(ABC):
         looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
+        fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
         clock: by which its watcher paces itself.
     """
 
     waitable: bool = True
     looks: bool = True
     floors: bool = False
+    fences: bool = False
     clock: Clock = SYSTEM_CLOCK
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
@@ -229,6 +231,19 @@ class Shim(ABC):
         Raises:
             Unreachable: no connection now; worth repeating.
         """
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, as covering entries: all earlier writes are before it.
+
+        A barrier waits for it in place of entries that a size limit dropped. Called only where
+        :attr:`fences` is True.
+
+        Raises:
+            Unreachable: the primary does not answer within *timeout_s* seconds.
+        """
+        del timeout_s
+        msg = f"the primary of {self.datastore!r} cannot be asked for its position"
+        raise Unreachable(msg)
 
     def wait(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
         """Wait for the dependencies on this datastore alone (Table 2's ``wait``).

@@ -31,6 +31,13 @@ class FakeServer(Shim):
         self.threads: set[int] = set()
         self.fault: Exception | None = None
         self.hang: threading.Event | None = None
+        self.fenced = 0
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        self.fenced += 1
+        if self.fault is not None:
+            raise self.fault
+        return frozenset([WriteId(self.datastore, "log", 9, covering=True)])
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         self.opened += 1

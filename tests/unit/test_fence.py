@@ -1,0 +1,107 @@
+"""Fences: waiting for the primary's position in place of what a size limit dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+import antipode
+from antipode import BarrierResult, Incomplete, Lineage, Status, WriteId
+from antipode.shim import Unreachable
+from tests.unit._fake_server import POST, FakeServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHORTENED = Lineage([POST], incomplete=[("posts", "size")])
+FENCE = WriteId("posts", "log", 9, covering=True)
+
+
+@pytest.fixture
+def posts() -> FakeServer:
+    """A store whose primary can be asked for its position, which is 9."""
+    server = FakeServer(position=9)
+    server.fences = True
+    antipode.register(server)
+    return server
+
+
+def by_thread(lineage: Lineage) -> BarrierResult:
+    """The synchronous face."""
+    return antipode.barrier(lineage, timeout=0.1)
+
+
+def by_asyncio(lineage: Lineage) -> BarrierResult:
+    """The asyncio face."""
+    return asyncio.run(antipode.barrier_async(lineage, timeout=0.1))
+
+
+FACES = pytest.mark.parametrize("face", [by_thread, by_asyncio])
+
+
+@FACES
+def test_dropped_entries_are_discharged(
+    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+) -> None:
+    """A shortened lineage passes once the replica has all that the primary had at the barrier."""
+    result = face(SHORTENED)
+    assert result
+    assert not result.incomplete
+    assert {o.write: o.status for o in result.outcomes} == {
+        POST: Status.VISIBLE,
+        FENCE: Status.VISIBLE,
+    }
+
+
+@FACES
+def test_a_replica_behind_the_fence_is_waited_for(
+    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+) -> None:
+    """What was dropped may be the newest write of all, so the named entry is not enough."""
+    posts.position = 8
+    with pytest.raises(antipode.BarrierTimeout, match="posts:log@~9 not_yet"):
+        face(SHORTENED)
+
+
+@FACES
+def test_a_primary_that_does_not_answer_discharges_nothing(
+    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+) -> None:
+    """Without the fence the lineage is as incomplete as before, and the barrier says so."""
+    posts.fault = Unreachable("refused")
+    with pytest.raises(antipode.IncompleteLineage, match=r"posts \(size\)"):
+        face(SHORTENED)
+
+
+def test_writes_in_doubt_are_not_discharged(posts: FakeServer) -> None:
+    """A write whose outcome is unknown may still commit after the fence."""
+    lineage = Lineage(incomplete=[("posts", "in_doubt"), ("posts", "size")])
+    with pytest.raises(antipode.IncompleteLineage, match=r"posts \(in_doubt\)"):
+        antipode.barrier(lineage, timeout=1)
+
+
+def test_a_store_without_a_reachable_primary_discharges_nothing() -> None:
+    """Fences need a shim that reads from the primary of a store with a log."""
+    antipode.register(FakeServer(position=9))
+    with pytest.raises(antipode.IncompleteLineage):
+        antipode.barrier(SHORTENED, timeout=1)
+
+
+def test_a_complete_lineage_asks_no_primary(posts: FakeServer) -> None:
+    """The round trip to the primary is paid only where something was dropped."""
+    antipode.barrier(Lineage([POST]), timeout=1)
+    assert posts.fenced == 0
+
+
+def test_at_read_the_fence_goes_into_the_floor(posts: FakeServer) -> None:
+    """The connection that reads must show the primary's position too."""
+    posts.floors = True
+    with antipode.scope(SHORTENED) as held:
+        result = antipode.barrier(timeout=1, at="read")
+        floor = held.floor("posts")
+    assert result
+    assert floor is not None
+    assert floor.writes == {POST, FENCE}
+    assert Incomplete("posts", "size") in held.lineage.incomplete
