@@ -22,7 +22,7 @@ _QUEUE = "notifications"
 _KEY = "post"
 
 
-def _connect(url: str) -> Any:
+def _connect(url: str) -> Any:  # noqa: ANN401 - pika ships no annotations
     parameters = pika.URLParameters(url)
     # A connection that waits for the next request answers no heartbeats meanwhile.
     parameters.heartbeat = 0
@@ -77,7 +77,7 @@ class ConsumingSubscriber:
     def run(self, handle: Callable[[Delivery], None]) -> None:
         """Hand over each message; it is handled in another thread, in a scope of its own."""
 
-        def received(_channel: Any, _method: Any, properties: Any, body: bytes) -> None:
+        def received(_: object, __: object, properties: Any, body: bytes) -> None:  # noqa: ANN401
             headers = properties.headers or {}
             size = len(body) + sum(len(name) + len(str(value)) for name, value in headers.items())
             scope: Any = nullcontext

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich import box
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -78,21 +79,19 @@ class Bar(_run.Progress):
 
 def show(console: Console, options: Options, summaries: list[RoundSummary]) -> None:
     """Print the table, and what must be known to read it."""
-    table = Table(
-        title=f"post-notification: {options.post_storage} as post storage "
-        f"({options.lag_ms:g} ms behind), {options.notifier} as notifier",
-        title_justify="left",
+    console.print(
+        f"post-notification: {options.post_storage} as post storage ({options.lag_ms:g} ms "
+        f"behind), {options.notifier} as notifier",
+        style="bold",
+        highlight=False,
+        soft_wrap=True,
     )
-    table.add_column("request")
-    table.add_column("barrier")
-    for heading in (
-        "violations",
-        "no answer",
-        "window ms\n(median / p99)",
-        "overshoot ms\n(median / p99)",
-        "bytes\n(calls / notif. / stored)",
-    ):
-        table.add_column(heading, justify="right")
+    # Narrow enough for a terminal of 80 columns.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("request", no_wrap=True)
+    table.add_column("barrier", no_wrap=True)
+    for heading in ("violations", "lost", "window ms", "overshoot ms", "bytes"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for each in sorted(summaries, key=lambda each: options.kinds.index(each.kind)):
         table.add_row(*_row(each), end_section=each.mode == options.modes[-1])
     console.print(table)
@@ -102,7 +101,7 @@ def show(console: Console, options: Options, summaries: list[RoundSummary]) -> N
 
 def _row(each: RoundSummary) -> tuple[str, ...]:
     share = 100 * each.violations / each.requests
-    violations = f"{each.violations} of {each.requests} ({share:.1f} %)"
+    violations = f"{each.violations} ({share:.1f} %)" if each.violations else "0"
     if each.mode == "with":
         colour = "red" if each.violations else "green"
         violations = f"[bold {colour}]{violations}[/]"
@@ -113,7 +112,7 @@ def _row(each: RoundSummary) -> tuple[str, ...]:
         str(each.lost),
         _spread(each.window_ms),
         _spread(each.overshoot_ms) if each.mode == "with" else "",
-        " / ".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
+        "/".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
     )
 
 
@@ -123,7 +122,10 @@ def _spread(summary: Summary | None) -> str:
 
 def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
     """What the table does not say: warm-up, the measurement's own exactness, the load."""
-    lines = []
+    lines = [
+        "window, overshoot: median / 99th percentile; bytes a request: calls/notification/stored;"
+        f" lost: no answer; {options.requests} requests a line"
+    ]
     if options.warmup:
         wrong = sum(each.warmup["violation"] for each in summaries if each.mode == "with")
         count = options.warmup * len(summaries)

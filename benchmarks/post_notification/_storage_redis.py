@@ -11,6 +11,8 @@ from ._storage import POST_STORAGE, version_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from antipode.shim import ReadsFrom
+
     from ._storage import Region, Spec
 
 #: More than enough characters to hold the version at the beginning of a post.
@@ -67,8 +69,8 @@ class Shimmed(Plain):
         from antipode_shims import redis as redis_shim
 
         super().__init__(spec, region)
-        reads_from = "replica" if region == "reader" else "primary"
-        self._shim: Any = redis_shim.shim(POST_STORAGE, self._client, reads_from=reads_from)
+        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
+        self._shim = redis_shim.shim(POST_STORAGE, self._client, reads_from=reads_from)
 
     def write(self, post_id: str, value: bytes) -> None:
         """Write a post; the current lineage then has it."""

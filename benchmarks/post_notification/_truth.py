@@ -68,6 +68,7 @@ class Poller:
         self._socket.bind((LOOPBACK, 0))
         self._socket.setblocking(False)  # noqa: FBT003 - the name of the call says it
         self._sought: dict[str, _Sought] = {}
+        self._far_look_ns = 0
 
     @property
     def port(self) -> int:
@@ -87,8 +88,15 @@ class Poller:
         else:
             time.sleep(REST_S)
         self._receive()
-        if self._sought:
-            self._look()
+        now_ns = time.monotonic_ns()
+        if now_ns >= self._far_look_ns:
+            self._far_look_ns = now_ns + int(FAR_LOOK_S * 1e9)
+            self._look(list(self._sought))
+        else:
+            self._look([post_id for post_id, each in self._sought.items() if self._close(each)])
+
+    def _close(self, sought: _Sought) -> bool:
+        return time.monotonic_ns() >= sought.acknowledged_ns + self._close_after_ns
 
     def _wait_s(self) -> float | None:
         """Until the next look; None when there is nothing to look for."""
@@ -107,11 +115,14 @@ class Poller:
             acknowledged_ns = write["acknowledged_ns"]
             self._sought[write["id"]] = _Sought(write["version"], acknowledged_ns, acknowledged_ns)
 
-    def _look(self) -> None:
+    def _look(self, post_ids: list[str]) -> None:
+        if not post_ids:
+            return
         began_ns = time.monotonic_ns()
-        found = self._storage.versions(list(self._sought))
+        found = self._storage.versions(post_ids)
         ended_ns = time.monotonic_ns()
-        for post_id, sought in list(self._sought.items()):
+        for post_id in post_ids:
+            sought = self._sought[post_id]
             version = found.get(post_id, 0)
             if version >= sought.version if sought.version else version == 0:
                 del self._sought[post_id]
