@@ -270,10 +270,9 @@ class _EmbeddedEndpoint(Endpoint):
 
 def _show(writes: Collection[WriteId], state: State) -> Observation:
     """What a file with *state* shows of *writes*."""
-    if not state.histories:
-        causes = dict.fromkeys(writes, _NOT_SEEDED)
-        return Observation(state.incarnation, {}, causes=causes)
-    return Observation(state.incarnation, {write: _judge(write, state) for write in writes})
+    statuses = {write: _judge(write, state) for write in writes}
+    causes = {} if state.histories else dict.fromkeys(writes, _NOT_SEEDED)
+    return Observation(state.incarnation, statuses, causes=causes)
 
 
 def _judge(write: WriteId, state: State) -> Status:

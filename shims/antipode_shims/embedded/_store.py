@@ -37,6 +37,8 @@ FROM log
 _GET = f"{_ENTRY} WHERE key = ? ORDER BY position DESC LIMIT 1"
 _AFTER = f"{_ENTRY} WHERE position > ? ORDER BY position LIMIT ?"
 _INSERT = "INSERT INTO log(committed_ns, minted_h, key, value, lineage) VALUES (?, ?, ?, ?, ?)"
+#: More than any position.
+_BEYOND = 2**63
 _FOLLOWED_AT_ONCE = 500
 _FOLLOW_LEAST_S = 0.0005
 _FOLLOW_MOST_S = 0.002
@@ -100,18 +102,21 @@ class State:
 
         None when the chain does not know it; a number beyond all positions for the current one.
         """
-        following = [first for _, first in self.histories[1:]]
-        for (known, _), next_first in zip(self.histories, [*following, 2**63], strict=True):
+        next_first = _BEYOND
+        for known, first in reversed(self.histories):
             if known == history:
                 return next_first - 1
+            next_first = first
         return None
 
     def judge(self, token: Token) -> Status:
         """Whether this file shows the write *token*.
 
         Exact for every history of the chain, for a history is never re-issued and its end is
-        recorded with the promotion that ended it.
+        recorded with the promotion that ended it. A replica never seeded has nothing yet.
         """
+        if not self.histories:
+            return Status.NOT_YET
         end = self.ends_of(token.history)
         if end is None:
             return Status.UNKNOWN_LOG
