@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._message import message_of
 from ._publisher import Publications
-from ._state import ATTRIBUTE, State, state_of
+from ._state import State, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ def instrument(channel: Any, state: State) -> None:
 def _instrument_underlay(underlay: Any, parent: State) -> None:
     publications = Publications(parent.datastore, parent.publications.sequence_by)
     state = State(publications, receipts=parent.receipts)
-    setattr(underlay, ATTRIBUTE, state)
+    parent.opened(underlay, state)
     state.replace(underlay, "basic_publish", _publishing(underlay, state, parent))
     state.replace(underlay, "basic_consume", _consuming(underlay, parent))
     state.replace(underlay, "tx_select", _transacting(underlay, state))

@@ -11,7 +11,7 @@ from . import _aio, _blocking, _callback
 from ._clients import kind
 from ._publisher import Publications, SequenceBy
 from ._shim import UnwaitableShim
-from ._state import ATTRIBUTE, State, state_of
+from ._state import State, state_of
 
 _Channel = TypeVar("_Channel")
 _INSTRUMENT = {
@@ -61,7 +61,7 @@ def instrument_channel(
         return channel
     state = State(Publications(datastore, sequence_by), receipts=receipts)
     _INSTRUMENT["aio" if what == "exchange" else what](target, state)
-    setattr(target, ATTRIBUTE, state)
+    state.attach(target)
     if not shims_of(datastore):
         register(UnwaitableShim(datastore))
     return channel
@@ -79,6 +79,5 @@ def uninstrument_channel(channel: _Channel) -> _Channel:
     target: Any = channel.channel if what == "exchange" else channel  # type: ignore[attr-defined]
     held = state_of(target)
     if held is not None:
-        held.undo()
-        delattr(target, ATTRIBUTE)
+        held.detach(target)
     return channel

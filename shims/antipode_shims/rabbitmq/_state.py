@@ -39,11 +39,30 @@ class State:
     active: bool = True
     transactional: bool = False
     _replaced: list[tuple[Any, str, object, object]] = field(default_factory=list)
+    _inner: tuple[Any, State] | None = None
 
     @property
     def datastore(self) -> str:
         """The datastore that publications are writes of."""
         return self.publications.datastore
+
+    def attach(self, channel: Any) -> None:
+        """Make *channel* carry this."""
+        setattr(channel, ATTRIBUTE, self)
+
+    def opened(self, channel: Any, state: State) -> None:
+        """Note the channel that this one publishes through at present, and its own state."""
+        state.attach(channel)
+        self._inner = channel, state
+
+    def detach(self, channel: Any) -> None:
+        """Undo everything, here and in the channel that this one publishes through."""
+        if self._inner is not None:
+            inner, state = self._inner
+            state.detach(inner)
+            self._inner = None
+        self._undo()
+        delattr(channel, ATTRIBUTE)
 
     def replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
         """Make *function* the attribute *name* of this one *owner*."""
@@ -51,7 +70,7 @@ class State:
         setattr(owner, name, function)
         self._replaced.append((owner, name, before, function))
 
-    def undo(self) -> None:
+    def _undo(self) -> None:
         """Put back what was replaced, unless somebody else replaced it since."""
         self.active = False
         while self._replaced:
