@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytest_plugins = ["pytester"]
+
+SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec" / "shim-contract.md"
 
 TESTS: dict[str, Any] = {
     name: test for name, test in inspect.getmembers(ShimContract) if name.startswith("test_")
@@ -77,6 +80,23 @@ def test_every_category_has_a_test() -> None:
     """No category is empty: opting out of it would mean nothing."""
     filed = {name for test in TESTS.values() for name in test.categories}
     assert filed == set(ShimContract.categories)
+
+
+def claims() -> str:
+    """The claims of the suite as the specification lists them."""
+    lines = ["| category | claim | test |", "|---|---|---|"]
+    filed = [(", ".join(test.categories), name, test) for name, test in TESTS.items()]
+    for categories, name, test in sorted(filed, key=lambda each: each[:2]):
+        sentence = " ".join(test.__doc__.split("\n\n")[0].replace("``", "`").split())
+        lines.append(f"| {categories} | {sentence} | `{name}` |")
+    return "\n".join(lines)
+
+
+def test_specification_lists_every_claim() -> None:
+    """The specification's table is the suite's; rewrite it with ``claims()`` when they differ."""
+    text = SPEC.read_text(encoding="utf-8")
+    listed = text.partition("<!-- claims -->")[2].partition("<!-- end of claims -->")[0]
+    assert listed.strip() == claims()
 
 
 @pytest.mark.parametrize("opt_outs", [{"minted": "a reason"}, {"minting": " "}, {"minting": ""}])

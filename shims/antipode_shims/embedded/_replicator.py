@@ -198,8 +198,10 @@ class Replicator:
             return self._nap_s()
 
     def _failed(self, error: str) -> None:
+        """Note what is wrong; a source that somebody else has yet to make is nothing to warn of."""
         if error != self.error:
-            _logger.warning("embedded replication halts: %s", error)
+            level = logging.WARNING if self.source.exists() else logging.INFO
+            _logger.log(level, "embedded replication waits: %s", error)
         self.error = error
         self._link.forget()
 
