@@ -25,7 +25,7 @@ from ._write_id import Incomplete, Promise, WriteId
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_NOTHING_FITS = Incomplete("", "size")
+_SOMETHING = Incomplete("", "size")
 
 
 def encode_bounded(
@@ -34,10 +34,11 @@ def encode_bounded(
     """The text of *lineage* in at most *max_bytes*, ``antipode=`` included.
 
     Over the bound it keeps exact entries before covering ones and newer before older; for
-    each datastore that lost an entry the text says ``incomplete`` (datastore, ``size``), which
-    is counted and logged. Whatever is about datastores outside *egress*, or may be, becomes
-    ``incomplete`` (empty subject, ``egress``) without naming the datastore. The text is never
-    longer than what every version decodes.
+    each datastore that lost an entry the text says ``incomplete`` (datastore, ``size``), or
+    (datastore, ``promise``) where it lost a promise; that is counted and logged. Whatever is
+    about datastores outside *egress*, or may be, becomes ``incomplete`` (empty subject,
+    ``egress``) without naming the datastore. The text is never longer than what every version
+    decodes.
 
     Raises:
         LineageTooLarge: *max_bytes* is too small for the mark itself.
@@ -81,9 +82,9 @@ def _filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
 
 
 class _Part(NamedTuple):
-    """Something that may be dropped; *subject* gets a mark then, None needs none."""
+    """Something that may be dropped, and the mark it leaves then; None where it needs none."""
 
-    subject: str | None
+    mark: Incomplete | None
     item: str
     what: WriteId | Promise | str
 
@@ -97,18 +98,17 @@ def _shortened(lineage: Lineage, room: int) -> tuple[str, set[str]]:
     marks = set(lineage.incomplete)
     dropped: set[str] = set()
     while parts and (length > room or number > MAX_ITEMS):
-        subject, item, _ = parts.pop()
+        mark, item, _ = parts.pop()
         length, number = length - len(item) - 1, number - 1
-        if subject is None:
+        if mark is None:
             continue
-        dropped.add(subject)
-        mark = Incomplete(subject, "size")
+        dropped.add(mark.subject)
         if mark not in marks:
             marks.add(mark)
             length, number = length + len(encode_mark(mark)) + 1, number + 1
     if length > room or number > MAX_ITEMS:
         dropped |= {mark.subject for mark in marks}
-        return encode(Lineage(incomplete=[_NOTHING_FITS])), dropped
+        return encode(Lineage(incomplete=[_SOMETHING])), dropped
     return encode(_rest(lineage, parts, marks)), dropped
 
 
@@ -125,17 +125,20 @@ def _rest(lineage: Lineage, parts: list[_Part], marks: set[Incomplete]) -> Linea
 
 def _ranked(lineage: Lineage, newest_h: int) -> list[_Part]:
     """What may be dropped, last first: the order is the same in every language."""
-    promises = [_Part(p.datastore, encode_promise(p), p) for p in lineage.promises]
+    promises = [
+        _Part(Incomplete(p.datastore, "promise"), encode_promise(p), p) for p in lineage.promises
+    ]
     promises.sort(key=lambda part: part.item)
     writes = [
         (write.covering, -write.minted_h, encode_write(write, newest_h), write) for write in lineage
     ]
     writes.sort(key=lambda ranked: ranked[:3])
-    unknown = [_Part("", item, item) for item in lineage.unknown if may_be_dependency(item)]
-    harmless = [_Part(None, item, item) for item in lineage.unknown if not may_be_dependency(item)]
+    others = sorted(lineage.unknown)
+    unknown = [_Part(_SOMETHING, item, item) for item in others if may_be_dependency(item)]
+    harmless = [_Part(None, item, item) for item in others if not may_be_dependency(item)]
     return [
         *promises,
-        *(_Part(write.datastore, item, write) for _, _, item, write in writes),
-        *sorted(unknown),
-        *sorted(harmless),
+        *(_Part(Incomplete(w.datastore, "size"), item, w) for _, _, item, w in writes),
+        *unknown,
+        *harmless,
     ]

@@ -53,8 +53,8 @@ class Waiter:
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to wait for."""
-        if self._once and self._looked.issuperset(self._wait.pending):
-            return True
+        if self._once:  # Even if it cannot succeed any more: the caller asks what is visible.
+            return self._looked.issuperset(self._wait.pending)
         return self._wait.finished
 
     def recall(self) -> None:

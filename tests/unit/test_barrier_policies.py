@@ -32,6 +32,14 @@ def test_check_looks_once_and_never_raises(posts: FakeServer) -> None:
     assert antipode.check(LINEAGE).outcomes[0].status is Status.UNREACHABLE
 
 
+def test_check_looks_although_it_cannot_succeed(posts: FakeServer) -> None:
+    """An incomplete lineage fails, and still the consumer learns what is visible."""
+    posts.position = 7
+    result = antipode.check(LINEAGE.marked(("posts", "in_doubt")))
+    assert not result
+    assert {outcome.status for outcome in result.outcomes} == {Status.VISIBLE}
+
+
 def test_check_without_refresh_asks_nobody() -> None:
     """``refresh=False`` judges by what is known on the connection that is there."""
     posts = FakeServer(position=7, pinned=True)
