@@ -26,6 +26,7 @@ _LOOK_MOST_S = 0.005
 _IDLE_LOOK_S = 0.001
 _IDLE_AFTER_S = 0.1
 _RETRY_S = 0.05
+_PATIENCE_S = 1.0
 _HALTED_S = 1.0
 
 
@@ -73,7 +74,8 @@ class Replicator:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closing = self._paused = self._cut = self._ended = False
-        self._changed_s = time.monotonic()
+        self._changed_s = self._failing_since_s = time.monotonic()
+        self._warned = False
         self._lag_ns = 0
         self.set_lag(lag_ms)
 
@@ -198,12 +200,14 @@ class Replicator:
             return self._nap_s()
 
     def _failed(self, error: str) -> None:
-        """Note what is wrong; a source that somebody else has yet to make is nothing to warn of."""
-        if error != self.error:
-            level = logging.WARNING if self.source.exists() else logging.INFO
-            _logger.log(level, "embedded replication waits: %s", error)
+        """Note what is wrong, and warn of it when it lasts: a source may just be being made."""
+        if self.error is None:
+            self._failing_since_s, self._warned = time.monotonic(), False
         self.error = error
         self._link.forget()
+        if not self._warned and time.monotonic() - self._failing_since_s > _PATIENCE_S:
+            self._warned = True
+            _logger.warning("embedded replication waits: %s", error)
 
     def _nap_s(self) -> float:
         """Until the next entry is due, or until it is time to look for new ones.
