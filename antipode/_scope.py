@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, cast
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
+from ._bounds import encode_bounded
 from ._clock import SYSTEM_CLOCK
-from ._codec import decode, encode
+from ._codec import decode
 from ._config import config
 from ._errors import ConfigurationError
 from ._lineage import Lineage
@@ -126,8 +127,6 @@ class Scope:
         limits = (settings.max_lineage_bytes, settings.egress)
         if held is not None and held[0] is lineage and (held[1], held[2]) == limits:
             return held[3]
-        from ._bounds import encode_bounded
-
         text = encode_bounded(lineage, max_bytes=limits[0], egress=limits[1])
         self._text = (lineage, *limits, text)
         return text
@@ -143,7 +142,8 @@ class LiveText(str):
 
     ``str()`` and ``format()``, which propagators use, give the lineage of that moment. Code that
     takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a snapshot
-    which says of itself that it is incomplete, never an empty lineage.
+    which says of itself that it is incomplete, never an empty lineage; bounded and filtered,
+    because whoever takes it may send it.
     """
 
     __slots__ = ("scope",)
@@ -151,7 +151,12 @@ class LiveText(str):
 
     def __new__(cls, scope: Scope) -> Self:
         """A handle on *scope*."""
-        handle = super().__new__(cls, encode(scope.lineage.marked(_SNAPSHOT)))
+        settings = config()
+        snapshot = scope.lineage.marked(_SNAPSHOT)
+        text = encode_bounded(
+            snapshot, max_bytes=settings.max_lineage_bytes, egress=settings.egress
+        )
+        handle = super().__new__(cls, text)
         handle.scope = scope
         return handle
 

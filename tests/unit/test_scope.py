@@ -309,6 +309,18 @@ def test_code_that_takes_the_characters_gets_an_incomplete_snapshot() -> None:
         assert lineage.incomplete == {Incomplete("", "snapshot")}
 
 
+def test_the_characters_are_bounded_and_filtered_too() -> None:
+    """Who sends the characters sends no more than who asks for the text."""
+    antipode.configure(max_lineage_bytes=64, egress=["posts"])
+    hidden = [WriteId("secret", f"k{number}", 1) for number in range(20)]
+    with antipode.scope(Lineage([POST, *hidden])):
+        handle = baggage.get_baggage("antipode")
+        assert isinstance(handle, str)
+        text = handle.encode().decode()
+    assert len(f"antipode={text}") <= 64
+    assert antipode.deserialize(text).datastores == {"posts"}
+
+
 def test_the_handle_of_an_empty_scope_is_no_empty_text() -> None:
     """Even a snapshot of nothing says that it may miss something."""
     with antipode.scope():
