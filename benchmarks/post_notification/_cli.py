@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import signal
 import sys
 from pathlib import Path
@@ -151,12 +152,30 @@ def _check_packages(options: Options) -> None:
                 )
 
 
+def _make_folders(options: Options) -> None:
+    """Make the folders of the results before anything is measured.
+
+    Raises:
+        BenchmarkError: one cannot be made or written to.
+    """
+    for path in (options.json_path, options.png_path):
+        if path is None:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BenchmarkError(f"cannot write to {path}: {error.strerror}") from error
+        if not os.access(path.parent, os.W_OK):
+            raise BenchmarkError(f"cannot write to {path}: its folder is read-only")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; its exit status."""
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _check_packages(options)
+        _make_folders(options)
         return _measure(options)
     except BenchmarkError as error:
         print(f"post_notification: {error}", file=sys.stderr)

@@ -41,7 +41,6 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
     _violations(left, options, summaries)
     _windows(middle, rounds)
     _overshoots(right, rounds)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
 
 

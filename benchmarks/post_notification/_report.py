@@ -43,6 +43,7 @@ class Bar(_run.Progress):
             TimeRemainingColumn(),
             console=console,
             transient=True,
+            disable=not console.is_terminal,
             # A bar that moves too often would compete with what is measured.
             refresh_per_second=4,
         )
@@ -117,14 +118,16 @@ def _row(each: RoundSummary) -> tuple[str, ...]:
 
 
 def _spread(summary: Summary | None) -> str:
-    return "" if summary is None else f"{summary.median:.1f} / {summary.p99:.1f}"
+    return "" if summary is None else f"{summary.median:.1f}/{summary.p99:.1f}"
 
 
 def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
     """What the table does not say: warm-up, the measurement's own exactness, the load."""
     lines = [
-        "window, overshoot: median / 99th percentile; bytes a request: calls/notification/stored;"
-        f" lost: no answer; {options.requests} requests a line"
+        (
+            f"each line: {options.requests} requests; lost: without answer; window and overshoot: "
+            "median/99th percentile; bytes: calls/notification/stored for a request"
+        )
     ]
     if options.warmup:
         wrong = sum(each.warmup["violation"] for each in summaries if each.mode == "with")

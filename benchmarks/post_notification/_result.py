@@ -180,5 +180,4 @@ def write_json(
             for done in rounds
         ],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, separators=(",", ":")) + "\n", encoding="utf-8")

@@ -136,12 +136,16 @@ def test_a_younger_publisher_is_waited_for(ledger: Ledger, clock: Clock) -> None
     assert status(ledger, write(key, 1)) is Status.NOT_YET
 
 
-def test_a_key_that_states_no_birth_is_an_unknown_log(ledger: Ledger, clock: Clock) -> None:
+def test_a_publisher_that_ended_long_before_is_told_at_once(ledger: Ledger) -> None:
+    """It can have nothing on its way any more: an unknown log without waiting."""
+    old = born(-ROLL_S - SKEW_S - GAP_S - 1)
+    assert status(ledger, write(old, 1)) is Status.UNKNOWN_LOG
+    assert status(ledger, write(born(-ROLL_S), 1)) is Status.NOT_YET
+
+
+def test_a_key_that_states_no_birth_is_an_unknown_log(ledger: Ledger) -> None:
     """Keys of others, forged ones included, never become visible by default."""
     for key in (str(uuid.uuid4()), "not-a-uuid", ""):
-        assert status(ledger, write(key, 1)) is Status.NOT_YET
-    clock.now_s += GAP_S
-    for key in ("not-a-uuid", ""):
         assert status(ledger, write(key, 1)) is Status.UNKNOWN_LOG
     assert status(ledger, WriteId("news", born(YOUNG_S), "text")) is Status.UNDECIDABLE
 

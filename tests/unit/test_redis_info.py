@@ -112,7 +112,9 @@ def test_parse_decoded_and_verbatim() -> None:
     assert parse_info(b"txt:" + info()) == parse_info(info())
 
 
-@pytest.mark.parametrize("reply", [None, b"", b"# Replication\r\nrole:master\r\n", ValueError("no")])
+@pytest.mark.parametrize(
+    "reply", [None, b"", b"# Replication\r\nrole:master\r\n", ValueError("no")]
+)
 def test_parse_refuses(reply: object) -> None:
     """What is no position raises; it is never taken for offset 0."""
     with pytest.raises(InfoError):

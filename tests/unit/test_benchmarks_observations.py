@@ -1,0 +1,131 @@
+"""What the post-notification benchmark makes of the services' records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.post_notification._observations import Observation, Observations
+from benchmarks.post_notification._result import OUTCOMES, RoundSummary, verdict
+from benchmarks.post_notification._run import Round
+
+MS = 1_000_000
+
+
+def observation(**known: Any) -> Observation:
+    """An observation of a barrier that waited for 100 ms, changed by *known*."""
+    fields: dict[str, Any] = {
+        "id": "1-new-0",
+        "kind": "new",
+        "mode": "with",
+        "warmup": False,
+        "outcome": "consistent",
+        "acknowledged_ns": 1000 * MS,
+        "barrier_ns": 1005 * MS,
+        "unseen_ns": 1100 * MS,
+        "seen_ns": 1101 * MS,
+        "passed_ns": 1102 * MS,
+        "read_ns": 1103 * MS,
+    }
+    return Observation(**{**fields, **known})
+
+
+def test_overshoot_counts_from_the_last_look_that_did_not_show_the_write() -> None:
+    """It became visible no earlier, so the overshoot is never flattered."""
+    assert observation().overshoot_ms == pytest.approx(2.0)
+    assert observation().granularity_ms == pytest.approx(1.0)
+
+
+def test_a_barrier_that_had_nothing_to_wait_for_has_no_overshoot() -> None:
+    """Called after the write was seen, it says nothing about waiting."""
+    assert observation(barrier_ns=1101 * MS).overshoot_ms is None
+
+
+def test_a_barrier_is_early_when_a_later_look_does_not_show_the_write() -> None:
+    """A look that began after the barrier returned and found nothing proves it wrong."""
+    assert observation(passed_ns=1099 * MS).early
+    assert not observation().early
+
+
+def test_the_window_lasts_until_the_read_or_until_visibility_whichever_is_later() -> None:
+    """One definition for both modes: the moment when a consistent read is possible."""
+    assert observation().window_ms == pytest.approx(103.0)
+    hasty = observation(mode="without", read_ns=1004 * MS, outcome="violation")
+    assert hasty.window_ms == pytest.approx(101.0)
+    assert hasty.attempt_ms == pytest.approx(4.0)
+
+
+def test_a_violation_stays_one_whatever_fails_after_it() -> None:
+    """An error that comes later never turns a wrong read into a failed request."""
+    gathered = Observations()
+    gathered.expect(Observation("a", "new", "without", warmup=False))
+    gathered.take({"event": "read", "id": "a", "outcome": "violation", "version": 0})
+    gathered.take({"event": "sent", "id": "a", "error": "post-upload: reset"})
+    (found,) = gathered.of("without", "new")
+    assert found.outcome == "violation"
+    assert found.error == "post-upload: reset"
+
+
+@pytest.mark.parametrize(
+    ("record", "outcome"),
+    [
+        ({"event": "sent", "error": "refused"}, "failed"),
+        ({"event": "read", "outcome": "timed_out", "error": "BarrierTimeout"}, "timed_out"),
+        ({"event": "undelivered", "error": "refused"}, "failed"),
+    ],
+)
+def test_requests_that_fail_are_counted(record: dict[str, Any], outcome: str) -> None:
+    """Whatever goes wrong, the request stays in the denominator under a name of its own."""
+    gathered = Observations()
+    gathered.expect(Observation("a", "new", "with", warmup=False))
+    gathered.take({**record, "id": "a"})
+    summary = RoundSummary.of(Round("with", "new", gathered.of("with", "new")))
+    assert summary.requests == 1
+    assert summary.outcomes[outcome] == 1
+    assert summary.lost == 1
+
+
+def test_what_was_never_heard_of_is_missing_not_dropped() -> None:
+    """A notification that never arrives is one request without an answer."""
+    found = [Observation("a", "new", "with", warmup=False)]
+    assert RoundSummary.of(Round("with", "new", found)).outcomes["missing"] == 1
+
+
+def test_warmup_is_counted_apart() -> None:
+    """A violation of the warm-up is reported, and in no figure of the measured requests."""
+    early = observation(warmup=True, outcome="violation")
+    summary = RoundSummary.of(Round("with", "new", [early, observation()]))
+    assert summary.requests == 1
+    assert summary.violations == 0
+    assert summary.warmup["violation"] == 1
+
+
+def summary_of(mode: str, **counts: int) -> RoundSummary:
+    """A summary with these outcomes."""
+    found = [
+        observation(mode=mode, outcome=outcome)
+        for outcome in OUTCOMES
+        for _ in range(counts.get(outcome, 0))
+    ]
+    return RoundSummary.of(Round(mode, "new", found))  # type: ignore[arg-type]
+
+
+def test_a_violation_with_the_barrier_fails_the_run() -> None:
+    """One is enough, and without the barrier any number is none."""
+    assert verdict([summary_of("with", consistent=2999, violation=1)])[0] == 1
+    assert verdict([summary_of("without", violation=9)])[0] == 0
+    assert verdict([summary_of("without", violation=9), summary_of("with", consistent=9)])[0] == 0
+
+
+def test_an_early_return_fails_the_run() -> None:
+    """Even if the read that followed happened to be consistent."""
+    early = observation(passed_ns=1099 * MS)
+    assert verdict([RoundSummary.of(Round("with", "new", [early]))])[0] == 1
+
+
+def test_a_run_without_answers_does_not_pass() -> None:
+    """Timed-out barriers are no violations, and no proof of anything."""
+    status, said = verdict([summary_of("with", consistent=90, timed_out=10)])
+    assert status == 3
+    assert "10 of 100" in said
