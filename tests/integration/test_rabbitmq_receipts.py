@@ -349,3 +349,17 @@ def test_the_readers_broker_restarts(regions: Regions) -> None:
 def receipt_threads() -> list[str]:
     """The threads of taps that run now."""
     return [t.name for t in threading.enumerate() if t.name.startswith("antipode-receipts")]
+
+
+@pytest.mark.slow
+def test_the_publishers_region_is_lost(regions: Regions) -> None:
+    """What was routed here before stays visible; what was not ends in a timeout, never a pass."""
+    regions.listen()
+    before = regions.publish()
+    assert antipode.barrier(before, timeout=TIMEOUT_S).ok
+    regions.topology.pause()
+    lost = regions.publish()
+    regions.topology.failover(lose_unreplicated=True)
+    assert antipode.barrier(before, timeout=1).ok
+    with pytest.raises(antipode.BarrierTimeout):
+        antipode.barrier(lost, timeout=0.5)

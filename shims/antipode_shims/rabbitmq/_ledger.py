@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from antipode._outcomes import Status
 
-from ._publisher import birth_s
+from ._publisher import ROLL_S, birth_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -174,9 +174,13 @@ class Ledger:
 
     def _judge_stranger(self, write: WriteId, *, patient: bool) -> tuple[Status, str]:
         born_s = birth_s(write.key)
-        if born_s is not None and born_s > self._remembers_from_s + SKEW_S:
+        if born_s is None:
+            return Status.UNKNOWN_LOG, _STRANGER
+        if born_s > self._remembers_from_s + SKEW_S:
             return Status.NOT_YET, ""
-        return (Status.NOT_YET, "") if patient else (Status.UNKNOWN_LOG, _STRANGER)
+        # It published for ROLL_S at the most: what it sent is either old, or may be on its way.
+        over = self._wall() > born_s + ROLL_S + SKEW_S + self.gap_age_s
+        return (Status.UNKNOWN_LOG, _STRANGER) if over or not patient else (Status.NOT_YET, "")
 
     def subscribe(self, wake: Wake) -> None:
         """Set *wake* whenever something was seen."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from antipode._lineage import Lineage
     from antipode._write_id import WriteId
 
+    from ._ledger import Ledger
+
 
 def message(msg: Any) -> AbstractContextManager[Scope]:
     """Handle one consumed message as a request of its own.
@@ -37,34 +39,28 @@ def message(msg: Any) -> AbstractContextManager[Scope]:
 @contextmanager
 def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator[Scope]:
     """The scope of a message with *headers*, consumed from the datastore *subject*."""
-    with scope(take(headers, subject)) as held:
+    lineage, write = received(headers, subject)
+    if write is not None:
+        # Which region a channel consumes in only its application knows: the one where its
+        # receipts listen, for a process reads in one region.
+        for shim in shims_of(write.datastore):
+            deliver(getattr(shim, "ledger", None), write, lineage)
+        lineage = lineage.append(write)
+    with scope(lineage) as held:
         yield held
 
 
-def take(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
-    """What the consumer of a message depends on, the message itself included; it was received."""
-    lineage, write = received(headers, subject)
-    if write is None:
-        return lineage
-    _note_delivery(write, lineage)
-    return lineage.append(write)
-
-
-def _note_delivery(write: WriteId, lineage: Lineage) -> None:
-    """Tell the receipts of the datastore, so that the message itself is met here."""
-    after = max(
-        (
-            int(other.version)
-            for other in lineage
-            if (other.datastore, other.key) == (write.datastore, write.key)
-            and isinstance(other.version, int)
-        ),
-        default=0,
+def deliver(ledger: Ledger | None, write: WriteId, lineage: Lineage) -> None:
+    """Tell the receipts that a message was received here, so that it is met."""
+    if ledger is None:
+        return
+    earlier = (
+        int(other.version)
+        for other in lineage
+        if (other.datastore, other.key) == (write.datastore, write.key)
+        and isinstance(other.version, int)
     )
-    for shim in shims_of(write.datastore):
-        ledger = getattr(shim, "ledger", None)
-        if ledger is not None:
-            ledger.deliver(write, after=after)
+    ledger.deliver(write, after=max(earlier, default=0))
 
 
 def _headers_of(msg: Any) -> Mapping[str, Any] | None:

@@ -12,15 +12,15 @@ from antipode._engine import Pacer
 from antipode._errors import ConfigurationError
 from antipode._lineage import Lineage
 from antipode._registry import register
-from antipode._scope import current, scope_in
+from antipode._scope import current, scope, scope_in
 from antipode.shim import Endpoint, ReadsFrom, Shim, Unreachable
 
 from ._blocking import send, with_headers
 from ._clients import pika
 from ._connect import close_quietly, connect, parameters_of
-from ._headers import outgoing
+from ._headers import outgoing, received
 from ._ledger import Ledger
-from ._message import message_of, take
+from ._message import deliver
 from ._publisher import Publications, SequenceBy
 from ._state import State
 from ._tap import Receipts, ReceiptsEndpoint, Tap
@@ -190,7 +190,7 @@ class RabbitMQShim(Shim):
         if got is None:
             return None, Lineage()
         _, _, properties, body = got
-        lineage = take(properties.headers, self.datastore)
+        lineage = self._take(properties.headers)
         held = scope_in()
         if held is not None and self._on_read == "merge":
             held.merge(lineage)
@@ -222,7 +222,7 @@ class RabbitMQShim(Shim):
             return
         channel, method, properties, body = got
         try:
-            with message_of(properties.headers, self.datastore) as held:
+            with scope(self._take(properties.headers)) as held:
                 yield Delivery(bytes(body), held.lineage, method.routing_key, method.redelivered)
         except BaseException:
             # Where the connection is lost as well, the broker puts it back by itself.
@@ -231,6 +231,18 @@ class RabbitMQShim(Shim):
             raise
         with self._consumer.lock:
             channel.basic_ack(method.delivery_tag)
+
+    def _take(self, headers: Any) -> Lineage:
+        """What the consumer of a message depends on, the message itself included.
+
+        Only the receipts of this very broker learn of it: another region's may be registered
+        under the same name.
+        """
+        lineage, write = received(headers, self.datastore)
+        if write is None:
+            return lineage
+        deliver(self.ledger, write, lineage)
+        return lineage.append(write)
 
     def _get(self, queue: str | None, timeout_s: float, *, auto_ack: bool) -> Any:
         name = queue or self.queue

@@ -1,0 +1,147 @@
+"""The RabbitMQ shim keeps the contract, on two federated brokers."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+import antipode
+from antipode import Lineage
+from antipode.testing import ContractStore, LagProxy, ShimContract
+from tests.integration.rabbitmq_bench import once_asked
+
+pika = pytest.importorskip("pika")
+
+from antipode_shims import rabbitmq  # noqa: E402 - only where pika is
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import RabbitMQTopology
+    from antipode_shims.rabbitmq import Delivery
+
+pytestmark = pytest.mark.store("rabbitmq")
+
+
+class View:
+    """The last message of each key, as a consumer keeps it that builds a table of a queue."""
+
+    def __init__(self, shim: rabbitmq.RabbitMQShim) -> None:
+        self._shim = shim
+        self._lock = threading.Lock()
+        self._last: dict[str, Delivery] = {}
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        """Take in what the queue holds; the key's last value, whose lineage enters the scope."""
+        with self._lock:
+            while self._take_one():
+                pass
+            found = self._last.get(key)
+        if found is None:
+            return None, Lineage()
+        if not found.lineage.empty:
+            antipode.transfer(found.lineage)
+        return found.value, found.lineage
+
+    def _take_one(self) -> bool:
+        with self._shim.receive() as delivery:
+            if delivery is not None:
+                self._last[delivery.key] = delivery
+        return delivery is not None
+
+
+class RabbitMQContractStore(ContractStore):
+    """Published to in ``us``; the reader in ``eu`` has receipts and a queue."""
+
+    topology: RabbitMQTopology
+
+    def __init__(self, topology: RabbitMQTopology, stack: ExitStack) -> None:
+        self._stack = stack
+        self._exchange = f"geo.{uuid.uuid4().hex}"
+        for region in ("us", "eu"):
+            self._declare(topology.url(region))
+        us, eu = (
+            rabbitmq.shim(
+                "news",
+                topology.url(region),
+                exchange=self._exchange,
+                queue=self._exchange,
+                receipts=region == "eu" or None,
+                reads_from="replica" if region == "eu" else "primary",
+            )
+            for region in ("us", "eu")
+        )
+        super().__init__(topology, us, eu)
+        topology.wait_federated(self._exchange)
+        self._views = {shim: View(shim) for shim in (us, eu)}
+
+    def _declare(self, url: str) -> None:
+        with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+            channel = connection.channel()
+            channel.exchange_declare(self._exchange, "topic", durable=True)
+            channel.queue_declare(self._exchange, durable=True)
+            channel.queue_bind(self._exchange, self._exchange, "#")
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self._views[self.reader].read(key)
+
+    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self._views[self.writer].read(key)
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """Nobody takes it, and it must be taken."""
+        with rabbitmq.shim("news", self.topology.url("us")) as direct:
+            direct.write(key, value, mandatory=True)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The message arrives; its confirm does not."""
+        with LagProxy(self.topology.address("us")) as proxy:
+            url = self.topology.url("us").replace(
+                str(self.topology.address("us")), str(proxy.address)
+            )
+            with rabbitmq.shim("news", url, exchange=self._exchange) as doubtful:
+                with antipode.scope():
+                    doubtful.write("opens the connection", b"")
+                with once_asked(proxy, proxy.cut):
+                    doubtful.write(key, value)
+
+    def corrupt(self, key: str, text: str) -> None:
+        """Publish such a message in the reader's region, without the library."""
+        url = self.topology.url("eu")
+        with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+            channel = connection.channel()
+            channel.confirm_delivery()
+            headers = {"baggage": f"antipode={text}"}
+            channel.basic_publish(self._exchange, key, b"1", pika.BasicProperties(headers=headers))
+
+
+class TestRabbitMQ(ShimContract):
+    """Real brokers."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "deletes": "a published message cannot be deleted",
+        "failover": (
+            "a message that a dead broker kept is told from a late one by nobody: the barrier "
+            "ends at its deadline; tests/integration/test_rabbitmq_receipts.py shows it"
+        ),
+        "floors": "a queue hands out what it has: no read can be held back for what it lacks",
+        "partial_updates": "a message has no parts that are written alone",
+        "reseed": "that a message was routed cannot be undone: receipts do not go back",
+        "unreachable": (
+            "what was seen stays visible while the broker is away; for what was not, "
+            "tests/integration/test_rabbitmq_receipts.py shows unreachable"
+        ),
+    }
+
+    @pytest.fixture
+    def store(self, antipode_rabbitmq: RabbitMQTopology) -> Iterator[RabbitMQContractStore]:
+        """A shim in each region."""
+        with ExitStack() as stack:
+            store = RabbitMQContractStore(antipode_rabbitmq, stack)
+            yield store
+            store.writer.close()
+            store.reader.close()
