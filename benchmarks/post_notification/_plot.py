@@ -40,7 +40,7 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
     left, middle, right = figure.subplots(1, 3)
     _violations(left, options, summaries)
     _windows(middle, rounds)
-    _overshoots(right, rounds)
+    _overshoots(right, rounds, summaries)
     figure.savefig(path, dpi=130)
 
 
@@ -73,7 +73,7 @@ def _share(summary: RoundSummary) -> str:
 
 
 def _windows(axes: Axes, rounds: list[Round]) -> None:
-    for mode in ("without", "with"):
+    for mode in dict.fromkeys(done.mode for done in rounds):
         chosen = [o for done in rounds if done.mode == mode for o in done.observations]
         measured = [each for each in chosen if not each.warmup]
         label = f"{mode} barrier()"
@@ -84,39 +84,38 @@ def _windows(axes: Axes, rounds: list[Round]) -> None:
     axes.set_ylabel("% of reads begun, of posts visible")
     axes.set_title("When followers' reads begin", fontsize=10)
     axes.set_xlim(left=0)
-    axes.legend(fontsize=8, loc="center left", frameon=False)
+    axes.legend(fontsize=8, loc="center", frameon=False)
     _plain(axes)
 
 
-def _overshoots(axes: Axes, rounds: list[Round]) -> None:
+def _overshoots(axes: Axes, rounds: list[Round], summaries: list[RoundSummary]) -> None:
     axes.set_title("Return of the barrier after true visibility", fontsize=10)
-    shown = False
-    for done in rounds:
-        if done.mode == "with":
-            values = [o.overshoot_ms for o in done.observations if not o.warmup]
-            shown |= _steps(axes, values, _KIND_COLOURS[done.kind], done.kind)
-    if not shown:
+    spreads = {s.kind: s.overshoot_ms for s in summaries if s.mode == "with" and s.overshoot_ms}
+    if not spreads:
         axes.text(0.5, 0.5, "no barrier had to wait", ha="center", transform=axes.transAxes)
         return
-    axes.axhline(50, color="#cccccc", linewidth=0.7, zorder=0)
-    axes.axhline(99, color="#cccccc", linewidth=0.7, zorder=0)
+    for done in rounds:
+        spread = spreads.get(done.kind)
+        if done.mode == "with" and spread is not None:
+            label = f"{done.kind}: median {spread.median:.1f} ms, 99 % {spread.p99:.1f} ms"
+            values = [o.overshoot_ms for o in done.observations if not o.warmup]
+            _steps(axes, values, _KIND_COLOURS[done.kind], label)
+    for share in (50, 99):
+        axes.axhline(share, color="#cccccc", linewidth=0.7, zorder=0)
     axes.set_xlabel("overshoot, ms")
     axes.set_ylabel("% of barriers that waited")
-    axes.set_xlim(0, 15)
+    axes.set_xlim(0, max(5.0, *(1.3 * spread.p99 for spread in spreads.values())))
     axes.legend(fontsize=8, loc="lower right", frameon=False)
     _plain(axes)
 
 
 def _steps(
     axes: Axes, values: Iterable[float | None], colour: str, label: str, *, style: str = "-"
-) -> bool:
-    """Draw how many of *values* are how small; whether there were any."""
+) -> None:
+    """Draw how many of *values* are how small."""
     ordered = sorted(value for value in values if value is not None)
-    if not ordered:
-        return False
     shares = [100 * (place + 1) / len(ordered) for place in range(len(ordered))]
     axes.step(ordered, shares, where="post", color=colour, label=label, linestyle=style)
-    return True
 
 
 def _plain(axes: Axes) -> None:

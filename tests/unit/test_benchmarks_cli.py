@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from benchmarks.post_notification import _cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_results_that_cannot_be_written_are_noticed_before_the_run(
 ) -> None:
     """Nobody waits for minutes to learn that a file is in the way of a folder."""
     (tmp_path / "file").write_text("")
-    assert _cli.main(["--json", str(tmp_path / "file" / "out.json")]) == 2
+    assert _cli.main(["--json", str(tmp_path / "file" / "deeper" / "out.json")]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert "cannot write" in message

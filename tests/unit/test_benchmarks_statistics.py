@@ -41,7 +41,7 @@ def test_a_summary_is_in_order(values: list[float]) -> None:
     ]
     assert figures[0] == min(values)
     assert figures[-1] == max(values)
-    assert all(low <= high + 1e-6 for low, high in zip(figures, figures[1:], strict=False))
+    assert figures == pytest.approx(sorted(figures))
 
 
 def test_a_summary_of_nothing_is_none() -> None:
@@ -58,7 +58,7 @@ def test_no_event_in_3000_trials_excludes_a_thousandth() -> None:
 def test_the_bound_is_above_what_was_seen(trials: int, data: st.DataObject) -> None:
     """What is not excluded is at least the share that was seen, and at most everything."""
     events = data.draw(st.integers(0, trials))
-    assert events / trials <= upper_bound(events, trials) <= 1
+    assert events / trials - 1e-9 <= upper_bound(events, trials) <= 1
 
 
 @pytest.mark.parametrize(("events", "trials"), [(1, 0), (0, 0), (2, 1), (-1, 5)])

@@ -1,0 +1,178 @@
+"""The post-notification benchmark, as its users run it: small, and in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from antipode.testing import wait_until
+from benchmarks import post_notification
+
+REQUESTS = 60
+PROGRAM = (sys.executable, "-m", "benchmarks.post_notification")
+SCHEMA = Path(post_notification.__file__).with_name("result.schema.json")
+ROOT = SCHEMA.parents[2]
+PNG = b"\x89PNG\r\n"
+
+
+def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
+    """Start the benchmark as a user would, from the project's folder."""
+    return subprocess.Popen(
+        [*PROGRAM, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def services_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that the benchmark has started and that run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has just ended
+            if int(fields[1]) == process.pid:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], Path]:
+    """One run of the embedded pair: what it printed, its JSON, and its folder."""
+    folder = tmp_path_factory.mktemp("post-notification")
+    path = folder / "out.json"
+    process = start("--requests", str(REQUESTS), "--lag-ms", "100", "--json", str(path))
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    return said, json.loads(path.read_text()), folder
+
+
+def summaries(result: dict[str, Any], mode: str) -> list[dict[str, Any]]:
+    """The summaries of all rounds of a mode."""
+    found = [each["summary"] for each in result["rounds"]]
+    return [each for each in found if each["mode"] == mode]
+
+
+def test_the_barrier_prevents_every_violation(run: tuple[str, dict[str, Any], Path]) -> None:
+    """With it no read is wrong, whatever the request did; without it more than half are."""
+    _, result, _ = run
+    for summary in summaries(result, "with"):
+        assert summary["requests"] == REQUESTS
+        assert summary["outcomes"]["consistent"] == REQUESTS, summary
+        assert summary["early"] == 0
+    for summary in summaries(result, "without"):
+        assert summary["outcomes"]["violation"] > REQUESTS / 2, summary
+
+
+def test_every_observation_is_written_down(run: tuple[str, dict[str, Any], Path]) -> None:
+    """The JSON follows its schema; each request of each round is in it, warm-up included."""
+    _, result, _ = run
+    jsonschema.validate(result, json.loads(SCHEMA.read_text()))
+    assert len(result["rounds"]) == 6
+    for each in result["rounds"]:
+        measured = [o for o in each["observations"] if not o["warmup"]]
+        assert len(measured) == REQUESTS
+        assert len(each["observations"]) == REQUESTS + result["options"]["warmup"]
+
+
+def test_the_truth_comes_from_the_replica(run: tuple[str, dict[str, Any], Path]) -> None:
+    """The poller sees every write become visible, not before the lag is over."""
+    _, result, _ = run
+    for each in result["rounds"]:
+        assert each["summary"]["unwatched"] == 0
+        assert each["summary"]["lag_ms"]["median"] > 95
+        for observed in each["observations"]:
+            assert observed["unseen_ns"] < observed["seen_ns"]
+
+
+def test_the_baseline_carries_no_metadata(run: tuple[str, dict[str, Any], Path]) -> None:
+    """Its notifications are their bodies and its posts their values, to the byte."""
+    _, result, _ = run
+    (baseline,) = (
+        each
+        for each in result["rounds"]
+        if each["summary"]["mode"] == "without" and each["summary"]["kind"] == "new"
+    )
+    ids = [observed["id"] for observed in baseline["observations"]]
+    bodies = [len(json.dumps({"id": post_id, "kind": "new"})) for post_id in ids]
+    sizes = baseline["summary"]["bytes"]
+    assert sizes["notification"] == pytest.approx(sum(bodies) / len(bodies))
+    assert sizes["stored"] < result["options"]["post_bytes"] + len("0-new-999") + 1
+    (guarded,) = (s for s in summaries(result, "with") if s["kind"] == "new")
+    assert guarded["bytes"]["notification"] > sizes["notification"]
+    assert guarded["bytes"]["calls"] > sizes["calls"]
+
+
+def test_the_table_and_the_picture(run: tuple[str, dict[str, Any], Path]) -> None:
+    """A person gets a table that fits a terminal and the path of a picture that exists."""
+    said, _, folder = run
+    assert "violations" in said
+    assert "no violation with the barrier in 180 requests" in said
+    (line,) = (line for line in said.splitlines() if line.startswith("picture: "))
+    assert Path(line.removeprefix("picture: ")).read_bytes().startswith(PNG)
+    assert (folder / "out.png").exists()
+    table = [line for line in said.splitlines() if line.startswith(("new", "update", "delete"))]
+    assert len(table) == 6
+    assert all(len(line) <= 80 for line in table)
+
+
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Ctrl-C: one line, status 130, and every process that was started is gone."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = start("--requests", "5000", "--out-dir", str(tmp_path / "out"), env=environment)
+    wait_until(lambda: len(services_of(process)) >= 10, what="the services", timeout_s=60)
+    services = services_of(process)
+    process.send_signal(signal.SIGINT)
+    said, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said == ""
+    assert errors.strip().count("\n") == 0
+    assert "interrupted" in errors
+    assert not [pid for pid in services if Path("/proc", str(pid)).exists()]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("antipode-")]
+
+
+def test_services_end_with_the_program_that_started_them(tmp_path: Path) -> None:
+    """Even if it is killed, and can stop nothing itself."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = start("--requests", "5000", "--out-dir", str(tmp_path / "out"), env=environment)
+    wait_until(lambda: len(services_of(process)) >= 10, what="the services", timeout_s=60)
+    services = services_of(process)
+    process.kill()
+    process.communicate(timeout=30)
+    wait_until(
+        lambda: not any(Path("/proc", str(pid)).exists() for pid in services),
+        what="the services to end",
+        timeout_s=30,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "server"),
+    [
+        (["--post-storage", "redis"], "redis-server"),
+        (["--notifier", "rabbitmq"], "rabbitmq-server"),
+    ],
+)
+def test_a_missing_server_is_one_line(arguments: list[str], server: str, tmp_path: Path) -> None:
+    """It names what to install, and ends with status 2."""
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    process = start(*arguments, "--out-dir", str(tmp_path), env=environment)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said == ""
+    assert errors.strip().count("\n") == 0
+    assert f"apt-get install {server}" in errors
