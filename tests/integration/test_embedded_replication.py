@@ -226,6 +226,25 @@ def test_old_primary_follows_again(regions: Regions, caplog: pytest.LogCaptureFi
     assert regions.a.state().incarnation != before
 
 
+def test_source_of_another_history(
+    regions: Regions, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another file in the source's place seeds the replica anew; its log is not put on top."""
+    for number in range(5):
+        token = regions.a.put(f"old-{number}", b"x")
+    await_token(regions.b, token)
+    with EmbeddedStore(tmp_path / "other.db", create="primary") as other:
+        new = [other.put(f"new-{number}", b"x") for number in range(9)]
+    regions.a.close()
+    for suffix in ("-wal", "-shm"):
+        regions.a.path.with_name(f"a.db{suffix}").unlink(missing_ok=True)
+    (tmp_path / "other.db").replace(regions.a.path)
+    await_token(regions.b, new[-1])
+    assert [e.key for e in regions.b.entries(0)] == [f"new-{number}" for number in range(9)]
+    assert shows(regions.b, token) is Status.UNKNOWN_LOG
+    assert "another branch" in caplog.text
+
+
 def test_incarnation_changes(regions: Regions) -> None:
     """A promotion and a re-seed change the incarnation, a write does not."""
     token = regions.a.put("post", b"1")

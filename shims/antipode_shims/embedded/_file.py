@@ -103,6 +103,7 @@ class File:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int, int] | None = None
+        self._opens = 0
         self._closed = False
 
     @contextmanager
@@ -158,6 +159,15 @@ class File:
                 committing()
             connection.execute("COMMIT")
 
+    def version(self) -> tuple[int, int]:
+        """What changes with every commit of another connection, and with every other file.
+
+        Raises:
+            StoreUnavailable: as :meth:`connection`.
+        """
+        with self.connection() as connection:
+            return self._opens, connection.execute("PRAGMA data_version").fetchone()[0]
+
     def _current(self) -> sqlite3.Connection:
         if self._closed:
             msg = f"embedded store {str(self.path)!r} is closed"
@@ -167,6 +177,7 @@ class File:
             self._drop()
         if self._connection is None:
             self._connection = self._open()
+            self._opens += 1
             self._opened = _identity(self.path)
         return self._connection
 

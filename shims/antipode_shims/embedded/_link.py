@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode._errors import ConfigurationError
 
-from ._file import File, StoreUnavailable
+from ._file import File
 from ._store import read_state
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Link:
         """Drop what is on its way: the next fetch compares the two files anew."""
         self._events.clear()
         self._node: str | None = None
-        self._version: int | None = None
+        self._source_node: str | None = None
+        self._version: tuple[int, int] | None = None
         self._position = self._number = 0
 
     @property
@@ -90,11 +91,13 @@ class Link:
             self._join()
         if len(self._events) >= _AHEAD:
             return False
-        with self.source.connection() as connection:
-            version = connection.execute("PRAGMA data_version").fetchone()[0]
-            if version == self._version:
-                return False
+        version = self.source.version()
+        if version == self._version:
+            return False
         with self.source.snapshot() as connection:
+            if read_state(connection, self.source.path).node != self._source_node:
+                self.forget()  # Another file, or seeded anew: the next fetch compares.
+                return True
             rows = connection.execute(_ROWS, (self._position, _AHEAD)).fetchall()
             full = len(rows) == _AHEAD
             reach = rows[-1][0] if full else _EVER
@@ -135,8 +138,8 @@ class Link:
         with self.target.transaction() as connection:
             state = _replica_state(connection, self.target)
             if state.node != self._node:
-                msg = f"{str(self.target.path)!r} was seeded by somebody else meanwhile"
-                raise StoreUnavailable(msg)
+                self.forget()  # Seeded by somebody else meanwhile.
+                return True
             for event in due:
                 connection.execute(event.statement, event.row)
         for _ in due:
@@ -158,7 +161,7 @@ class Link:
                 )
             target = self.wipe()
         self._position, self._number = target.position, len(target.histories)
-        self._node = target.node
+        self._node, self._source_node = target.node, source.node
 
     def wipe(self, *, chain: bool = True) -> State:
         """Throw the target's entries away; what it has then.

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 OnRead = Literal["merge", "ignore"]
 
-#: How often a pause asks whether the file changed: two microseconds' work each time.
-_PUSH_S = 0.0005
+#: How often a pause asks whether the file changed: a few microseconds' work each time.
+_PUSH_LEAST_S, _PUSH_MOST_S = 0.0005, 0.0025
 _NOT_SEEDED = "this replica was never seeded: is its replicator running?"
 
 
@@ -232,12 +232,7 @@ class _EmbeddedEndpoint(Endpoint):
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._file = File(path, busy_s=timeout_s)
-        self._version = self._changed()
-
-    def _changed(self) -> int:
-        """A number that changes with every commit to the file."""
-        with self._file.connection() as connection:
-            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+        self._version = self._file.version()
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         """Look once: a read of some ten microseconds, for which nobody waits in line.
@@ -246,7 +241,7 @@ class _EmbeddedEndpoint(Endpoint):
             StoreUnavailable: the file is missing, locked, corrupt or no embedded store.
         """
         del timeout_s
-        self._version = self._changed()
+        self._version = self._file.version()
         with self._file.connection() as connection:
             state = read_state(connection, self._file.path)
         return _show(writes, state)
@@ -258,9 +253,9 @@ class _EmbeddedEndpoint(Endpoint):
             StoreUnavailable: as :meth:`observe`.
         """
         deadline_s = time.monotonic() + timeout_s
-        nap_s = max(_PUSH_S, timeout_s / 20)
+        nap_s = min(max(_PUSH_LEAST_S, timeout_s / 20), _PUSH_MOST_S)
         while (left_s := deadline_s - time.monotonic()) > 0:
-            if wake.wait(min(nap_s, left_s)) or self._changed() != self._version:
+            if wake.wait(min(nap_s, left_s)) or self._file.version() != self._version:
                 return
 
     def close(self) -> None:

@@ -167,14 +167,15 @@ class EmbeddedStore:
         """
         return self.state().position
 
-    def version(self) -> int:
-        """A number that changes with every commit of another connection to the file.
+    def version(self) -> tuple[int, int]:
+        """What changes with every commit to the file, and when the path gets another file.
+
+        Two microseconds' work, for whoever waits for a change.
 
         Raises:
             StoreUnavailable: as :meth:`state`.
         """
-        with self._reader.connection() as connection:
-            return int(connection.execute("PRAGMA data_version").fetchone()[0])
+        return self._reader.version()
 
     def put(
         self,
