@@ -154,8 +154,9 @@ class FaultContract:
     @category("unreachable")
     def test_unreachable_server(self, store: ContractStore, key: str) -> None:
         """A server that does not answer is retried until the deadline, and told apart."""
-        lineage = Lineage([replicated(store, key)])
+        replicated(store, key)
         with store.unreachable():
+            lineage = Lineage([written(store, key, b"2")])
 
             def fails() -> None:
                 error = times_out(store, lineage, timeout=0.3)
@@ -167,7 +168,7 @@ class FaultContract:
     @category("unreachable")
     def test_server_comes_back_while_waiting(self, store: ContractStore, key: str) -> None:
         """A barrier that waits for a server passes when the server is back."""
-        lineage = Lineage([replicated(store, key)])
+        replicated(store, key)
         ended: list[antipode.BarrierResult] = []
         done = threading.Event()
 
@@ -176,6 +177,7 @@ class FaultContract:
             done.set()
 
         with store.unreachable():
+            lineage = Lineage([written(store, key, b"2")])
             antipode.barrier_callback(callback, lineage, timeout=store.timeout_s)
             assert not done.wait(store.settle_s)
         assert done.wait(2 * store.timeout_s)
