@@ -167,6 +167,7 @@ class Watcher:
         self.wake.clear()
         subscribers = self._waiting()
         if subscribers is None:
+            self._rest()
             return None
         datastore = self._shim.datastore
         wanted = {write for each in subscribers for write in each.wanted(datastore)}
@@ -235,6 +236,16 @@ class Watcher:
                 return
             try:
                 self._endpoint.pause(timeout_s, self.wake)
+            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+                self._drop_endpoint()
+
+    def _rest(self) -> None:
+        """Tell the endpoint that nobody waits, unless somebody came meanwhile."""
+        with self._using:
+            if self._endpoint is None or self._running:
+                return
+            try:
+                self._endpoint.rest()
             except Exception:  # noqa: BLE001 - the next look connects anew and tells
                 self._drop_endpoint()
 

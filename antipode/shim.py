@@ -167,6 +167,9 @@ class Endpoint(ABC):
         """
         wake.wait(timeout_s)
 
+    def rest(self) -> None:  # noqa: B027 - optional
+        """Nobody waits any more: end what the server pushes until the next :meth:`pause`."""
+
     def interrupt(self) -> None:  # noqa: B027 - optional
         """Make a look that another thread is in fail soon. Thread-safe; may do nothing."""
 
