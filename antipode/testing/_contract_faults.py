@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ._contract_store import ContractStore
 
 WRITERS = 6
+WRITES = 60
 LONG_AGO_H = 24 * 30
 
 
@@ -98,6 +99,32 @@ class FaultContract:
         assert antipode.barrier(Lineage([before, after]), timeout=store.timeout_s).ok
         with antipode.scope():
             assert store.read(key)[0] == b"2"
+
+    @category("failover", "race")
+    def test_failover_under_load(self, store: ContractStore, key: str) -> None:
+        """Whatever a fail-over cuts in two: what is visible is there, what is lost is not."""
+        store.topology.set_lag(3)
+        acknowledged: list[tuple[str, WriteId]] = []
+        halfway = threading.Event()
+
+        def work(index: int) -> None:
+            if index == 0:
+                assert halfway.wait(store.timeout_s)
+                store.topology.failover(lose_unreplicated=True)
+                return
+            for number in range(WRITES):
+                mine = f"{key}-{index}-{number}"
+                acknowledged.append((mine, written(store, mine)))
+                if len(acknowledged) > WRITES:
+                    halfway.set()
+
+        in_threads(work, 3)
+        for mine, write in acknowledged:
+            shown = statuses(antipode.check(Lineage([write])))
+            value = b"1" if shown == {Status.VISIBLE} else None
+            assert value is not None or shown <= store.lost
+            with antipode.scope():
+                assert store.read(mine)[0] == value, f"{mine} is {shown}"
 
     @category("unknown_log")
     def test_young_unknown_log(self, store: ContractStore, key: str) -> None:

@@ -303,6 +303,21 @@ class WaitContract:
 
         in_threads(work, WRITERS)
 
+    @category("race", "floors")
+    def test_floors_hold_under_load(self, store: ContractStore, key: str) -> None:
+        """With many requests at once, a read under a floor never shows what was before."""
+        store.topology.set_lag(2)
+
+        def work(index: int) -> None:
+            for number in range(WRITES):
+                mine, value = f"{key}-{index}-{number % 3}", str(number).encode()
+                with antipode.scope():
+                    store.write(mine, value)
+                    antipode.barrier(timeout=store.timeout_s, at="read")
+                    assert store.read(mine)[0] == value, f"the floor let a stale read by: {mine}"
+
+        in_threads(work, WRITERS)
+
     @category("race")
     def test_read_covers_what_it_showed(self, store: ContractStore, key: str) -> None:
         """What a read at the primary showed is at the replica once its lineage is awaited."""
