@@ -33,9 +33,9 @@ def async_client(address: Address, **options: Any) -> Any:
     return redis.asyncio.Redis(host=address.host, port=address.port, **options)
 
 
-def info(address: Address) -> dict[str, Any]:
+def info(address: Address, **options: Any) -> dict[str, Any]:
     """``INFO replication`` of a server."""
-    with client(address, socket_timeout=TIMEOUT_S) as plain:
+    with client(address, socket_timeout=TIMEOUT_S, **options) as plain:
         return dict(plain.info("replication"))
 
 

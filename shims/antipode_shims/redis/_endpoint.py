@@ -54,12 +54,16 @@ class RedisEndpoint(Endpoint):
         redis = redis_module()
         try:
             self._connection, self._pushes = _connect(redis, settings, timeout_s)
-            self._socket = socket_of(self._connection)
-            reply = self._exchange([("INFO", "server")])[0]
         except redis.exceptions.AuthenticationError:
             raise
         except link_errors() as error:
             raise Unreachable(str(error)) from error
+        self._socket = socket_of(self._connection)
+        try:
+            reply = self._exchange([("INFO", "server")])[0]
+        except BaseException:
+            self.close()
+            raise
         # The process behind a live connection cannot change, so its run id is asked for once.
         self._run_id = "" if isinstance(reply, Exception) else _run_id(reply)
 
@@ -83,12 +87,12 @@ class RedisEndpoint(Endpoint):
                 raise Unreachable(str(error)) from error
             raise
         self._looked_s = time.monotonic()
-        if self._tracking and not any(status.pending for status in shown.statuses.values()):
-            self._track(on=False)
         return shown
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait for time, *wake*, or a push that says that keys with the prefix changed."""
+        if wake.is_set():
+            return
         if self._pushes and not self._tracking:
             # A change between the last look and this moment is not pushed: look again at once.
             self._track(on=True)
@@ -100,20 +104,18 @@ class RedisEndpoint(Endpoint):
         if wait_s > 0:
             wake.wait(min(wait_s, timeout_s))
         if not wake.is_set() and not self._connection.can_read(0):
-            select.select(
-                [self._socket.fileno(), wake.fileno()], [], [], max(timeout_s - wait_s, 0.0)
-            )
-        if wake.is_set():
-            # Somebody came or nobody is left; who is left turns it on again.
+            left_s = max(timeout_s - max(wait_s, 0.0), 0.0)
+            select.select([self._socket.fileno(), wake.fileno()], [], [], left_s)
+
+    def rest(self) -> None:
+        """End pushes: an idle connection that tracks would fill the server's buffers."""
+        if self._tracking:
             self._track(on=False)
 
     def _track(self, *, on: bool) -> None:
         """Turn pushes on or off; a server that refuses is not asked again."""
         broadcast = ("ON", "BCAST", "PREFIX", self._prefix) if on else ("OFF",)
-        try:
-            reply = self._exchange([("CLIENT", "TRACKING", *broadcast)])[0]
-        except link_errors() as error:
-            raise Unreachable(str(error)) from error
+        reply = self._exchange([("CLIENT", "TRACKING", *broadcast)])[0]
         self._tracking = on and not isinstance(reply, Exception)
         if on and not self._tracking:
             self._pushes = False
