@@ -12,7 +12,7 @@ import pytest
 import antipode
 from antipode import Lineage
 from antipode.testing import ContractStore, LagProxy, ShimContract
-from tests.integration.rabbitmq_bench import once_asked
+from tests.integration.rabbitmq_bench import once_asked, remove
 
 pika = pytest.importorskip("pika")
 
@@ -64,6 +64,7 @@ class RabbitMQContractStore(ContractStore):
         self._exchange = f"geo.{uuid.uuid4().hex}"
         for region in ("us", "eu"):
             self._declare(topology.url(region))
+            stack.callback(remove, topology.url(region), self._exchange)
         us, eu = (
             rabbitmq.shim(
                 "news",

@@ -24,6 +24,17 @@ CAUSES = Lineage([POST])
 IN_DOUBT = {(NEWS, "in_doubt")}
 
 
+Region = Literal["us", "eu"]
+
+
+def remove(url: str, name: str) -> None:
+    """Delete the exchange and the queue of that name, if they are there."""
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.queue_delete(name)
+        channel.exchange_delete(name)
+
+
 class Bench:
     """Connections to a region's broker, direct or through a proxy, and an exchange of one test."""
 
@@ -31,9 +42,11 @@ class Bench:
         self.topology = topology
         self.name = f"geo.{uuid.uuid4().hex}"
         self.stack = contextlib.ExitStack()
+        self._regions: set[Region] = set()
 
-    def connection(self, region: Literal["us", "eu"] = "us", *, via: LagProxy | None = None) -> Any:
+    def connection(self, region: Region = "us", *, via: LagProxy | None = None) -> Any:
         """A connection; its end is no error when the test already ended it."""
+        self._regions.add(region)
         parameters = pika.URLParameters(self.topology.url(region))
         parameters.socket_timeout = parameters.stack_timeout = TIMEOUT_S
         if via is not None:
@@ -42,7 +55,7 @@ class Bench:
         self.stack.callback(self._close, connection)
         return connection
 
-    def channel(self, region: Literal["us", "eu"] = "us", *, via: LagProxy | None = None) -> Any:
+    def channel(self, region: Region = "us", *, via: LagProxy | None = None) -> Any:
         """A channel of a connection of its own, in confirm mode."""
         channel = self.connection(region, via=via).channel()
         channel.confirm_delivery()
@@ -53,7 +66,7 @@ class Bench:
         with contextlib.suppress(pika.exceptions.AMQPError):
             connection.close()
 
-    def proxy(self, region: Literal["us", "eu"] = "us") -> LagProxy:
+    def proxy(self, region: Region = "us") -> LagProxy:
         """A proxy between clients and a region's broker."""
         return self.stack.enter_context(LagProxy(self.topology.address(region)))
 
@@ -77,8 +90,12 @@ class Bench:
         return tuple(found)
 
     def close(self) -> None:
-        """Close everything."""
+        """Close everything, and leave no exchange that goes on being federated."""
         self.stack.close()
+        for region in self._regions:
+            # A broker that a test killed is gone, and so may be what it declared.
+            with contextlib.suppress(pika.exceptions.AMQPError, OSError):
+                remove(self.topology.url(region), self.name)
 
 
 def counted(name: str) -> int:

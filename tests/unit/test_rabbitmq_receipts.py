@@ -183,9 +183,10 @@ def test_a_received_message_is_visible_and_implies_nothing(ledger: Ledger) -> No
 def test_memory_is_bounded_and_forgetting_is_admitted(
     ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over the bound the publisher born first is forgotten: an unknown log, not a pass."""
+    """Over the bound the publisher heard first is forgotten: an unknown log, not a pass."""
     monkeypatch.setattr(ledger_module, "MAX_PUBLISHERS", 3)
     keys = [born(YOUNG_S + n) for n in range(4)]
+    clock.now_s += 2 * YOUNG_S
     for key in keys:
         ledger.see(write(key, 1))
     assert len(ledger._publishers) == 3

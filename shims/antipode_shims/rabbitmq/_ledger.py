@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from antipode._write_id import WriteId
     from antipode.shim import Wake
 
-#: Publishers remembered; over it the one born first is forgotten.
+#: Publishers remembered; over it the one heard first is forgotten.
 MAX_PUBLISHERS = 4096
 #: Publications remembered ahead of a gap, for each publisher.
 MAX_AHEAD = 1024
@@ -137,10 +137,10 @@ class Ledger:
         self.see(write)
 
     def _forget_oldest(self) -> None:
-        """Forget the publisher that was born first, and that it might have been known."""
-        oldest = min(self._publishers, key=lambda key: birth_s(key) or 0.0)
-        del self._publishers[oldest]
-        self._remembers_from_s = max(self._remembers_from_s, birth_s(oldest) or 0.0)
+        """Forget the publisher that was heard first, and note what may be forgotten now."""
+        oldest, _ = self._publishers.popitem(last=False)
+        born_s = min(birth_s(oldest) or 0.0, self._wall())
+        self._remembers_from_s = max(self._remembers_from_s, born_s)
 
     def judge(self, writes: Collection[WriteId]) -> dict[WriteId, tuple[Status, str]]:
         """For each of *writes*, its outcome and the cause."""
