@@ -1,9 +1,10 @@
 """The pytest plugin: real replicated stores as fixtures, healed after every test.
 
-`antipode_redis` and `antipode_rabbitmq` yield one topology for the whole session; what a test did
-to it is undone when that test ends. Where a server or its client library is missing, the tests that
-need it are skipped with the command that installs it, and *fail* where the store is named in the
-environment variable ``ANTIPODE_REQUIRE_STORES`` (names separated by commas).
+`antipode_embedded`, `antipode_redis` and `antipode_rabbitmq` yield one topology for the whole
+session; what a test did to it is undone when that test ends. Where a server or its client library
+is missing, the tests that need it are skipped with the command that installs it, and *fail* where
+the store is named in the environment variable ``ANTIPODE_REQUIRE_STORES`` (names separated by
+commas).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from ._embedded import EmbeddedTopology
     from ._rabbitmq import RabbitMQTopology
     from ._redis import RedisTopology
     from ._topology import Topology
@@ -90,6 +92,14 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     config.stash[USE] = StoreUse(required)
     config.addinivalue_line("markers", "store(name): needs the real server of that name")
+
+
+@pytest.fixture(scope="session")
+def antipode_embedded(request: pytest.FixtureRequest) -> Iterator[EmbeddedTopology]:
+    """A primary's and a replica's file, as `antipode.testing.EmbeddedTopology`."""
+    from ._embedded import EmbeddedTopology
+
+    yield from request.config.stash[USE].run("embedded", EmbeddedTopology)
 
 
 @pytest.fixture(scope="session")

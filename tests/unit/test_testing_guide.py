@@ -1,0 +1,36 @@
+"""The guide to testing does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from antipode import testing
+from antipode.testing import plugin
+
+if TYPE_CHECKING:
+    import pytest
+
+pytest_plugins = ["pytester"]
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "testing.md").read_text(encoding="utf-8")
+
+
+def test_the_example_passes(pytester: pytest.Pytester) -> None:
+    """A user's test file, as the guide prints it, passes with the plugin's fixture."""
+    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
+    pytester.makepyfile(example)
+    pytester.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+def test_every_fixture_and_fault_exists() -> None:
+    """The tables name real fixtures and real methods."""
+    for name in re.findall(r"^\| `(antipode_\w+)` ", GUIDE, flags=re.MULTILINE):
+        assert hasattr(plugin, name)
+    for name in re.findall(r"^\| `(\w+)\(", GUIDE, flags=re.MULTILINE):
+        assert callable(getattr(testing.Topology, name))
+    for name in ("suspend_replica", "force_full_resync", "resync_sibling"):
+        assert callable(getattr(testing.RedisTopology, name))
+    for name in ("kill_broker", "restart_broker"):
+        assert callable(getattr(testing.RabbitMQTopology, name))
