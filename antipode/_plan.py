@@ -79,11 +79,11 @@ def plan(
         wanted = not off and asked(promise.datastore)
         way = _promised(promise, now_s) if wanted else Status.EXCLUDED
         settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
-    if pending and at == "read" and scope_in() is None:
-        msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
-        raise ConfigurationError(msg)
     missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
     fenced = _fenced(missing, at)
+    if (pending or fenced) and at == "read" and scope_in() is None:
+        msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
+        raise ConfigurationError(msg)
     return Plan(
         {datastore: frozenset(writes) for datastore, writes in pending.items()},
         tuple(settled),

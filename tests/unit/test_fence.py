@@ -95,6 +95,13 @@ def test_a_complete_lineage_asks_no_primary(posts: FakeServer) -> None:
     assert posts.fenced == 0
 
 
+def test_at_read_a_fence_needs_a_scope_too(posts: FakeServer) -> None:
+    """Where no read could ever meet the floor, nothing is discharged in its name."""
+    posts.floors = True
+    with pytest.raises(antipode.ConfigurationError, match="scope"):
+        antipode.barrier(Lineage(incomplete=[("posts", "size")]), timeout=1, at="read")
+
+
 def test_at_read_the_fence_goes_into_the_floor(posts: FakeServer) -> None:
     """The connection that reads must show the primary's position too."""
     posts.floors = True
