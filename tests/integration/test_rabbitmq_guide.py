@@ -1,0 +1,73 @@
+"""The examples of docs/guides/rabbitmq.md do what the guide says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode.testing import wait_until
+from tests.integration.rabbitmq_bench import TIMEOUT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import RabbitMQTopology
+
+pika = pytest.importorskip("pika")
+pytestmark = pytest.mark.store("rabbitmq")
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "rabbitmq.md"
+EXCHANGE = "geo.notifications"
+
+
+@pytest.fixture
+def url(antipode_rabbitmq: RabbitMQTopology) -> Iterator[str]:
+    """A broker with the exchange of the guide; its queue and exchange are removed afterwards."""
+    url = antipode_rabbitmq.url("us")
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        channel = connection.channel()
+        channel.exchange_declare(EXCHANGE, "topic")
+        channel.queue_declare("inbox")
+        yield url
+        channel.queue_delete("inbox")
+        channel.exchange_delete(EXCHANGE)
+
+
+def run(number: int, url: str, names: dict[str, Any]) -> None:
+    """Execute one of the guide's examples against this broker."""
+    example = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)[number]
+    exec(example.replace("amqp://guest:guest@localhost/", url), names)  # noqa: S102 - our own
+
+
+def test_an_existing_service(url: str) -> None:
+    """The first example publishes, and its consumer handles the message."""
+    names: dict[str, Any] = {}
+    run(0, url, names)
+    connection, channel = names["connection"], names["channel"]
+    handled: list[bytes] = []
+    channel.basic_cancel(channel.consumer_tags[0])
+    channel.basic_consume("inbox", lambda *got: (names["on_message"](*got), handled.append(got[3])))
+    wait_until(
+        lambda: connection.process_data_events(0.05) or bool(handled),
+        what="the message",
+        timeout_s=TIMEOUT_S,
+    )
+    connection.close()
+    assert handled == [b"post:1"]
+
+
+def test_receipts_and_table_2(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second example begins to listen; the third writes, reads and receives."""
+    names: dict[str, Any] = {}
+    run(0, url, names)
+    names["connection"].close()
+    antipode.unregister("notifications")
+    run(1, url, names)
+    antipode.unregister("notifications")
+    run(2, url, names)
+    assert names["value"] == b"post:1"
+    assert "post:1" in capsys.readouterr().out
