@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from ._storage import Region, Spec
 
+#: More than there are threads that may ask at once.
+_CONNECTIONS = 512
 #: More than enough characters to hold the version at the beginning of a post.
 _HEAD = 19
 
@@ -25,7 +27,7 @@ class Plain:
     def __init__(self, spec: Spec, region: Region) -> None:
         """Connect to the server of *region*."""
         host, port = spec[region]
-        self._client: Any = redis.Redis(host=host, port=port)
+        self._client: Any = redis.Redis(host=host, port=port, max_connections=_CONNECTIONS)
         self._client.ping()
 
     def write(self, post_id: str, value: bytes) -> None:
