@@ -91,8 +91,8 @@ class Barrier:
     def raise_fences(self) -> None:
         """Ask primaries for their positions, to wait for those in place of what was dropped.
 
-        Blocks for at most one second for each datastore. A primary that does not answer leaves
-        the lineage incomplete, as it was.
+        Blocks for at most one second for each datastore. A primary that does not answer, or
+        has no position, leaves the lineage incomplete, as it was.
         """
         for datastore, marks in self.plan.fenced.items():
             shim = next(shim for shim in shims_of(datastore) if shim.fences)
@@ -100,6 +100,9 @@ class Barrier:
                 writes = shim.fence(timeout_s=min(self.left_s, LOOK_S))
             except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
                 logger.warning("no fence from the primary of %r", datastore, exc_info=True)
+                count("fence_failed", datastore)
+                continue
+            if not writes:  # A primary that has lost everything says so in the same way.
                 count("fence_failed", datastore)
                 continue
             count("fences", datastore)

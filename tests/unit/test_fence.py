@@ -75,6 +75,20 @@ def test_a_primary_that_does_not_answer_discharges_nothing(
         face(SHORTENED)
 
 
+@FACES
+def test_a_primary_without_a_position_discharges_nothing(
+    face: Callable[[Lineage], BarrierResult], posts: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A primary that came back empty must not stand in for what was written before."""
+
+    def no_position(*, timeout_s: float) -> frozenset[WriteId]:
+        return frozenset()
+
+    monkeypatch.setattr(posts, "fence", no_position)
+    with pytest.raises(antipode.IncompleteLineage):
+        face(SHORTENED)
+
+
 def test_writes_in_doubt_are_not_discharged(posts: FakeServer) -> None:
     """A write whose outcome is unknown may still commit after the fence."""
     lineage = Lineage(incomplete=[("posts", "in_doubt"), ("posts", "size")])
