@@ -28,14 +28,14 @@ def posts() -> FakeServer:
     return server
 
 
-def by_thread(lineage: Lineage) -> BarrierResult:
+def by_thread(lineage: Lineage, timeout_s: float = 10) -> BarrierResult:
     """The synchronous face."""
-    return antipode.barrier(lineage, timeout=0.1)
+    return antipode.barrier(lineage, timeout=timeout_s)
 
 
-def by_asyncio(lineage: Lineage) -> BarrierResult:
+def by_asyncio(lineage: Lineage, timeout_s: float = 10) -> BarrierResult:
     """The asyncio face."""
-    return asyncio.run(antipode.barrier_async(lineage, timeout=0.1))
+    return asyncio.run(antipode.barrier_async(lineage, timeout=timeout_s))
 
 
 FACES = pytest.mark.parametrize("face", [by_thread, by_asyncio])
@@ -43,7 +43,7 @@ FACES = pytest.mark.parametrize("face", [by_thread, by_asyncio])
 
 @FACES
 def test_dropped_entries_are_discharged(
-    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+    face: Callable[..., BarrierResult], posts: FakeServer
 ) -> None:
     """A shortened lineage passes once the replica has all that the primary had at the barrier."""
     result = face(SHORTENED)
@@ -57,17 +57,17 @@ def test_dropped_entries_are_discharged(
 
 @FACES
 def test_a_replica_behind_the_fence_is_waited_for(
-    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+    face: Callable[..., BarrierResult], posts: FakeServer
 ) -> None:
     """What was dropped may be the newest write of all, so the named entry is not enough."""
     posts.position = 8
     with pytest.raises(antipode.BarrierTimeout, match="posts:log@~9 not_yet"):
-        face(SHORTENED)
+        face(SHORTENED, 0.1)
 
 
 @FACES
 def test_a_primary_that_does_not_answer_discharges_nothing(
-    face: Callable[[Lineage], BarrierResult], posts: FakeServer
+    face: Callable[..., BarrierResult], posts: FakeServer
 ) -> None:
     """Without the fence the lineage is as incomplete as before, and the barrier says so."""
     posts.fault = Unreachable("refused")
@@ -77,7 +77,7 @@ def test_a_primary_that_does_not_answer_discharges_nothing(
 
 @FACES
 def test_a_primary_without_a_position_discharges_nothing(
-    face: Callable[[Lineage], BarrierResult], posts: FakeServer, monkeypatch: pytest.MonkeyPatch
+    face: Callable[..., BarrierResult], posts: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A primary that came back empty must not stand in for what was written before."""
 
