@@ -201,6 +201,8 @@ def _measure(options: Options) -> int:
     summaries = [RoundSummary.of(done) for done in rounds]
     status, said = verdict(summaries)
     console = Console()
+    if not console.is_terminal:
+        console.width = _report.WIDTH
     _report.show(console, options, summaries)
     if options.json_path is not None:
         write_json(options.json_path, options, rounds, before, status=status, said=said)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ._options import Kind, Mode, Options
     from ._result import RoundSummary
 
+#: Columns where there is no terminal to ask: figures of any size fit.
+WIDTH = 100
 _SIZES = ("calls", "notification", "stored")
 
 

@@ -127,6 +127,10 @@ class RpcClient:
             raise RpcError(f"{self._service}: {result['error']}")
         return result
 
+    def close(self) -> None:
+        """Close the calling thread's connection. Idempotent."""
+        self._connection().close()
+
     def _connection(self) -> http.client.HTTPConnection:
         held: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if held is None:

@@ -37,6 +37,10 @@ class Announcer:
         """Announce a write."""
         self._socket.send(json.dumps(write).encode())
 
+    def close(self) -> None:
+        """Release the socket. Idempotent."""
+        self._socket.close()
+
 
 @dataclass(slots=True)
 class _Sought:
@@ -74,6 +78,10 @@ class Poller:
     def port(self) -> int:
         """Where writes are announced."""
         return int(self._socket.getsockname()[1])
+
+    def close(self) -> None:
+        """Release the socket. Idempotent."""
+        self._socket.close()
 
     def run(self) -> None:
         """Look for as long as this process lives."""
