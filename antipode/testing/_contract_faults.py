@@ -22,9 +22,9 @@ from antipode._clock import SYSTEM_CLOCK
 
 from ._contract_base import (
     LATE_S,
-    best_of,
     category,
     in_threads,
+    in_time,
     minted,
     replicated,
     seconds,
@@ -189,7 +189,7 @@ class FaultContract:
                 error = times_out(store, lineage, timeout=0.3)
                 assert statuses(error.result) == {Status.UNREACHABLE}
 
-            assert best_of(3, lambda: seconds(fails)) < 0.3 + LATE_S
+            assert in_time(0.3 + LATE_S, fails)
         assert antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("unreachable")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from antipode.testing import ShimContract
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-pytest_plugins = ["pytester"]
 
 SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec" / "shim-contract.md"
 
@@ -21,29 +19,7 @@ TESTS: dict[str, Any] = {
     name: test for name, test in inspect.getmembers(ShimContract) if name.startswith("test_")
 }
 
-LOW = """
-put = embedded.EmbeddedStore.put
-
-def low(self, *args, **more):
-    token = put(self, *args, **more)
-    return token._replace(position=token.position - 1)
-
-embedded.EmbeddedStore.put = low
-"""
-BARE = """
-whole = embedded.EmbeddedShim._lineage_of
-bare = lambda self, entry: whole(self, entry._replace(lineage=None))
-embedded.EmbeddedShim._lineage_of = bare
-"""
-#: How a shim may be broken: the code that does it, and a claim that is broken then.
-BROKEN = {
-    "early": ("State.judge = lambda self, token: Status.VISIBLE", "never_passes_while_paused"),
-    "mints too low": (LOW, "read_after_barrier_is_never_stale"),
-    "forgets what was stored": (BARE, "round_trip"),
-    "never sure": ("State.judge = lambda self, token: Status.NOT_YET", "young_unknown_log"),
-    "ignores floors": ("_shim.floor = lambda datastore: None", "floor_times_out"),
-}
-
+#: A test module: each class breaks the shim in one way, which one claim must then tell.
 MODULE = """
 import pytest
 from antipode import Status
@@ -51,35 +27,75 @@ from antipode.testing import ContractStore, EmbeddedTopology, ShimContract
 from antipode_shims import embedded
 from antipode_shims.embedded import State, _shim
 
-{broken}
 
-class TestBroken(ShimContract):
-    opt_outs = {opt_outs!r}
+class Impatient(ContractStore):
+    timeout_s = 1.0
 
+
+class Base(ShimContract):
     @pytest.fixture
-    def store(self):
+    def store(self, monkeypatch):
+        self.break_it(monkeypatch)
         with EmbeddedTopology() as topology:
             writer = embedded.shim("posts", topology.primary, reads_from="primary")
             reader = embedded.shim("posts", topology.replica)
-            store = ContractStore(topology, writer, reader)
-            store.timeout_s = 1.0
-            yield store
+            yield Impatient(topology, writer, reader)
             writer.close()
             reader.close()
+
+    def break_it(self, monkeypatch):
+        pass
+
+
+class TestWhole(Base):
+    pass
+
+
+class TestOptedOut(Base):
+    opt_outs = {"partial_updates": "values are whole"}
+
+
+class TestEarly(Base):
+    def break_it(self, monkeypatch):
+        monkeypatch.setattr(State, "judge", lambda self, token: Status.VISIBLE)
+
+
+class TestNeverSure(Base):
+    def break_it(self, monkeypatch):
+        monkeypatch.setattr(State, "judge", lambda self, token: Status.NOT_YET)
+
+
+class TestMintsTooLow(Base):
+    def break_it(self, monkeypatch):
+        put = embedded.EmbeddedStore.put
+
+        def low(self, *args, **more):
+            token = put(self, *args, **more)
+            return token._replace(position=token.position - 1)
+
+        monkeypatch.setattr(embedded.EmbeddedStore, "put", low)
+
+
+class TestForgets(Base):
+    def break_it(self, monkeypatch):
+        whole = embedded.EmbeddedShim._lineage_of
+        bare = lambda self, entry: whole(self, entry._replace(lineage=None))
+        monkeypatch.setattr(embedded.EmbeddedShim, "_lineage_of", bare)
+
+
+class TestIgnoresFloors(Base):
+    def break_it(self, monkeypatch):
+        monkeypatch.setattr(_shim, "floor", lambda datastore: None)
 """
-
-
-@pytest.mark.parametrize("name", TESTS)
-def test_every_claim_is_written_and_filed(name: str) -> None:
-    """Each test states its claim and belongs to a category."""
-    assert (TESTS[name].__doc__ or "").strip().endswith(".")
-    assert set(TESTS[name].categories) <= set(ShimContract.categories)
-
-
-def test_every_category_has_a_test() -> None:
-    """No category is empty: opting out of it would mean nothing."""
-    filed = {name for test in TESTS.values() for name in test.categories}
-    assert filed == set(ShimContract.categories)
+#: The broken classes, and a claim that each breaks.
+BROKEN = {
+    "TestEarly": "test_never_passes_while_paused",
+    "TestNeverSure": "test_young_unknown_log",
+    "TestMintsTooLow": "test_read_after_barrier_is_never_stale",
+    "TestForgets": "test_round_trip",
+    "TestIgnoresFloors": "test_floor_times_out",
+}
+PARTIAL = "test_partial_update_merges"
 
 
 def claims() -> str:
@@ -118,53 +134,45 @@ def test_opt_out_is_inherited() -> None:
     assert Mine2.opt_outs == {"deletes": "an append-only log"}
 
 
-@pytest.fixture
-def run(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., pytest.RunResult]:
-    """Run the suite over a shim, in a process of its own."""
-    monkeypatch.setenv("PYTHONPATH", ":".join(_import_paths()))
-
-    def run(broken: str, claim: str, opt_outs: dict[str, str] | None = None) -> pytest.RunResult:
-        pytester.makepyfile(MODULE.format(broken=broken, opt_outs=opt_outs or {}))
-        return pytester.runpytest_subprocess("-q", "-rs", "-k", claim, "-p", "no:cacheprovider")
-
-    return run
-
-
-def _import_paths() -> list[str]:
-    """Where this process found the two packages."""
-    import antipode
-    import antipode_shims
-
-    return [str(package.__path__[0]).rpartition("/")[0] for package in (antipode, antipode_shims)]
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What pytest reports of the module, for one claim of each class, in a process of its own."""
+    path = tmp_path_factory.mktemp("suite") / "test_module.py"
+    path.write_text(MODULE, encoding="utf-8")
+    chosen = [*BROKEN.items(), *(("TestWhole", claim) for claim in BROKEN.values())]
+    chosen += [("TestWhole", PARTIAL), ("TestOptedOut", PARTIAL)]
+    nodes = [f"{path}::{name}::{claim}" for name, claim in chosen]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-rs", "-p", "no:cacheprovider", *nodes],
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    ).stdout
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_broken_shim_is_caught(run: Callable[..., pytest.RunResult], how: str) -> None:
-    """A shim that breaks its promise fails the suite."""
-    broken, claim = BROKEN[how]
-    result = run(broken, claim)
-    outcomes = result.parseoutcomes()
-    assert (outcomes["failed"], outcomes.get("passed", 0)) == (1, 0)
+def outcome(report: str, name: str, claim: str) -> str:
+    """How one test ended."""
+    found = re.search(rf"::{name}::{claim} (\w+)", report)
+    assert found is not None, report
+    return found[1]
 
 
-def test_whole_shim_passes_the_same_claims(run: Callable[..., pytest.RunResult]) -> None:
-    """The same claims hold for the shim as it is, so that the failures mean something."""
-    claims = {claim for _, claim in BROKEN.values()}
-    outcomes = run("", " or ".join(claims)).parseoutcomes()
-    assert outcomes["passed"] == len(claims)
-    assert "failed" not in outcomes
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_shim_is_caught(report: str, name: str) -> None:
+    """A shim that breaks its promise fails the suite, and the shim as it is does not."""
+    assert outcome(report, name, BROKEN[name]) == "FAILED"
+    assert outcome(report, "TestWhole", BROKEN[name]) == "PASSED"
 
 
-def test_opt_out_shows_its_reason(run: Callable[..., pytest.RunResult]) -> None:
+def test_opt_out_shows_its_reason(report: str) -> None:
     """What was opted out of is skipped, and the report says why."""
-    result = run("", "partial_update_merges", {"partial_updates": "values are whole"})
-    assert result.parseoutcomes()["skipped"] == 1
-    result.stdout.fnmatch_lines(["*opted out of partial_updates: values are whole*"])
+    assert outcome(report, "TestOptedOut", PARTIAL) == "SKIPPED"
+    assert "opted out of partial_updates: values are whole" in report
 
 
-def test_missing_hook_names_the_way_out(run: Callable[..., pytest.RunResult]) -> None:
+def test_missing_hook_names_the_way_out(report: str) -> None:
     """Where the suite needs to be told more, the failure says what to supply."""
-    result = run("", "partial_update_merges")
-    result.stdout.fnmatch_lines(["*supply ContractStore.partial_update, or opt out of*"])
+    assert outcome(report, "TestWhole", PARTIAL) == "FAILED"
+    assert "supply ContractStore.partial_update, or opt out of 'partial_updates'" in report
