@@ -7,16 +7,13 @@ servers from Redis 5 on; pushes need Redis 6.
 from __future__ import annotations
 
 from ._commands import COVERED_READS, COVERED_WRITES
-from ._info import LOG_KEY, InfoError
 from ._instrument import instrument_client, uninstrument_client
-from ._shim import AsyncRedisShim, RedisShim, async_shim, shim
+from ._shim import RedisAsyncShim, RedisShim, async_shim, shim
 
 __all__ = [
     "COVERED_READS",
     "COVERED_WRITES",
-    "LOG_KEY",
-    "AsyncRedisShim",
-    "InfoError",
+    "RedisAsyncShim",
     "RedisShim",
     "async_shim",
     "instrument_client",

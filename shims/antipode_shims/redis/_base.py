@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode._metrics import count, log_once
-from antipode.shim import Shim
+from antipode.shim import Shim, Unreachable
 
 from ._claims import claim, release
+from ._client import link_errors
 from ._endpoint import RedisEndpoint
-from ._info import LOG_KEY, InfoError, LogHistory, ReplicationState, parse_info
+from ._exchange import exchange
+from ._info import INFO, LOG_KEY, InfoError, LogHistory, ReplicationState, parse_info
 
 if TYPE_CHECKING:
     from antipode.shim import Endpoint, ReadsFrom
@@ -64,6 +66,7 @@ class BaseRedisShim(Shim):
         self._where: tuple[object, ...] | None = None
         if settings.one_server if one_server is None else one_server:
             self._where = (datastore, reads_from, settings.where)
+            self.fences = reads_from == "primary"
             claim(self._where, self)
         else:
             self.looks = False
@@ -75,6 +78,30 @@ class BaseRedisShim(Shim):
             Unreachable: not now.
         """
         return RedisEndpoint(self._settings, self.history, prefix=self.prefix, timeout_s=timeout_s)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, on a connection of its own.
+
+        Empty where there is none: a primary without a replica numbers nothing.
+
+        Raises:
+            Unreachable: it does not answer, or is a replica by now.
+            InfoError: it does not let this user ask.
+        """
+        try:
+            connection = self._settings.connect(protocol=2, timeout_s=timeout_s)
+            try:
+                state = parse_info(exchange(connection, [INFO])[0])
+            finally:
+                connection.disconnect()
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        if not state.primary:
+            raise Unreachable(f"the primary of {self.datastore!r} is a replica now")
+        if not state.backlog:
+            return frozenset()
+        hour = self.clock.hour()
+        return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
 
     def close(self) -> None:
         """Unregister and release the library's own connection. Idempotent."""

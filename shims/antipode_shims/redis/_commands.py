@@ -108,6 +108,9 @@ def _text(word: object) -> str:
 
 def kind_of(args: Sequence[Any]) -> Kind:
     """What a command means for a lineage. Scripts and unknown commands are ``OTHER``."""
+    word = args[0]
+    if isinstance(word, str) and (kind := _SPELLED.get(word)) is not None:
+        return kind
     name = name_of(args)
     if name in COVERED_WRITES:
         return Kind.WRITE
@@ -118,6 +121,14 @@ def kind_of(args: Sequence[Any]) -> Kind:
     if name in _NEUTRAL or name.partition(" ")[0] in _CONTAINERS:
         return Kind.NEUTRAL
     return Kind.OTHER
+
+
+#: Names as redis-py spells them: the way of nearly every call.
+_SPELLED = {
+    name: kind
+    for names, kind in ((COVERED_WRITES, Kind.WRITE), (COVERED_READS, Kind.READ))
+    for name in names
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,7 @@ def instrument_client(
             "antipode_shims.redis.shim(...).write() and .read(), which store it beside the value"
         )
         raise ConfigurationError(msg)
-    held = getattr(client, "_antipode", None)
-    if held is not None:
-        if held.shim.datastore != datastore:
-            msg = f"this client is instrumented as {held.shim.datastore!r} already"
-            raise ConfigurationError(msg)
+    if _instrumented(client, datastore):
         return client
     instrumented = InstrumentedShim(
         datastore,
@@ -85,6 +81,19 @@ def instrument_client(
     else:
         adopt(client, SyncClient, SyncHooks(instrumented))
     return client
+
+
+def _instrumented(client: Any, datastore: str) -> bool:
+    """Whether *client* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    held = getattr(client, "_antipode", None)
+    if held is not None and held.shim.datastore != datastore:
+        msg = f"this client is instrumented as {held.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return held is not None
 
 
 def uninstrument_client(client: Any) -> None:

@@ -145,7 +145,7 @@ class RedisShim(RedisTable2):
             self._client.close()
 
 
-class AsyncRedisShim(RedisTable2):
+class RedisAsyncShim(RedisTable2):
     """Table 2 of one Redis server over asyncio. Made by :func:`async_shim`."""
 
     def __init__(
@@ -302,7 +302,7 @@ def async_shim(
     prefix: str = "ap:",
     log_history: bool = False,
     one_server: bool | None = None,
-) -> AsyncRedisShim:
+) -> RedisAsyncShim:
     """The asyncio twin of :func:`shim`: ``write``, ``read`` and ``delete`` are coroutines.
 
     Close it with ``await aclose()``.
@@ -315,7 +315,7 @@ def async_shim(
     used = redis.asyncio.Redis.from_url(client) if isinstance(client, str) else client
     if not check_client(used):
         _refuse("async_shim", "shim", "a synchronous")
-    made = AsyncRedisShim(
+    made = RedisAsyncShim(
         datastore,
         used,
         ServerSettings.of(used),
