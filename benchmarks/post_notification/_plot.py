@@ -10,6 +10,8 @@ mpl.use("Agg")
 
 from matplotlib.figure import Figure
 
+from benchmarks._statistics import Summary
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -68,23 +70,24 @@ def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> 
 
 def _share(summary: RoundSummary) -> str:
     if not summary.violations:
-        return f"0 of {summary.requests}"
+        return f"0 of\n{summary.requests}"
     return f"{100 * summary.violations / summary.requests:.1f} %"
 
 
 def _windows(axes: Axes, rounds: list[Round]) -> None:
+    drawn = []
     for mode in dict.fromkeys(done.mode for done in rounds):
         chosen = [o for done in rounds if done.mode == mode for o in done.observations]
-        measured = [each for each in chosen if not each.warmup]
-        label = f"{mode} barrier()"
-        _steps(axes, (each.attempt_ms for each in measured), _COLOURS[mode], label)
-    visible = [o.lag_ms for done in rounds for o in done.observations if not o.warmup]
-    _steps(axes, visible, "#777777", "post visible", style="--")
+        drawn.append([each.attempt_ms for each in chosen if not each.warmup])
+        _steps(axes, drawn[-1], _COLOURS[mode], f"{mode} barrier()")
+    drawn.append([o.lag_ms for done in rounds for o in done.observations if not o.warmup])
+    _steps(axes, drawn[-1], "#777777", "post visible", style="--")
     axes.set_xlabel("ms after the write was acknowledged")
     axes.set_ylabel("% of reads begun, of posts visible")
     axes.set_title("When followers' reads begin", fontsize=10)
-    axes.set_xlim(left=0)
-    axes.legend(fontsize=8, loc="center", frameon=False)
+    furthest = [Summary.of(v for v in values if v is not None) for values in drawn]
+    axes.set_xlim(0, 1.15 * max((each.p99 for each in furthest if each), default=1.0))
+    axes.legend(fontsize=8, loc="center", bbox_to_anchor=(0.45, 0.5), frameon=False)
     _plain(axes)
 
 
