@@ -134,7 +134,10 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
     if options.warmup:
         wrong = sum(each.warmup["violation"] for each in summaries if each.mode == "with")
         count = options.warmup * len(summaries)
-        lines.append(f"warm-up: {count} requests are not in the table; {wrong} violations in them")
+        lines.append(
+            f"warm-up: {count} requests are not in the table; {wrong} violations in those with "
+            "the barrier"
+        )
     exact = [each.granularity_ms for each in summaries if each.granularity_ms]
     if exact:
         median = max(each.median for each in exact)

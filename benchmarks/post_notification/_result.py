@@ -119,7 +119,8 @@ class RoundSummary:
     @property
     def not_excluded(self) -> float:
         """The largest share of violations that this round does not exclude (95 %)."""
-        return upper_bound(self.violations, self.requests)
+        answered = self.requests - self.lost
+        return upper_bound(self.violations, answered) if answered else 1.0
 
 
 def verdict(summaries: list[RoundSummary]) -> tuple[int, str]:

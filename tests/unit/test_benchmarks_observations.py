@@ -129,3 +129,9 @@ def test_a_run_without_answers_does_not_pass() -> None:
     status, said = verdict([summary_of("with", consistent=90, timed_out=10)])
     assert status == 3
     assert "10 of 100" in said
+
+
+def test_requests_without_an_answer_exclude_nothing() -> None:
+    """The confidence comes from the reads that were made."""
+    assert summary_of("with", timed_out=3000).not_excluded == 1.0
+    assert summary_of("with", consistent=3000).not_excluded == pytest.approx(0.001)
