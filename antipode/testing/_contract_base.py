@@ -26,6 +26,7 @@ CATEGORIES = (
     "deletes",
     "faces",
     "failover",
+    "fences",
     "floors",
     "in_doubt",
     "isolation",

@@ -270,6 +270,18 @@ class WaitContract:
         ):
             assert len(_outcomes_by_face(store, Lineage([write]), timeout)) == 1, write
 
+    @category("fences")
+    def test_fence_stands_for_dropped_writes(self, store: ContractStore, key: str) -> None:
+        """A lineage shortened for size waits for all that the primary had acknowledged by then."""
+        replicated(store, key, b"old")
+        store.topology.pause()
+        written(store, key, b"new")
+        shortened = Lineage(incomplete=[(store.datastore, "size")])
+        times_out(store, shortened, timeout=store.settle_s)
+        store.topology.resume()
+        assert antipode.barrier(shortened, timeout=store.timeout_s).ok
+        assert store.read(key)[0] == b"new"
+
     @category("sharing")
     def test_equal_waits_share(self, store: ContractStore, key: str) -> None:
         """However many wait for a store, one thread looks, on one connection."""

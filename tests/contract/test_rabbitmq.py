@@ -130,6 +130,7 @@ class TestRabbitMQ(ShimContract):
             "ends at its deadline; tests/integration/test_rabbitmq_receipts.py shows it"
         ),
         "floors": "a queue hands out what it has: no read can be held back for what it lacks",
+        "fences": "a broker keeps no log whose position a consumer could wait for",
         "partial_updates": "a message has no parts that are written alone",
         "reseed": "that a message was routed cannot be undone: receipts do not go back",
         "unreachable": (

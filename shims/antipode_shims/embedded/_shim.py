@@ -21,6 +21,7 @@ from antipode.shim import (
     Observation,
     ReadsFrom,
     Shim,
+    Unreachable,
     floor,
     mark_incomplete,
     record_write,
@@ -85,6 +86,7 @@ class EmbeddedShim(Shim):
             raise ConfigurationError(msg)
         create: Literal["primary"] | None = "primary" if reads_from == "primary" else None
         self.store = EmbeddedStore(path, create=create)
+        self.fences = reads_from == "primary"
         self._merges = on_read == "merge"
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
@@ -200,6 +202,22 @@ class EmbeddedShim(Shim):
             StoreUnavailable: it is missing, locked, corrupt or no embedded store.
         """
         return _EmbeddedEndpoint(self.store.path, timeout_s)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now; empty where nothing was ever written.
+
+        Raises:
+            Unreachable: the file is a replica's by now.
+            StoreUnavailable: it is missing, locked or corrupt.
+        """
+        del timeout_s  # A look takes some ten microseconds.
+        state = self.store.state()
+        if state.role != "primary":
+            raise Unreachable(f"{self.store.path} is a replica now")
+        if not state.position:
+            return frozenset()
+        log, hour = state.histories[-1][0], SYSTEM_CLOCK.hour()
+        return frozenset([WriteId(self.datastore, log, state.position, hour, covering=True)])
 
     def close(self) -> None:
         """Unregister and close the file. Idempotent."""
