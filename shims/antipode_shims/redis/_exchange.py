@@ -82,14 +82,19 @@ async def exchange_async(
     await connection.connect()
     on_send()
     await connection.send_packed_command(connection.pack_commands(commands))
-    replies = _replies_async(connection, len(commands))
     if timeout_s is None:
-        return await replies
+        return await _replies_async(connection, len(commands))
+    # Not wait_for: before Python 3.12 it swallows a cancellation that meets the reply.
+    reading = asyncio.ensure_future(_replies_async(connection, len(commands)))
     try:
-        return await asyncio.wait_for(replies, timeout_s)
-    except asyncio.TimeoutError:
-        await connection.disconnect(nowait=True)
-        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s") from None
+        done, _ = await asyncio.wait({reading}, timeout=timeout_s)
+    finally:
+        if not reading.done():
+            reading.cancel()  # redis-py then closes the connection: a reply is on its way.
+            await asyncio.gather(reading, return_exceptions=True)
+    if not done:
+        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s")
+    return reading.result()
 
 
 async def _replies_async(connection: Any, count: int) -> list[Any]:
