@@ -427,7 +427,9 @@ def test_process_ends_quietly(tmp_path: Path, number: signal.Signals, status: in
 def test_process_with_bad_arguments(tmp_path: Path) -> None:
     """Arguments that cannot work give one line that says why."""
     arguments: tuple[Any, ...]
-    for arguments in ((tmp_path / "no" / "a.db", tmp_path / "b.db"), ("a", "b", "--lag-ms", "-1")):
+    paths = tmp_path / "a.db", tmp_path / "b.db"
+    for arguments in ((tmp_path / "no" / "a.db", paths[1]), (*paths, "--lag-ms", "-1")):
         status, complaint = Process(*arguments).end()
         assert status == 2
         assert len(complaint.splitlines()) == 1
+        assert list(tmp_path.iterdir()) == []

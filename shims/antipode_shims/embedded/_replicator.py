@@ -30,6 +30,13 @@ _PATIENCE_S = 1.0
 _HALTED_S = 1.0
 
 
+def _nanoseconds(lag_ms: float) -> int:
+    if not 0 <= lag_ms < float("inf"):
+        msg = f"the lag must be a number of milliseconds from 0 on, not {lag_ms}"
+        raise ConfigurationError(msg)
+    return int(lag_ms * 1e6)
+
+
 class Replicator:
     """Applies a primary's log to a replica's file, in order, a set time after each commit.
 
@@ -67,6 +74,7 @@ class Replicator:
         if self.source == self.target:
             msg = f"source and target are the same file: {str(self.source)!r}"
             raise ConfigurationError(msg)
+        self._lag_ns = _nanoseconds(lag_ms)
         self.error: str | None = None
         self._replica = EmbeddedStore(self.target, create="replica")
         self._link = Link(self.source, self.target)
@@ -76,8 +84,6 @@ class Replicator:
         self._closing = self._paused = self._cut = self._ended = False
         self._changed_s = self._failing_since_s = time.monotonic()
         self._warned = False
-        self._lag_ns = 0
-        self.set_lag(lag_ms)
 
     def start(self) -> None:
         """Begin to replicate, in a thread of its own."""
@@ -93,11 +99,9 @@ class Replicator:
         Raises:
             ConfigurationError: it is negative.
         """
-        if not 0 <= ms < float("inf"):
-            msg = f"the lag must be a number of milliseconds from 0 on, not {ms}"
-            raise ConfigurationError(msg)
+        lag_ns = _nanoseconds(ms)
         with self._lock:
-            self._lag_ns = int(ms * 1e6)
+            self._lag_ns = lag_ns
         self._wake.set()
 
     def pause(self) -> None:
