@@ -9,6 +9,8 @@ outlive who started it, and at SIGINT or SIGTERM.
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +20,9 @@ from antipode._errors import AntipodeError, ConfigurationError
 from ._replicator import Replicator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+_SIGNALS_SEEN_S = 0.2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with Replicator(options.source, options.target, lag_ms=options.lag_ms) as replicator:
             _answer("ok")
-            for line in sys.stdin:
+            for line in _lines(sys.stdin.fileno()):
                 _answer(_obey(replicator, line.split()))
     except AntipodeError as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
@@ -47,6 +51,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _lines(descriptor: int) -> Iterator[str]:
+    """The lines of a file until its end.
+
+    A signal that comes just before a blocking read is not seen until the read returns, so this
+    one never blocks for long.
+    """
+    rest = b""
+    while True:
+        if not select.select([descriptor], [], [], _SIGNALS_SEEN_S)[0]:
+            continue
+        chunk = os.read(descriptor, 4096)
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
+        if not chunk:
+            if rest:
+                yield rest.decode(errors="replace")
+            return
 
 
 def _answer(text: str) -> None:
