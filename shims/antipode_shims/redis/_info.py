@@ -7,6 +7,7 @@ it came from and the first offset that it does *not* share with it (Redis manual
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,6 +24,11 @@ INFO = ("INFO", "replication")
 LOG_KEY = "antipode:log"
 
 _NO_ID = "0" * 40
+_FIELDS = re.compile(
+    r"^(role|master_replid2?|(?:master|slave|second)_repl_offset|master_link_status"
+    r"|master_sync_in_progress|repl_backlog_active):([^\r\n]*)",
+    re.MULTILINE,
+)
 _MOST_HISTORIES = 64
 
 
@@ -77,7 +83,7 @@ def parse_info(reply: object) -> ReplicationState:
         msg = f"INFO replication was refused: {reply}"
         raise InfoError(msg) from reply
     text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
-    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    fields = dict(_FIELDS.findall(text))
     try:
         primary = fields["role"] == "master"
         offset = fields["master_repl_offset" if primary else "slave_repl_offset"]

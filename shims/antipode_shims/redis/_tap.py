@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from ._client import link_errors, not_executed, response_error
 from ._commands import Kind, kind_of, name_of
-from ._info import INFO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ._look import Command
+
+
+#: ``INFO replication`` as it goes over the wire.
+PACKED_INFO = b"*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
+#: Chunks up to this length are joined, for each is sent by a system call of its own.
+_JOINED_BYTES = 65_536
+
+
+def _joined(first: Any, second: Any) -> list[Any]:
+    whole = isinstance(first, bytes) and isinstance(second, bytes)
+    if whole and len(first) + len(second) <= _JOINED_BYTES:
+        return [first + second]
+    return [first, second]
 
 
 class Tap:
@@ -74,14 +86,19 @@ class Tap:
         """Whether the packet that was made last is the one to ride along with."""
         return self._packed and not self.sent
 
-    def begin(self, commands: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-        """The commands of one packet, with what is added; others pass unchanged."""
+    def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        """Pack *commands* by the *real* connection; what is added shares the packet's ends."""
         packet = list(commands)
+        chunks: list[Any] = list(real.pack_commands(packet))
         if self.sent or not packet or not self._mine(packet[-1]):
-            return packet
+            return chunks
         self._commands = packet
         self._packed = True
-        return [*([INFO] if self._lead else []), *packet, *([INFO] if self._trail else [])]
+        if self._lead:
+            chunks[:1] = _joined(PACKED_INFO, chunks[0])
+        if self._trail:
+            chunks[-1:] = _joined(chunks[-1], PACKED_INFO)
+        return chunks
 
     def _mine(self, last: Sequence[Any]) -> bool:
         if self._last is None or self._last is last:
@@ -150,7 +167,7 @@ class TappedConnection:
 
     def pack_commands(self, commands: Iterable[Sequence[Any]]) -> Any:
         """Pack with ``INFO`` added."""
-        return self._real.pack_commands(self._tap.begin(commands))
+        return self._tap.pack(self._real, commands)
 
     def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
@@ -231,7 +248,7 @@ class AsyncTappedConnection:
 
     def pack_commands(self, commands: Iterable[Sequence[Any]]) -> Any:
         """Pack with ``INFO`` added."""
-        return self._real.pack_commands(self._tap.begin(commands))
+        return self._tap.pack(self._real, commands)
 
     async def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
