@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -415,3 +416,33 @@ def test_no_fence_without_a_primary(regions: Regions) -> None:
         antipode.mark_incomplete("posts", "unsampled")
         with pytest.raises(antipode.IncompleteLineage):
             antipode.barrier(timeout=TIMEOUT_S)
+
+
+def test_loading_server() -> None:
+    """A server that is loading its data is not judged: it does not know yet what it has."""
+    config = {"key-load-delay": "4000", "loading-process-events-interval-bytes": "1024"}
+    with ExitStack() as stack:
+        server = NativeProvider().start("redis", "loading", config)
+        stack.callback(server.close)
+        with client(server.address) as plain:
+            plain.mset({f"k{number}": os.urandom(200) for number in range(400)})
+            plain.save()
+        one = stack.enter_context(client(server.address))
+        shims.instrument_client(one, datastore="posts")
+        stack.callback(shims.uninstrument_client, one)
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        restarting = pool.submit(server.restart)
+
+        def loading() -> bool:
+            try:
+                with client(server.address) as plain:
+                    return bool(plain.info("persistence")["loading"])
+            except redis.ConnectionError:
+                return False
+
+        wait_until(loading, what="it to load", timeout_s=TIMEOUT_S, interval_s=0.001)
+        unknown = WriteId("posts", "f" * 40, 1)
+        assert outcome(unknown, timeout=0.2).pending
+        assert outcome(unknown) is Status.UNKNOWN_LOG
+        assert not loading()
+        restarting.result(TIMEOUT_S)
