@@ -12,7 +12,7 @@ import pytest
 import antipode
 from antipode import Lineage
 from antipode.testing import ContractStore, LagProxy, ShimContract
-from tests.integration.rabbitmq_bench import once_asked, remove
+from tests.integration.rabbitmq_bench import Region, once_asked, remove
 
 pika = pytest.importorskip("pika")
 
@@ -62,9 +62,10 @@ class RabbitMQContractStore(ContractStore):
     def __init__(self, topology: RabbitMQTopology, stack: ExitStack) -> None:
         self._stack = stack
         self._exchange = f"geo.{uuid.uuid4().hex}"
-        for region in ("us", "eu"):
+        regions: tuple[Region, ...] = ("us", "eu")
+        for region in regions:
             self._declare(topology.url(region))
-            stack.callback(remove, topology.url(region), self._exchange)
+            stack.callback(remove, topology, region, self._exchange)
         us, eu = (
             rabbitmq.shim(
                 "news",
@@ -74,7 +75,7 @@ class RabbitMQContractStore(ContractStore):
                 receipts=region == "eu" or None,
                 reads_from="replica" if region == "eu" else "primary",
             )
-            for region in ("us", "eu")
+            for region in regions
         )
         super().__init__(topology, us, eu)
         topology.wait_federated(self._exchange)

@@ -27,9 +27,12 @@ IN_DOUBT = {(NEWS, "in_doubt")}
 Region = Literal["us", "eu"]
 
 
-def remove(url: str, name: str) -> None:
+def remove(topology: RabbitMQTopology, region: Region, name: str) -> None:
     """Delete the exchange and the queue of that name, if they are there."""
-    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+    # A broker deletes a federated exchange when its link has ended, which it cannot while held.
+    topology.link.set_lag(0)
+    topology.link.resume()
+    with pika.BlockingConnection(pika.URLParameters(topology.url(region))) as connection:
         channel = connection.channel()
         channel.queue_delete(name)
         channel.exchange_delete(name)
@@ -95,7 +98,7 @@ class Bench:
         for region in self._regions:
             # A broker that a test killed is gone, and so may be what it declared.
             with contextlib.suppress(pika.exceptions.AMQPError, OSError):
-                remove(self.topology.url(region), self.name)
+                remove(self.topology, region, self.name)
 
 
 def counted(name: str) -> int:
