@@ -1,7 +1,7 @@
 """Redis: positions of its replication log, lineages beside values, native clients instrumented.
 
 Needs redis-py 5 or later (``pip install "antipode-xcy[redis]"``), imported when first used, and
-servers from Redis 5 on; pushes need Redis 6.
+servers from Redis 6.2 on. See docs/guides/redis.md.
 """
 
 from __future__ import annotations
