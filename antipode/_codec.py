@@ -8,7 +8,7 @@ baggage of every OpenTelemetry SDK leaves as it is.
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,12 @@ _REPLICATION_ID = re.compile(r"[0-9a-f]{40}")
 #: Longer ones are not kept: a sender must not decide how much memory a cache takes.
 _MAX_CACHED = 256
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: Two digits of base 36 at a time: half the divisions.
+_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
+_UUID_DIGITS = 36
 _UUID_CHARS = 22
 _SHORTEST_PREFIX = len("ka.")
+_REPLICATION_ID_DIGITS = 40
 _REPLICATION_ID_CHARS = 27
 
 
@@ -54,7 +58,7 @@ def encode(lineage: Lineage) -> str:
 
 def newest_hour(lineage: Lineage) -> int:
     """The hour in the header: the newest mint hour, 0 when none is stated."""
-    return max((write.minted_h for write in lineage), default=0)
+    return max([write.minted_h for write in lineage], default=0)
 
 
 def join(newest_h: int, items: list[str]) -> str:
@@ -79,14 +83,21 @@ def encode_items(lineage: Lineage, newest_h: int) -> list[str]:
 
 def encode_write(write: WriteId, newest_h: int) -> str:
     """One write as an item under a header of *newest_h*."""
+    text = write._item or _item(write)
+    if write.minted_h == newest_h:
+        return text
+    return f"{text}.{to_base36(newest_h - write.minted_h)}" if write.minted_h else f"{text}.-"
+
+
+def _item(write: WriteId) -> str:
+    """The item of *write* without its age, which the write keeps."""
     version = write.version
     known = len(write.datastore) + len(write.key) <= _MAX_CACHED
     prefix = _prefix if known else _prefix.__wrapped__
     text = prefix(write.datastore, write.key, write.covering)
     text += to_base36(version) if isinstance(version, int) else f"_{_token(version)}"
-    if write.minted_h == newest_h:
-        return text
-    return f"{text}.{to_base36(newest_h - write.minted_h)}" if write.minted_h else f"{text}.-"
+    _keep_item(write, "_item", text)
+    return text
 
 
 def encode_mark(mark: Incomplete) -> str:
@@ -112,13 +123,11 @@ def encode_open(branches: int) -> str:
 
 def to_base36(number: int) -> str:
     """*number* in lower-case base 36 without leading zeros."""
-    if number < 36:  # noqa: PLR2004 - one digit
-        return _DIGITS[number]
-    digits: list[str] = []
-    while number:
-        number, digit = divmod(number, 36)
-        digits.append(_DIGITS[digit])
-    return "".join(reversed(digits))
+    text = ""
+    while number >= len(_PAIRS):
+        number, pair = divmod(number, len(_PAIRS))
+        text = _PAIRS[pair] + text
+    return (_PAIRS[number] if number >= len(_DIGITS) else _DIGITS[number]) + text
 
 
 @lru_cache(maxsize=64)
@@ -129,9 +138,9 @@ def _header(newest_h: int) -> str:
 @lru_cache(maxsize=4096)
 def _prefix(datastore: str, key: str, covering: bool) -> str:  # noqa: FBT001 - cached: positional
     """The part of a write's item before the version: the same for all writes of a log."""
-    if _UUID.fullmatch(key):
+    if len(key) == _UUID_DIGITS and _UUID.fullmatch(key):
         kind, packed = "u", _pack(bytes.fromhex(key.replace("-", "")))
-    elif _REPLICATION_ID.fullmatch(key):
+    elif len(key) == _REPLICATION_ID_DIGITS and _REPLICATION_ID.fullmatch(key):
         kind, packed = "r", _pack(bytes.fromhex(key))
     else:
         kind, packed = "k", f"{_token(key)}."
@@ -139,7 +148,7 @@ def _prefix(datastore: str, key: str, covering: bool) -> str:  # noqa: FBT001 - 
 
 
 def _pack(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
+    return b2a_base64(raw, newline=False).translate(_TO_URLSAFE, b"=").decode("ascii")
 
 
 def _token(text: str) -> str:
@@ -264,10 +273,12 @@ def _decode_write(item: str, newest_h: int) -> WriteId:
         head, dot, tail = head.rpartition(".")
     prefix = head + dot
     unprefix = _unprefix if len(prefix) <= _MAX_CACHED else _unprefix.__wrapped__
-    datastore, key, covering = unprefix(prefix)
-    version: int | str
-    version = _untoken(tail[1:]) if tail[:1] == "_" else _number(tail)
-    return WriteId(datastore, key, version, minted_h, covering)
+    datastore, key, covering, canonical = unprefix(prefix)
+    if tail[:1] == "_":
+        return WriteId(datastore, key, _untoken(tail[1:]), minted_h, covering)
+    write = WriteId(datastore, key, _number(tail), minted_h, covering)
+    _keep_item(write, "_item", canonical + tail)
+    return write
 
 
 def _minted(age: str, newest_h: int) -> int:
@@ -284,8 +295,8 @@ def _minted(age: str, newest_h: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _unprefix(prefix: str) -> tuple[str, str, bool]:
-    """The datastore, key and covering flag of what :func:`_prefix` makes."""
+def _unprefix(prefix: str) -> tuple[str, str, bool, str]:
+    """The datastore, key and covering flag of what :func:`_prefix` makes, and what it makes."""
     kind = prefix[:1].lower()
     if not prefix.endswith(".") or len(prefix) < _SHORTEST_PREFIX:
         msg = "it has too few fields"
@@ -294,7 +305,8 @@ def _unprefix(prefix: str) -> tuple[str, str, bool]:
     if not datastore:
         msg = "its datastore is empty"
         raise _ItemError(msg)
-    return datastore, key, kind != prefix[0]
+    covering = kind != prefix[0]
+    return datastore, key, covering, _prefix.__wrapped__(datastore, key, covering)
 
 
 def _unpack_uuid(body: str) -> tuple[str, str]:
@@ -318,6 +330,10 @@ _UNPACK: dict[str, Callable[[str], tuple[str, str]]] = {
     "r": _unpack_replication_id,
     "k": _unpack_key,
 }
+#: Writes are frozen; what is kept follows from their other fields.
+_keep_item = object.__setattr__
+_TO_URLSAFE = bytes.maketrans(b"+/", b"-_")
+_FROM_URLSAFE = str.maketrans("-_", "+/")
 _WRITE_KINDS = frozenset("urkURK")
 
 
@@ -355,7 +371,7 @@ def _unpack_any(packed: str) -> bytes:
     if "." in packed or len(packed) % 4 == 1:
         msg = f"{packed[:32]!r} is no base64url"
         raise _ItemError(msg)
-    raw = urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+    raw = a2b_base64(packed.translate(_FROM_URLSAFE) + "=" * (-len(packed) % 4))
     if _pack(raw) != packed:
         msg = f"{packed[:32]!r} is no canonical base64url"
         raise _ItemError(msg)

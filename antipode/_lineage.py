@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId, check_range, check_text
 
 #: An item of no kind that this version gives a meaning (docs/spec/lineage-format.md).
 _UNKNOWN_ITEM = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-z0-9._-][A-Za-z0-9._-]*")
 
-_Slot = tuple[str, str, bool, str | None]
+#: Where a write lives: integers of one log share a slot, opaque versions have one each.
+_Slot = tuple[str, str, str | None]
+_Entries = dict[_Slot, WriteId]
+
+
+def _slot(write: WriteId) -> _Slot:
+    version = write.version
+    return write.datastore, write.key, version if isinstance(version, str) else None
 
 
 def _newer(held: WriteId, write: WriteId) -> WriteId:
@@ -21,42 +29,27 @@ def _newer(held: WriteId, write: WriteId) -> WriteId:
     return held if ours > theirs else write  # type: ignore[operator]  # a slot has one type
 
 
-def _dominates(exact: WriteId, covering: WriteId) -> bool:
-    """Whether waiting for *exact* already waits for *covering* of the same slot."""
-    return exact.version >= covering.version  # type: ignore[operator]  # a slot has one type
+def _join(entries: _Entries, others: Iterable[tuple[_Slot, WriteId]]) -> None:
+    """Put *others* into *entries*, each slot keeping its newest."""
+    for slot, write in others:
+        held = entries.get(slot)
+        if held is None:
+            entries[slot] = write
+        elif held is not write:
+            entries[slot] = _newer(held, write)
 
 
-def _add(entries: dict[_Slot, WriteId], write: WriteId) -> None:
-    """Put *write* in, by the rule, so that no entry of *entries* implies another.
+def _undominated(covering: _Entries, exact: _Entries) -> _Entries:
+    """The covering positions that say more than the exact one of their slot.
 
-    Exact and covering positions keep a maximum each: one slot would lose exact 10 under
-    covering 20. A covering position at or below the exact one adds nothing and is dropped.
+    Each kind keeps a maximum of its own: one slot would lose exact 10 under covering 20.
+    A covering position at or below the exact one adds nothing.
     """
-    version, covering = write.version, write.covering
-    opaque = version if isinstance(version, str) else None
-    slot = (write.datastore, write.key, covering, opaque)
-    held = entries.get(slot)
-    if held is write:
-        return
-    if held is not None:
-        write = _newer(held, write)
-    other_slot = (write.datastore, write.key, not covering, opaque)
-    other = entries.get(other_slot)
-    if other is None:
-        entries[slot] = write
-    elif not covering:
-        entries[slot] = write
-        if _dominates(write, other):
-            del entries[other_slot]
-    elif not _dominates(other, write):
-        entries[slot] = write
-
-
-def _slot(write: WriteId) -> _Slot:
-    """Where *write* lives: integers of one log share a slot, opaque versions have one each."""
-    version = write.version
-    opaque = version if isinstance(version, str) else None
-    return write.datastore, write.key, write.covering, opaque
+    return {
+        slot: write
+        for slot, write in covering.items()
+        if (held := exact.get(slot)) is None or held.version < write.version  # type: ignore[operator]
+    }
 
 
 def _mark(mark: Incomplete | tuple[str, str]) -> Incomplete:
@@ -75,7 +68,15 @@ class Lineage(Collection[WriteId]):
     A lineage is a *prefix* of its request: branches that still run are not in it.
     """
 
-    __slots__ = ("_entries", "_hash", "_incomplete", "_open_branches", "_promises", "_unknown")
+    __slots__ = (
+        "_covering",
+        "_exact",
+        "_hash",
+        "_incomplete",
+        "_open_branches",
+        "_promises",
+        "_unknown",
+    )
 
     def __init__(
         self,
@@ -99,10 +100,12 @@ class Lineage(Collection[WriteId]):
             TypeError: a mark is no pair of strings, or the number of branches no int.
             ValueError: something could not be put on the wire.
         """
-        entries: dict[_Slot, WriteId] = {}
+        exact: _Entries = {}
+        covering: _Entries = {}
         for write in writes:
-            _add(entries, write)
-        self._entries = entries
+            _join(covering if write.covering else exact, [(_slot(write), write)])
+        self._exact = exact
+        self._covering = _undominated(covering, exact) if covering else covering
         self._incomplete = frozenset(_mark(mark) for mark in incomplete)
         latest: dict[tuple[str, str], Promise] = {}
         for promise in promises:
@@ -119,10 +122,11 @@ class Lineage(Collection[WriteId]):
                 raise ValueError(msg)
         self._hash: int | None = None
 
-    def _with(self, entries: dict[_Slot, WriteId]) -> Lineage:
-        """A copy with other entries, which are already under the rule."""
+    def _with(self, exact: _Entries, covering: _Entries) -> Lineage:
+        """A copy with other entries, each kind under the rule already."""
         new = Lineage.__new__(Lineage)
-        new._entries = entries
+        new._exact = exact
+        new._covering = _undominated(covering, exact) if covering else covering
         new._incomplete = self._incomplete
         new._promises = self._promises
         new._open_branches = self._open_branches
@@ -153,14 +157,15 @@ class Lineage(Collection[WriteId]):
     @property
     def datastores(self) -> frozenset[str]:
         """The datastores of all writes and promises."""
-        writes = {write.datastore for write in self._entries.values()}
+        writes = {write.datastore for write in self}
         return frozenset(writes.union(promise.datastore for promise in self._promises))
 
     @property
     def empty(self) -> bool:
         """Whether nothing at all is in it, neither writes nor marks."""
         return not (
-            self._entries
+            self._exact
+            or self._covering
             or self._incomplete
             or self._promises
             or self._open_branches
@@ -169,9 +174,14 @@ class Lineage(Collection[WriteId]):
 
     def append(self, write: WriteId) -> Lineage:
         """This lineage with *write* in it."""
-        entries = self._entries.copy()
-        _add(entries, write)
-        return self._with(entries)
+        new = [(_slot(write), write)]
+        if write.covering:
+            covering = self._covering.copy()
+            _join(covering, new)
+            return self._with(self._exact, covering)
+        exact = self._exact.copy()
+        _join(exact, new)
+        return self._with(exact, self._covering)
 
     def remove(self, write: WriteId) -> Lineage:
         """This lineage without the entry of *write*'s datastore, key and version.
@@ -179,21 +189,22 @@ class Lineage(Collection[WriteId]):
         The mint hour does not matter, nor whether it is covering. A write that is not there,
         or that a later version replaced, changes nothing.
         """
-        entries = {
-            slot: held
-            for slot, held in self._entries.items()
-            if (held.datastore, held.key, held.version)
-            != (write.datastore, write.key, write.version)
-        }
-        return self._with(entries)
+        slot, version = _slot(write), write.version
+        exact, covering = (
+            {s: held for s, held in entries.items() if s != slot or held.version != version}
+            for entries in (self._exact, self._covering)
+        )
+        return self._with(exact, covering)
 
     def merge(self, *others: Lineage) -> Lineage:
         """The dependencies of this lineage and of all *others*."""
-        entries = self._entries.copy()
-        merged = self._with(entries)
+        exact, covering = self._exact.copy(), self._covering.copy()
         for other in others:
-            for write in other._entries.values():
-                _add(entries, write)
+            _join(exact, other._exact.items())
+            if other._covering:
+                _join(covering, other._covering.items())
+        merged = self._with(exact, covering)
+        for other in others:
             merged._join_marks(other)
         return merged
 
@@ -210,7 +221,11 @@ class Lineage(Collection[WriteId]):
     def only(self, *datastores: str) -> Lineage:
         """The part about *datastores*; marks without a known subject stay."""
         kept = frozenset(datastores)
-        new = self._with({slot: w for slot, w in self._entries.items() if slot[0] in kept})
+        exact, covering = (
+            {slot: write for slot, write in entries.items() if slot[0] in kept}
+            for entries in (self._exact, self._covering)
+        )
+        new = self._with(exact, covering)
         new._incomplete = frozenset(
             mark for mark in self._incomplete if not mark.subject or mark.subject in kept
         )
@@ -219,34 +234,39 @@ class Lineage(Collection[WriteId]):
 
     def marked(self, *marks: Incomplete | tuple[str, str]) -> Lineage:
         """This lineage with *marks* added to ``incomplete``."""
-        new = self._with(self._entries)
+        new = self._with(self._exact, self._covering)
         new._incomplete = self._incomplete.union(map(_mark, marks))
         return new
 
     def without_unknown(self) -> Lineage:
         """This lineage without the items that this version does not know."""
-        new = self._with(self._entries)
+        new = self._with(self._exact, self._covering)
         new._unknown = frozenset()
         return new
 
     def __contains__(self, write: object) -> bool:
         """Whether exactly this entry is in it."""
-        return isinstance(write, WriteId) and (self._entries.get(_slot(write)) == write)
+        if not isinstance(write, WriteId):
+            return False
+        return (self._covering if write.covering else self._exact).get(_slot(write)) == write
 
     def __iter__(self) -> Iterator[WriteId]:
         """The writes, in no promised order."""
-        return iter(self._entries.values())
+        if not self._covering:
+            return iter(self._exact.values())
+        return chain(self._exact.values(), self._covering.values())
 
     def __len__(self) -> int:
         """The number of writes. A lineage of length 0 may still be incomplete."""
-        return len(self._entries)
+        return len(self._exact) + len(self._covering)
 
     def __eq__(self, other: object) -> bool:
         """Equal in every field; the order in which writes came does not matter."""
         if not isinstance(other, Lineage):
             return NotImplemented
         return (
-            self._entries == other._entries
+            self._exact == other._exact
+            and self._covering == other._covering
             and self._incomplete == other._incomplete
             and self._promises == other._promises
             and self._open_branches == other._open_branches
@@ -256,7 +276,7 @@ class Lineage(Collection[WriteId]):
     def __hash__(self) -> int:
         """Consistent with equality; computed once."""
         if self._hash is None:
-            self._hash = hash((frozenset(self._entries.values()), self._incomplete))
+            self._hash = hash((frozenset(self), self._incomplete))
         return self._hash
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -19,11 +19,11 @@ from opentelemetry.propagators.textmap import (
 from ._codec import decode
 from ._errors import ConfigurationError, LineageDecodeError
 from ._lineage import Lineage
-from ._metrics import count, log_once
+from ._metrics import count, log_once, logger
 from ._scope import MEMBER, LiveText, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import Iterable, Mapping, MutableMapping
 
     from opentelemetry.context import Context
 
@@ -62,12 +62,12 @@ class AntipodePropagator(TextMapPropagator):
         A second extraction in the same request joins the first one's scope while it is open.
         """
         found = self.inner.extract(carrier, context, getter)
-        lineage = _incoming(carrier, getter)
+        texts = _incoming(carrier, getter)
         held = scope_in(context)
         if held is not None and held.open:
-            held.merge(lineage)
+            held.receive(texts)
         else:
-            held = Scope(lineage)
+            held = Scope(incoming=texts)
         return context_with(held, found)
 
     def inject(
@@ -81,14 +81,12 @@ class AntipodePropagator(TextMapPropagator):
         Newer SDKs drop the members that come last in a header over 8,192 bytes; older ones send
         it, and the next service's SDK loses all of it.
         """
-        if scope_in(context) is None or not isinstance(
-            baggage.get_baggage(MEMBER, context), LiveText
-        ):
+        if scope_in(context) is None:
             self.inner.inject(carrier, context, setter)
             return
         checking = _Checking(setter)
         self.inner.inject(carrier, context, checking)
-        if checking.lost:
+        if checking.lost and isinstance(baggage.get_baggage(MEMBER, context), LiveText):
             count("baggage_over_limit")
             message = (
                 "the baggage header exceeds %d bytes: the lineage goes first, members are lost"
@@ -137,40 +135,29 @@ def _ours_first(context: Context | None) -> Context:
     return ordered
 
 
-def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> Lineage:
-    """The lineage in the baggage headers of *carrier*: absent, valid or marked unreadable.
+def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[str, ...]:
+    """The texts of all our members in the baggage headers of *carrier*.
 
     Reads the headers itself: SDKs look at the first one only, and lose all of it when one
     member or the sum is too long.
     """
     try:
-        headers = getter.get(carrier, _BAGGAGE) or []
-        return Lineage().merge(*(_readable(text) for text in _members(headers)))
-    except Exception as error:  # noqa: BLE001 - propagation never throws
-        return _unreadable(type(error).__name__)
+        return _members(getter.get(carrier, _BAGGAGE) or ())
+    except Exception:  # noqa: BLE001 - propagation never throws
+        logger.warning("the baggage of a request cannot be read", exc_info=True)
+        return ("",)  # No lineage, so it will be marked unreadable.
 
 
-def _members(headers: Iterable[str]) -> Iterator[str]:
+def _members(headers: Iterable[str]) -> tuple[str, ...]:
     """The values of all our members, as they were before percent-encoding."""
+    texts: list[str] = []
     for header in headers:
         if MEMBER in header:
             for member in header.split(","):
                 name, _, value = member.partition("=")
                 if name.strip() == MEMBER:
-                    yield unquote_plus(value.partition(";")[0].strip())
-
-
-def _readable(text: str) -> Lineage:
-    try:
-        return decode(text)
-    except LineageDecodeError as error:
-        return _unreadable(error.code)
-
-
-def _unreadable(code: str) -> Lineage:
-    count("unreadable")
-    log_once("unreadable", "", code, "an incoming lineage is unreadable (%s)", code)
-    return Lineage(incomplete=[(_BAGGAGE, "unreadable")])
+                    texts.append(unquote_plus(value.partition(";")[0].strip()))
+    return tuple(texts)
 
 
 class AntipodeBaggagePropagator(AntipodePropagator):

@@ -7,6 +7,7 @@ before (docs/spec/scope-and-propagation.md).
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ from opentelemetry import context as otel_context
 
 from ._bounds import encode_bounded
 from ._clock import SYSTEM_CLOCK
-from ._codec import decode
-from ._config import config
-from ._errors import ConfigurationError
+from ._codec import decode, encode, encode_mark
+from ._config import MEMBER_OVERHEAD, Config, config
+from ._errors import ConfigurationError, LineageDecodeError
 from ._lineage import Lineage
 from ._metrics import count, log_once
 from ._write_id import Incomplete, WriteId
@@ -36,27 +37,57 @@ if TYPE_CHECKING:
 
 #: The name of the baggage member.
 MEMBER = "antipode"
+#: The subject of the mark that an unreadable incoming lineage leaves.
+UNREADABLE_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
+_EMPTY = Lineage()
 _SNAPSHOT = Incomplete("", "snapshot")
+_SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
+_EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
+#: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
+_PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 
 
 class Scope:
     """The lineage of one request, while it grows. Thread-safe."""
 
-    def __init__(self, lineage: Lineage | None = None) -> None:
-        """Start open, with *lineage* or nothing."""
+    def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
+        """Start open.
+
+        Args:
+            lineage: what the request starts from; None for nothing.
+            incoming: texts that came with the request. They are decoded when somebody asks: a
+                service that only passes its lineage on does not pay for that.
+        """
         self._lock = threading.Lock()
-        self._lineage = lineage if lineage is not None else Lineage()
+        self._lineage = lineage if lineage is not None else _EMPTY
+        self._incoming = incoming
         self._floors: dict[str, Floor] = {}
         self._state = "open"
-        self._text: tuple[Lineage, int, object, str] | None = None
+        self._text: tuple[Lineage, Config, str] | None = None
         #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
         self.root_token: Token[Context] | None = None
 
     @property
     def lineage(self) -> Lineage:
         """The lineage so far."""
+        if self._incoming:
+            with self._lock:
+                self._take_in()
         return self._lineage
+
+    def _take_in(self) -> None:
+        """Decode what came in; under the lock."""
+        if self._incoming:
+            texts = self._incoming
+            self._lineage = self._lineage.merge(*map(_incoming_lineage, texts))
+            self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
+
+    def receive(self, texts: tuple[str, ...]) -> None:
+        """Add the lineages that came with a second extraction of the same request."""
+        with self._lock:
+            if not self.stopped:
+                self._incoming += texts
 
     @property
     def open(self) -> bool:
@@ -72,6 +103,7 @@ class Scope:
         """Add *writes*; an entry without a mint hour gets the current one."""
         minted = [write if write.minted_h else _stamped(write) for write in writes]
         with self._lock:
+            self._take_in()
             if not self.stopped:
                 for write in minted:
                     self._lineage = self._lineage.append(write)
@@ -80,6 +112,7 @@ class Scope:
     def merge(self, lineage: Lineage) -> Lineage:
         """Add everything of *lineage*."""
         with self._lock:
+            self._take_in()
             if not self.stopped:
                 self._lineage = self._lineage.merge(lineage)
             return self._lineage
@@ -87,6 +120,7 @@ class Scope:
     def remove(self, *writes: WriteId) -> Lineage:
         """Drop *writes*."""
         with self._lock:
+            self._take_in()
             for write in writes:
                 self._lineage = self._lineage.remove(write)
             return self._lineage
@@ -105,7 +139,8 @@ class Scope:
         """Discard the lineage and the floors, for all branches."""
         with self._lock:
             self._state = "stopped"
-            self._lineage = Lineage()
+            self._lineage = _EMPTY
+            self._incoming = ()
             self._floors = {}
 
     def set_floor(self, floor: Floor) -> None:
@@ -122,14 +157,49 @@ class Scope:
     def text(self) -> str:
         """The lineage as it leaves this process in baggage: bounded and filtered."""
         settings = config()
-        lineage = self._lineage
+        if self._incoming and (incoming := self._passing(settings)) is not None:
+            return incoming
+        lineage = self.lineage
         held = self._text
-        limits = (settings.max_lineage_bytes, settings.egress)
-        if held is not None and held[0] is lineage and (held[1], held[2]) == limits:
-            return held[3]
-        text = encode_bounded(lineage, max_bytes=limits[0], egress=limits[1])
-        self._text = (lineage, *limits, text)
+        if held is not None and held[0] is lineage and held[1] is settings:
+            return held[2]
+        text = encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
+        self._text = (lineage, settings, text)
         return text
+
+    def snapshot(self) -> str:
+        """The lineage of this moment, as :meth:`text`, with a mark that it may be older than it."""
+        settings = config()
+        incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
+        if incoming is not None:
+            return incoming + _SNAPSHOT_ITEM
+        lineage = self.lineage
+        if lineage is _EMPTY:
+            return _EMPTY_SNAPSHOT
+        return encode_bounded(
+            lineage.marked(_SNAPSHOT),
+            max_bytes=settings.max_lineage_bytes,
+            egress=settings.egress,
+        )
+
+    def _passing(self, settings: Config, *, more: int = 0) -> str | None:
+        """What came in, where it may leave as it is: nothing was added, no limit applies."""
+        incoming = self._incoming
+        if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
+            return None
+        (text,) = incoming
+        fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
+        return text if fits and _PLAIN.fullmatch(text) else None
+
+
+def _incoming_lineage(text: str) -> Lineage:
+    """The lineage of a text that came in; never empty because it cannot be read."""
+    try:
+        return decode(text)
+    except LineageDecodeError as error:
+        count("unreadable")
+        log_once("unreadable", "", error.code, "an incoming lineage is unreadable (%s)", error.code)
+        return Lineage(incomplete=[(UNREADABLE_SUBJECT, "unreadable")])
 
 
 def _stamped(write: WriteId) -> WriteId:
@@ -151,12 +221,7 @@ class LiveText(str):
 
     def __new__(cls, scope: Scope) -> Self:
         """A handle on *scope*."""
-        settings = config()
-        snapshot = scope.lineage.marked(_SNAPSHOT)
-        text = encode_bounded(
-            snapshot, max_bytes=settings.max_lineage_bytes, egress=settings.egress
-        )
-        handle = super().__new__(cls, text)
+        handle = super().__new__(cls, scope.snapshot())
         handle.scope = scope
         return handle
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 #: Largest integer version: an unsigned 64-bit number (MongoDB timestamps need all of it).
@@ -75,9 +75,26 @@ class WriteId:
     version: int | str
     minted_h: int = 0
     covering: bool = False
+    #: Its item on the wire without the age, once the codec has made it.
+    _item: str = field(default="", init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what could not be put on the wire."""
+        datastore, key, version, hour = self.datastore, self.key, self.version, self.minted_h
+        if not (  # The common case, in one test.
+            type(version) is int
+            and 0 <= version <= MAX_VERSION
+            and type(datastore) is type(key) is str
+            and datastore.isascii()
+            and key.isascii()
+            and datastore
+            and type(hour) is int
+            and 0 <= hour <= MAX_HOUR
+        ):
+            self._check()
+
+    def _check(self) -> None:
+        """Say what is wrong, if something is."""
         check_text("datastore", self.datastore)
         check_text("key", self.key)
         if not self.datastore:
