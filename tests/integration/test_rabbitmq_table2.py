@@ -87,10 +87,15 @@ def test_receive_acknowledges_at_the_end_and_requeues_on_an_error(
 ) -> None:
     """Raised in the block: the message comes again; handled: it is gone."""
     written = shim.write("key", b"v", CAUSES)
-    with pytest.raises(LookupError), shim.receive(timeout=TIMEOUT_S) as delivery:
-        assert delivery is not None
-        assert not delivery.redelivered
-        raise LookupError
+
+    def fail() -> None:
+        with shim.receive(timeout=TIMEOUT_S) as delivery:
+            assert delivery is not None
+            assert not delivery.redelivered
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
     with antipode.scope(), shim.receive(timeout=TIMEOUT_S) as delivery:
         assert delivery is not None
         assert (delivery.value, delivery.key, delivery.redelivered) == (b"v", "key", True)
