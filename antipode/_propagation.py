@@ -16,10 +16,10 @@ from opentelemetry.propagators.textmap import (
     default_setter,
 )
 
-from ._codec import decode
-from ._errors import ConfigurationError, LineageDecodeError
+from ._errors import ConfigurationError
 from ._lineage import Lineage
 from ._metrics import count, log_once, logger
+from ._readable import readable
 from ._scope import MEMBER, LiveText, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
@@ -231,12 +231,7 @@ def extract_response(
     text = next((v for k, v in carrier.items() if k.lower() == RESPONSE_HEADER), None)
     if text is None:
         return Lineage()
-    try:
-        lineage = decode(text)
-    except LineageDecodeError as error:
-        count("unreadable")
-        log_once("unreadable", service, error.code, "unreadable lineage from %r", service)
-        lineage = Lineage(incomplete=[(service, "unreadable")])
+    lineage = readable(service, text)
     held = scope_in(context)
     if held is not None and held.open:
         held.merge(lineage)

@@ -21,9 +21,10 @@ from ._bounds import encode_bounded
 from ._clock import SYSTEM_CLOCK
 from ._codec import decode, encode, encode_mark
 from ._config import MEMBER_OVERHEAD, Config, config
-from ._errors import ConfigurationError, LineageDecodeError
+from ._errors import ConfigurationError
 from ._lineage import Lineage
 from ._metrics import count, log_once
+from ._readable import readable
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 #: The name of the baggage member.
 MEMBER = "antipode"
 #: The subject of the mark that an unreadable incoming lineage leaves.
-UNREADABLE_SUBJECT = "baggage"
+INCOMING_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
 _EMPTY = Lineage()
 _SNAPSHOT = Incomplete("", "snapshot")
@@ -80,7 +81,9 @@ class Scope:
         """Decode what came in; under the lock."""
         if self._incoming:
             texts = self._incoming
-            self._lineage = self._lineage.merge(*map(_incoming_lineage, texts))
+            self._lineage = self._lineage.merge(
+                *(readable(INCOMING_SUBJECT, text) for text in texts)
+            )
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
 
     def receive(self, texts: tuple[str, ...]) -> None:
@@ -190,16 +193,6 @@ class Scope:
         (text,) = incoming
         fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
         return text if fits and _PLAIN.fullmatch(text) else None
-
-
-def _incoming_lineage(text: str) -> Lineage:
-    """The lineage of a text that came in; never empty because it cannot be read."""
-    try:
-        return decode(text)
-    except LineageDecodeError as error:
-        count("unreadable")
-        log_once("unreadable", "", error.code, "an incoming lineage is unreadable (%s)", error.code)
-        return Lineage(incomplete=[(UNREADABLE_SUBJECT, "unreadable")])
 
 
 def _stamped(write: WriteId) -> WriteId:

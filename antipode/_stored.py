@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._bounds import encode_bounded
-from ._codec import decode
 from ._config import config
-from ._errors import LineageDecodeError
 from ._lineage import Lineage
-from ._metrics import count, log_once
+from ._readable import readable
 from ._scope import scope_in
 
 if TYPE_CHECKING:
@@ -35,16 +33,7 @@ def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
     None, nothing stored, is the empty lineage. A text that cannot be read is never taken for
     it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.
     """
-    if text is None:
-        return Lineage()
-    try:
-        return decode(text if isinstance(text, str) else text.decode("ascii"))
-    except (LineageDecodeError, UnicodeDecodeError) as error:
-        count("unreadable", datastore)
-        code = getattr(error, "code", "lineage_alphabet")
-        message = "a lineage stored in %r is unreadable (%s)"
-        log_once("unreadable", datastore, code, message, datastore, code)
-        return Lineage(incomplete=[(datastore, "unreadable")])
+    return Lineage() if text is None else readable(datastore, text)
 
 
 def record_read(lineage: Lineage) -> None:

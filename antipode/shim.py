@@ -19,6 +19,7 @@ from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
 from ._floor import Floor
 from ._metrics import count, log_once
+from ._readable import unreadable
 from ._scope import floor, mark_incomplete, record_write
 from ._stored import record_read, stored_lineage, stored_text
 
@@ -49,6 +50,7 @@ __all__ = [
     "record_write",
     "stored_lineage",
     "stored_text",
+    "unreadable",
 ]
 
 ReadsFrom = Literal["primary", "replica"]

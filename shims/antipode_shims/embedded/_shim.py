@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from antipode._bounds import encode_bounded
 from antipode._clock import SYSTEM_CLOCK
-from antipode._codec import decode
-from antipode._config import config
-from antipode._errors import ConfigurationError, LineageDecodeError
+from antipode._errors import ConfigurationError
 from antipode._lineage import Lineage
-from antipode._metrics import count
 from antipode._outcomes import Status
 from antipode._registry import register
-from antipode._scope import current, scope_in
+from antipode._scope import current
 from antipode._write_id import WriteId
 from antipode.shim import (
     Endpoint,
@@ -24,7 +20,10 @@ from antipode.shim import (
     Unreachable,
     floor,
     mark_incomplete,
+    record_read,
     record_write,
+    stored_lineage,
+    stored_text,
 )
 
 from ._file import File
@@ -119,6 +118,7 @@ class EmbeddedShim(Shim):
 
     def _write(self, key: str, value: bytes | None, lineage: Lineage | None) -> Lineage:
         stored = current() if lineage is None else lineage
+        text = None if stored.empty else stored_text(stored)
         in_doubt = False
 
         def committing() -> None:
@@ -126,7 +126,7 @@ class EmbeddedShim(Shim):
             in_doubt = True
 
         try:
-            token = self.store.put(key, value, lineage=_text(stored), committing=committing)
+            token = self.store.put(key, value, lineage=text, committing=committing)
         except BaseException:
             if in_doubt:
                 mark_incomplete(self.datastore, "in_doubt")
@@ -228,21 +228,14 @@ class EmbeddedShim(Shim):
         if entry is None:
             return None, Lineage()
         lineage = self._lineage_of(entry)
-        if self._merges and (held := scope_in()) is not None:
-            held.merge(lineage)
+        if self._merges:
+            record_read(lineage)
         return entry.value, lineage
 
     def _lineage_of(self, entry: Entry) -> Lineage:
         """What was stored beside *entry*, never silently empty, and the write itself."""
         write = WriteId(self.datastore, entry.history, entry.position, entry.minted_h)
-        stored = Lineage()
-        if entry.lineage is not None:
-            try:
-                stored = decode(entry.lineage)
-            except LineageDecodeError:
-                count("unreadable", self.datastore)
-                stored = Lineage(incomplete=[(self.datastore, "unreadable")])
-        return stored.append(write)
+        return stored_lineage(self.datastore, entry.lineage).append(write)
 
 
 class _EmbeddedEndpoint(Endpoint):
@@ -292,13 +285,6 @@ def _judge(write: WriteId, state: State) -> Status:
     if not isinstance(write.version, int):
         return Status.UNDECIDABLE  # No embedded store issued it.
     return state.judge(Token(write.key, write.version))
-
-
-def _text(lineage: Lineage) -> str | None:
-    """What is stored for *lineage*, within the bound of every lineage that leaves."""
-    if lineage.empty:
-        return None
-    return encode_bounded(lineage, max_bytes=config().max_lineage_bytes)
 
 
 def shim(

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from antipode._bounds import encode_bounded
 from antipode._codec import decode, encode
 from antipode._config import config
-from antipode._errors import LineageDecodeError
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._scope import MEMBER, Scope, scope_in
+from antipode.shim import stored_lineage, stored_text, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,9 +74,8 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
         return
     text = held.text()
     if any(member != text for member in ours):
-        merged = held.lineage.merge(*(_readable(member, UNKNOWN_SUBJECT) for member in ours))
-        settings = config()
-        text = encode_bounded(merged, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
+        merged = held.lineage.merge(*(stored_lineage(UNKNOWN_SUBJECT, member) for member in ours))
+        text = stored_text(merged, egress=config().egress)
     sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)
 
 
@@ -127,19 +125,6 @@ def _split(header: str | None) -> tuple[list[str], list[str]]:
     return ours, others
 
 
-def _readable(text: str, subject: str) -> Lineage:
-    try:
-        return decode(text)
-    except LineageDecodeError as error:
-        return _unreadable(subject, error.code)
-
-
-def _unreadable(subject: str, why: str) -> Lineage:
-    count("unreadable", subject)
-    log_once("unreadable", subject, why, "the lineage of a message is unreadable (%s)", why)
-    return Lineage(incomplete=[(subject, "unreadable")])
-
-
 def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
     """The lineage that a message carries: absent (empty), valid, or marked unreadable.
 
@@ -155,11 +140,11 @@ def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
     subject = subject or UNKNOWN_SUBJECT
     text = _as_text(header)
     if text is None:
-        return _unreadable(subject, f"a {type(header).__name__} header")
+        return unreadable(subject, f"a {type(header).__name__} header")
     if len(text) > _MAX_READ:
-        return _unreadable(subject, "oversized header")
+        return unreadable(subject, "oversized header")
     ours, _ = _split(text)
-    return Lineage().merge(*(_readable(member, subject) for member in ours))
+    return Lineage().merge(*(stored_lineage(subject, member) for member in ours))
 
 
 def own_write(headers: Mapping[str, Any] | None) -> WriteId | None:
@@ -195,7 +180,7 @@ def received(
         write = own_write(headers)
     except ValueError as error:
         lineage = incoming(headers, subject)
-        return lineage.merge(_unreadable(subject or UNKNOWN_SUBJECT, str(error))), None
+        return lineage.merge(unreadable(subject or UNKNOWN_SUBJECT, str(error))), None
     if not subject and write is not None:
         subject = write.datastore
     return incoming(headers, subject), write

@@ -8,8 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, UnmetError, mark_incomplete
-from antipode._metrics import count
-from antipode.shim import Floor, Observation, floor, record_write
+from antipode.shim import Floor, Observation, count, floor, record_write
 
 from ._commands import Batch, Kind, kind_of, name_of
 from ._info import InfoError, observation, parse_info, refused, unknown_logs

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, config, current, mark_incomplete, transfer
-from antipode._bounds import encode_bounded
-from antipode._metrics import count
-from antipode._scope import scope_in
-from antipode.shim import Floor, floor, record_write
+from antipode import Lineage, config, current, mark_incomplete
+from antipode.shim import Floor, count, floor, record_read, record_write, stored_text
 
 from ._base import BaseRedisShim
 from ._client import not_executed
@@ -43,7 +40,7 @@ class RedisTable2(BaseRedisShim):
             ValueError: both *ex* and *px* are given.
         """
         expiry = _expiry(ex, px)
-        companion = pack(value, self._text(lineage))
+        companion = pack(value, stored_text(lineage))
         return [
             ("MULTI",),
             ("SET", key, value, *expiry),
@@ -55,7 +52,7 @@ class RedisTable2(BaseRedisShim):
     def delete_commands(self, key: Key, lineage: Lineage) -> list[Command]:
         """The packet of a deletion: a tombstone keeps its lineage as long as logs are waited on."""
         horizon_ms = int(config().horizon.total_seconds() * 1000)
-        tombstone = pack(None, self._text(lineage))
+        tombstone = pack(None, stored_text(lineage))
         return [
             ("MULTI",),
             ("DEL", key),
@@ -74,9 +71,6 @@ class RedisTable2(BaseRedisShim):
             ("EXEC",),
             INFO,
         ]
-
-    def _text(self, lineage: Lineage) -> str:
-        return encode_bounded(lineage, max_bytes=config().max_lineage_bytes)
 
     def written(self, replies: list[Any], lineage: Lineage) -> Lineage:
         """*lineage* with the write in it, which enters the scope as well.
@@ -109,8 +103,8 @@ class RedisTable2(BaseRedisShim):
         if match is not Match.OWN:
             count(match.value, self.datastore)
         lineage = stored.merge(self.covering(replies[-1]))
-        if self.on_read == "merge" and scope_in() is not None:
-            transfer(lineage)
+        if self.on_read == "merge":
+            record_read(lineage)
         return value, lineage
 
     def judge(self, held: Floor, replies: list[Any], *, final: bool) -> bool:
