@@ -7,16 +7,14 @@ import uuid
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, ClassVar
 
+import pika
 import pytest
 
 import antipode
 from antipode import Lineage
 from antipode.testing import ContractStore, LagProxy, ShimContract
-from tests.integration.rabbitmq_bench import Region, once_asked, remove
-
-pika = pytest.importorskip("pika")
-
-from antipode_shims import rabbitmq  # noqa: E402 - only where pika is
+from antipode_shims import rabbitmq
+from tests.integration._rabbitmq_bench import Region, once_asked, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

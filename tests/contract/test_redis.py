@@ -7,16 +7,14 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 import antipode
 from antipode.testing import ContractStore, LagProxy, RedisTopology, ShimContract
-
-redis = pytest.importorskip("redis")
-from redis.backoff import NoBackoff  # noqa: E402 - only where redis-py is
-from redis.retry import Retry  # noqa: E402
-
-from antipode_shims import redis as shims  # noqa: E402
-from antipode_shims.redis._companion import digest  # noqa: E402
+from antipode_shims import redis as shims
+from antipode_shims.redis._companion import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,20 +6,28 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import aio_pika
 import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
-from tests.integration.rabbitmq_bench import CAUSES, IN_DOUBT, NEWS, POST, TIMEOUT_S, Bench, counted
+from tests.integration._rabbitmq_bench import (
+    CAUSES,
+    IN_DOUBT,
+    NEWS,
+    POST,
+    TIMEOUT_S,
+    Bench,
+    counted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from antipode.testing import LagProxy, RabbitMQTopology
 
-aio_pika = pytest.importorskip("aio_pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 from opentelemetry import context as otel_context
 
@@ -13,14 +14,13 @@ import antipode
 from antipode import ConfigurationError, Lineage, Scope
 from antipode._scope import context_with
 from antipode_shims import rabbitmq
-from tests.integration.rabbitmq_bench import CAUSES, IN_DOUBT, NEWS, TIMEOUT_S, Bench, counted
+from tests.integration._rabbitmq_bench import CAUSES, IN_DOUBT, NEWS, TIMEOUT_S, Bench, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import LagProxy, RabbitMQTopology
+    from antipode.testing import LagProxy
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 
@@ -72,12 +72,6 @@ class Loop:
         if not self.connection.is_closed:
             self.until(lambda: bool(self.connection.is_closed))
         self.connection.ioloop.close()
-
-
-@pytest.fixture
-def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
-    with contextlib.closing(Bench(antipode_rabbitmq)) as one:
-        yield one
 
 
 @pytest.fixture

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 
 import antipode
 from antipode import Lineage, WriteId
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
-from tests.integration.rabbitmq_bench import CAUSES, NEWS, POST, TIMEOUT_S, Bench
+from tests.integration._rabbitmq_bench import CAUSES, NEWS, POST, TIMEOUT_S, Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from antipode.testing import RabbitMQTopology
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
-
-
-@pytest.fixture
-def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
-    with contextlib.closing(Bench(antipode_rabbitmq)) as one:
-        yield one
-
-
-@pytest.fixture
-def channel(bench: Bench) -> Any:
-    """An instrumented channel in confirm mode, with the test's exchange and queue."""
-    channel = bench.channel()
-    bench.declare(channel)
-    return rabbitmq.instrument_channel(channel, datastore=NEWS)
 
 
 def consume(

@@ -6,18 +6,18 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 
 import antipode
 from antipode.testing import wait_until
-from tests.integration.rabbitmq_bench import TIMEOUT_S
+from tests.integration._rabbitmq_bench import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing import RabbitMQTopology
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "rabbitmq.md"

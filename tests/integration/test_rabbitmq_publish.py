@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pika
 import pytest
 from opentelemetry import baggage, propagate
 from opentelemetry import context as otel_context
@@ -15,7 +15,7 @@ import antipode
 from antipode import ConfigurationError, Lineage, Status
 from antipode._scope import context_with
 from antipode_shims import rabbitmq
-from tests.integration.rabbitmq_bench import (
+from tests.integration._rabbitmq_bench import (
     CAUSES,
     IN_DOUBT,
     NEWS,
@@ -25,27 +25,7 @@ from tests.integration.rabbitmq_bench import (
     once_asked,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from antipode.testing import RabbitMQTopology
-
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
-
-
-@pytest.fixture
-def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
-    with contextlib.closing(Bench(antipode_rabbitmq)) as one:
-        yield one
-
-
-@pytest.fixture
-def channel(bench: Bench) -> Any:
-    """An instrumented channel in confirm mode, with the test's exchange and queue."""
-    channel = bench.channel()
-    bench.declare(channel)
-    return rabbitmq.instrument_channel(channel, datastore=NEWS)
 
 
 def news() -> tuple[antipode.WriteId, ...]:

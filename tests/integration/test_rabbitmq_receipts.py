@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 
 import antipode
@@ -14,14 +15,13 @@ from antipode import Lineage, Status
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq import Receipts
-from tests.integration.rabbitmq_bench import CAUSES, NEWS, TIMEOUT_S, Bench
+from tests.integration._rabbitmq_bench import CAUSES, NEWS, TIMEOUT_S, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing import LagProxy, RabbitMQTopology
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 #: For tests of what is undecidable; the others have the patience of the default.

@@ -6,13 +6,14 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage, Status
 from antipode.shim import Unreachable
 from antipode_shims import rabbitmq
-from tests.integration.rabbitmq_bench import (
+from tests.integration._rabbitmq_bench import (
     CAUSES,
     IN_DOUBT,
     NEWS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from antipode.testing import LagProxy, RabbitMQTopology
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 

@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 
 from antipode._errors import ConfigurationError
@@ -19,7 +20,6 @@ from antipode.testing import RabbitMQTopology, TopologyTimeout, wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pika = pytest.importorskip("pika")
 pytestmark = pytest.mark.store("rabbitmq")
 
 TIMEOUT_S = 20.0

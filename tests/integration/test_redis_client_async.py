@@ -7,17 +7,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 import antipode
 from antipode import Incomplete, IncompleteLineage
-from antipode.testing import LagProxy
-
-redis = pytest.importorskip("redis")
-
-from antipode_shims import redis as shims  # noqa: E402 - only where redis-py is
-from tests.integration._redis_clients import (  # noqa: E402
+from antipode_shims import redis as shims
+from tests.integration._redis_clients import (
     async_client,
-    client,
     counted,
     exchanges,
     position,
@@ -25,22 +21,13 @@ from tests.integration._redis_clients import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable
 
-    from antipode.testing import Address, RedisTopology, Traffic
+    from antipode.testing import Address, LagProxy, RedisTopology, Traffic
 
 pytestmark = pytest.mark.store("redis")
 
 IN_DOUBT = Incomplete("posts", "in_doubt")
-
-
-@pytest.fixture
-def proxy(antipode_redis: RedisTopology) -> Iterator[LagProxy]:
-    """A proxy to the primary, which counts round trips and fails when told to."""
-    with client(antipode_redis.primary) as plain:
-        plain.flushall()
-    with LagProxy(antipode_redis.primary) as through:
-        yield through
 
 
 @asynccontextmanager

@@ -5,53 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 import antipode
 from antipode import Incomplete, IncompleteLineage
-from antipode.testing import LagProxy
-
-redis = pytest.importorskip("redis")
-from redis.backoff import NoBackoff  # noqa: E402 - only where redis-py is
-from redis.retry import Retry  # noqa: E402
-
-from antipode_shims import redis as shims  # noqa: E402
-from tests.integration._redis_clients import (  # noqa: E402
+from antipode_shims import redis as shims
+from tests.integration._redis_clients import (
     client,
     writes_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from antipode.testing import RedisTopology
+    from antipode.testing import LagProxy, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 
 IN_DOUBT = Incomplete("posts", "in_doubt")
 UNSAMPLED = Incomplete("posts", "unsampled")
-
-
-@pytest.fixture
-def proxy(antipode_redis: RedisTopology) -> Iterator[LagProxy]:
-    """A proxy to the primary, which counts round trips and fails when told to."""
-    with LagProxy(antipode_redis.primary) as through:
-        yield through
-
-
-@pytest.fixture
-def make(proxy: LagProxy) -> Iterator[Callable[..., Any]]:
-    """Make clients through the proxy; they are instrumented unless told otherwise."""
-    made: list[Any] = []
-
-    def build(*, plain: bool = False, options: dict[str, Any] | None = None, **more: Any) -> Any:
-        one = client(proxy.address, **{"socket_timeout": 5, **(options or {})})
-        made.append(one)
-        return one if plain else shims.instrument_client(one, datastore="posts", **more)
-
-    yield build
-    for one in made:
-        shims.uninstrument_client(one)
-        one.close()
 
 
 def test_write_at_a_replica_mints_nothing(antipode_redis: RedisTopology) -> None:

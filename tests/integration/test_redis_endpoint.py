@@ -10,16 +10,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError, WriteId
 from antipode.shim import Unreachable, Wake
 from antipode.testing import NativeProvider, wait_until
-
-redis = pytest.importorskip("redis")
-
-from antipode_shims import redis as shims  # noqa: E402 - only where redis-py is
-from tests.integration._redis_clients import (  # noqa: E402
+from antipode_shims import redis as shims
+from tests.integration._redis_clients import (
     TIMEOUT_S,
     client,
     counted,

@@ -9,15 +9,13 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status, VisibilityCheckError, WriteId
 from antipode.testing import NativeProvider, RedisTopology, wait_until
-
-redis = pytest.importorskip("redis")
-
-from antipode_shims import redis as shims  # noqa: E402 - only where redis-py is
-from tests.integration._redis_clients import TIMEOUT_S, client, info, writes_of  # noqa: E402
+from antipode_shims import redis as shims
+from tests.integration._redis_clients import TIMEOUT_S, client, info, writes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-redis = pytest.importorskip("redis")
-
-from antipode_shims import redis as shims  # noqa: E402 - only where redis-py is
+from antipode_shims import redis as shims
 
 if TYPE_CHECKING:
     from antipode.testing import RedisTopology

@@ -7,15 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 import antipode
 from antipode import Lineage, WriteId
 from antipode.testing import LagProxy, wait_until
-
-redis = pytest.importorskip("redis")
-
-from antipode_shims import redis as shims  # noqa: E402 - only where redis-py is
-from tests.integration._redis_clients import (  # noqa: E402
+from antipode_shims import redis as shims
+from tests.integration._redis_clients import (
     TIMEOUT_S,
     client,
     counted,

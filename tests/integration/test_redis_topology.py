@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 from antipode._errors import ConfigurationError
 from antipode.testing import RedisTopology, TopologyTimeout, wait_until
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from antipode.testing import Address
 
-redis = pytest.importorskip("redis")
 pytestmark = pytest.mark.store("redis")
 
 TIMEOUT_S = 15.0

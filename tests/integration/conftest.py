@@ -1,0 +1,56 @@
+"""Fixtures that the tests of one store share."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antipode.testing import LagProxy
+from antipode_shims import rabbitmq, redis
+from tests.integration._rabbitmq_bench import NEWS, Bench
+from tests.integration._redis_clients import client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from antipode.testing import RabbitMQTopology, RedisTopology
+
+
+@pytest.fixture
+def proxy(antipode_redis: RedisTopology) -> Iterator[LagProxy]:
+    """A proxy to the Redis primary, which counts round trips and fails when told to."""
+    with LagProxy(antipode_redis.primary) as through:
+        yield through
+
+
+@pytest.fixture
+def make(proxy: LagProxy) -> Iterator[Callable[..., Any]]:
+    """Make Redis clients through the proxy; they are instrumented unless told otherwise."""
+    made: list[Any] = []
+
+    def build(*, plain: bool = False, options: dict[str, Any] | None = None, **more: Any) -> Any:
+        one = client(proxy.address, **{"socket_timeout": 5, **(options or {})})
+        made.append(one)
+        return one if plain else redis.instrument_client(one, datastore="posts", **more)
+
+    yield build
+    for one in made:
+        redis.uninstrument_client(one)
+        one.close()
+
+
+@pytest.fixture
+def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
+    """RabbitMQ connections and queues of one test, gone after it."""
+    with contextlib.closing(Bench(antipode_rabbitmq)) as one:
+        yield one
+
+
+@pytest.fixture
+def channel(bench: Bench) -> Any:
+    """An instrumented channel in confirm mode, with the test's exchange and queue."""
+    channel = bench.channel()
+    bench.declare(channel)
+    return rabbitmq.instrument_channel(channel, datastore=NEWS)
