@@ -65,12 +65,12 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
         try:
             result = await original(body, properties=sent, **names, **kwargs)
         except BaseException as error:
-            if _certainly_absent(error):
+            if certainly_absent(error):
                 state.refused(write)
             else:
                 state.in_doubt(write)
             raise
-        if _is_returned(result):
+        if is_returned(result):
             state.refused(write)
         else:
             state.minted(write)
@@ -91,7 +91,7 @@ def _with_headers(properties: Any, state: State, write: WriteId | None) -> Any:
     return sent
 
 
-def _certainly_absent(error: BaseException) -> bool:
+def certainly_absent(error: BaseException) -> bool:
     """Whether *error* of a publication proves that the broker has no message of it.
 
     Nacked, returned, or never sent. All else, a timeout or a cancellation included, leaves it in
@@ -109,7 +109,7 @@ def _certainly_absent(error: BaseException) -> bool:
     )
 
 
-def _is_returned(result: object) -> bool:
+def is_returned(result: object) -> bool:
     """Whether the broker returned the message, with ``on_return_raises=False``."""
     from aiormq.abc import DeliveredMessage
 

@@ -5,30 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from antipode._engine import Pacer
-from antipode._errors import ConfigurationError
 from antipode._lineage import Lineage
 from antipode._registry import register
-from antipode._scope import current, scope, scope_in
+from antipode._scope import current, scope
 from antipode.shim import Endpoint, ReadsFrom, Shim, Unreachable
 
 from ._blocking import send, with_headers
 from ._clients import pika
 from ._connect import close_quietly, connect, parameters_of
-from ._headers import outgoing, received
-from ._ledger import Ledger
-from ._message import deliver
+from ._headers import outgoing
 from ._publisher import Publications, SequenceBy
 from ._state import State
-from ._tap import Receipts, ReceiptsEndpoint, Tap
+from ._table2 import BaseRabbitMQShim, Delivery, OnRead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OnRead = Literal["merge", "ignore"]
+    from ._tap import Receipts
 
 
 class UnwaitableShim(Shim):
@@ -43,30 +39,10 @@ class UnwaitableShim(Shim):
         raise Unreachable(msg)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One consumed message.
-
-    Attributes:
-        value: its body.
-        lineage: what it depends on, itself included.
-        key: the routing key it was published with.
-        redelivered: whether it was delivered before and not acknowledged.
-    """
-
-    value: bytes
-    lineage: Lineage
-    key: str
-    redelivered: bool
-
-
-class RabbitMQShim(Shim):
+class RabbitMQShim(BaseRabbitMQShim):
     """One broker as one process sees it: see :func:`shim`. Thread-safe.
 
     Publishing and consuming use a connection each, opened when first used.
-
-    Attributes:
-        ledger: the receipts; None where the datastore has none.
     """
 
     def __init__(
@@ -82,41 +58,21 @@ class RabbitMQShim(Shim):
         on_read: OnRead = "merge",
     ) -> None:
         """See :func:`shim`; registers nothing."""
-        super().__init__(datastore, reads_from=reads_from)
-        if on_read not in ("merge", "ignore"):
-            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
-            raise ConfigurationError(msg)
-        self.exchange = exchange
-        self.queue = queue
-        self._on_read = on_read
-        self._sequence_by: SequenceBy = sequence_by
+        super().__init__(
+            datastore,
+            connection,
+            exchange=exchange,
+            queue=queue,
+            receipts=receipts,
+            sequence_by=sequence_by,
+            reads_from=reads_from,
+            on_read=on_read,
+        )
         name = f"antipode {datastore}"
         self._publisher = _Link(parameters_of(connection, name=f"{name} publisher"), confirm=True)
         self._consumer = _Link(parameters_of(connection, name=f"{name} consumer"))
         self._state = State(Publications(datastore, sequence_by))
         self._state_of: Any = None
-        given: object = receipts
-        if given is not None and not isinstance(given, (bool, Receipts)):
-            msg = f"receipts must be True, None or Receipts(...), not {receipts!r}"
-            raise ConfigurationError(msg)
-        self.ledger: Ledger | None = None
-        self._tap: Tap | None = None
-        self._listen(connection, Receipts() if receipts is True else receipts or None)
-
-    def _listen(self, connection: Any, wanted: Receipts | None) -> None:
-        self.waitable = self.looks = wanted is not None
-        if wanted is None:
-            return
-        self.ledger = Ledger(gap_age_s=wanted.gap_age_s)
-        if wanted.tap:
-            self._tap = Tap(
-                connection,
-                exchange=self.exchange,
-                bindings=tuple(wanted.bindings),
-                ledger=self.ledger,
-                datastore=self.datastore,
-            )
-            self._tap.start()
 
     def write(
         self,
@@ -190,11 +146,7 @@ class RabbitMQShim(Shim):
         if got is None:
             return None, Lineage()
         _, _, properties, body = got
-        lineage = self._take(properties.headers)
-        held = scope_in()
-        if held is not None and self._on_read == "merge":
-            held.merge(lineage)
-        return bytes(body), lineage
+        return bytes(body), self._read(properties.headers)
 
     @contextmanager
     def receive(
@@ -232,23 +184,8 @@ class RabbitMQShim(Shim):
         with self._consumer.lock:
             channel.basic_ack(method.delivery_tag)
 
-    def _take(self, headers: Any) -> Lineage:
-        """What the consumer of a message depends on, the message itself included.
-
-        Only the receipts of this very broker learn of it: another region's may be registered
-        under the same name.
-        """
-        lineage, write = received(headers, self.datastore)
-        if write is None:
-            return lineage
-        deliver(self.ledger, write, lineage)
-        return lineage.append(write)
-
     def _get(self, queue: str | None, timeout_s: float, *, auto_ack: bool) -> Any:
-        name = queue or self.queue
-        if not name:
-            msg = f"which queue of {self.datastore!r}? pass it, or queue=... to shim()"
-            raise ConfigurationError(msg)
+        name = self._queue_name(queue)
         started_s = time.monotonic()
         pacer = Pacer()
         while True:
@@ -261,18 +198,9 @@ class RabbitMQShim(Shim):
                 return None
             time.sleep(min(pacer.pause_s(waited_s), timeout_s - waited_s))
 
-    def open_endpoint(self, *, timeout_s: float) -> Endpoint:  # noqa: ARG002
-        """What barriers look at; opens nothing."""
-        if self.ledger is None:
-            msg = f"{self.datastore!r} has no receipts"
-            raise Unreachable(msg)
-        return ReceiptsEndpoint(self.ledger, self._tap)
-
     def close(self) -> None:
         """Unregister, close the connections and end the tap. Idempotent."""
         super().close()
-        if self._tap is not None:
-            self._tap.close()
         self._publisher.close()
         self._consumer.close()
 
