@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -241,8 +241,9 @@ class _AsyncLink:
 
     async def _drop(self) -> None:
         connection, self._connection, self._channel = self._connection, None, None
-        if connection is not None and not connection.is_closed:
-            await connection.close()
+        if connection is not None:
+            with suppress(_aio_pika().exceptions.AMQPError, OSError):  # It is gone already.
+                await connection.close()
 
     async def close(self) -> None:
         """Close the connection. Idempotent."""
