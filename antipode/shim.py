@@ -260,6 +260,16 @@ class Shim(ABC):
 
         return barrier(lineage, timeout=timeout, only=self.datastore)
 
+    async def wait_async(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
+        """The asyncio twin of :meth:`wait`.
+
+        Raises:
+            UnmetError: as :func:`antipode.barrier`.
+        """
+        from ._barrier import barrier_async
+
+        return await barrier_async(lineage, timeout=timeout, only=self.datastore)
+
     def close(self) -> None:
         """Unregister and release everything this shim holds. Idempotent."""
         from ._registry import unregister_shim

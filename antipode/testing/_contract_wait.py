@@ -151,11 +151,14 @@ class WaitContract:
         """``shim.wait(lineage)`` waits for this datastore alone."""
         write = written(store, key)
         lineage = Lineage([write, ELSEWHERE])
-        result = store.reader.wait(lineage, timeout=store.timeout_s)
-        assert {o.write: o.status for o in result.outcomes} == {
-            write: Status.VISIBLE,
-            ELSEWHERE: Status.EXCLUDED,
-        }
+        for result in (
+            store.reader.wait(lineage, timeout=store.timeout_s),
+            asyncio.run(store.reader.wait_async(lineage, timeout=store.timeout_s)),
+        ):
+            assert {o.write: o.status for o in result.outcomes} == {
+                write: Status.VISIBLE,
+                ELSEWHERE: Status.EXCLUDED,
+            }
 
     @category("floors")
     def test_floor_holds_the_read_back(self, store: ContractStore, key: str) -> None:

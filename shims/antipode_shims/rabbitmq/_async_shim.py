@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, barrier_async, current, scope
+from antipode import ConfigurationError, Lineage, current, scope
 from antipode._engine import Pacer
 from antipode._registry import register
 from antipode.shim import ReadsFrom, Unreachable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from typing_extensions import Self
-
-    from antipode import BarrierResult
 
     from ._tap import Receipts
 
@@ -180,14 +178,6 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
             if message is not None or waited_s >= timeout_s:
                 return message
             await asyncio.sleep(min(pacer.pause_s(waited_s), timeout_s - waited_s))
-
-    async def wait_async(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
-        """Wait for the dependencies on this datastore alone (Table 2's ``wait``).
-
-        Raises:
-            UnmetError: as :func:`antipode.barrier`.
-        """
-        return await barrier_async(lineage, timeout=timeout, only=self.datastore)
 
     async def aclose(self) -> None:
         """Unregister, close the connections and end the tap. Idempotent."""

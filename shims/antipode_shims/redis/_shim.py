@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode import BarrierResult, Lineage, register
+from antipode import Lineage, register
 
 from ._client import ServerSettings, check_client, link_errors, redis_module, take_connection
 from ._exchange import exchange, exchange_async, look_on, look_on_async, nothing
@@ -230,16 +230,6 @@ class RedisAsyncShim(RedisTable2):
                 await exchange_async(connection, commands)
             except link_errors():
                 pass  # The write is done; replicas learn of the log from another writer.
-
-    async def wait_async(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
-        """Table 2's ``wait`` without blocking the event loop.
-
-        Raises:
-            UnmetError: as :func:`antipode.barrier_async`.
-        """
-        from antipode import barrier_async
-
-        return await barrier_async(lineage, timeout=timeout, only=self.datastore)
 
     async def aclose(self) -> None:
         """Unregister and release every connection of the shim's own. Idempotent."""
