@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The longest one look may take; a stopped server is noticed after this.
 LOOK_S = 1.0
+#: The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
+SLICE_S = 1.0
 #: What a look gets when connecting has used up its time: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
 
@@ -188,6 +190,8 @@ class Watcher:
             return 0.0
         for each in subscribers:
             each.take(datastore, observation)
+        if self._endpoint is not None and self._endpoint.blocks:
+            return SLICE_S
         youngest_s = max(each.since_s for each in subscribers)
         return self._pacer.pause_s(self._clock.monotonic() - youngest_s)
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ._claims import claim, release
 from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
 from ._floor import Floor
@@ -42,12 +43,14 @@ __all__ = [
     "Shim",
     "Unreachable",
     "Wake",
+    "claim",
     "count",
     "floor",
     "log_once",
     "mark_incomplete",
     "record_read",
     "record_write",
+    "release",
     "stored_lineage",
     "stored_text",
     "unreadable",
@@ -142,9 +145,13 @@ class Endpoint(ABC):
             positions seen once stay known until the connection is closed, and a barrier with
             nothing to wait for costs no round trip. False for Redis, whose connections survive
             a promotion and a full resync.
+        blocks: whether the server ends :meth:`pause` once what the last look missed may be
+            visible. Then a pause lasts up to a second instead of being paced. May change from
+            look to look: False where a wait on the server could not be started.
     """
 
     pinned: bool = False
+    blocks: bool = False
 
     @abstractmethod
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
@@ -166,6 +173,8 @@ class Endpoint(ABC):
 
         The default waits for time or *wake* alone. A store that can push or block on the
         server overrides it; it must return at once when *wake* is set, and may return early.
+        Where it blocks, it waits for the smallest position that the last look missed, and what
+        waits on the server ends with :meth:`rest` or :meth:`close` at the latest.
         """
         wake.wait(timeout_s)
 

@@ -169,6 +169,7 @@ class FakeStore(Shim):
         floors: bool = False,
         pinned: bool = False,
         push: bool = False,
+        blocks: bool = False,
     ) -> None:
         """A store without any log or write.
 
@@ -180,6 +181,7 @@ class FakeStore(Shim):
             floors: whether its imaginary client satisfies floors.
             pinned: whether its history cannot change under a connection.
             push: whether it wakes its watcher when something changes.
+            blocks: whether its pauses last until it does so.
         """
         super().__init__(datastore, reads_from=reads_from)
         self.clock = clock
@@ -187,6 +189,7 @@ class FakeStore(Shim):
         self.waitable = waitable
         self.floors = floors
         self.pinned = pinned
+        self.blocks = blocks
         self.look_times_s: list[float] = []
         self.open_endpoints = 0
         self._push = push
@@ -269,6 +272,7 @@ class _FakeEndpoint(Endpoint):
     def __init__(self, store: FakeStore) -> None:
         self._store: FakeStore | None = store
         self.pinned = store.pinned
+        self.blocks = store.blocks
         store.open_endpoints += 1
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:

@@ -27,11 +27,11 @@ def _unregister() -> Iterator[None]:
     antipode.unregister("posts")
 
 
-def wait_for(visible_s: float, timeout_s: float, *, push: bool = False) -> tuple[float, int]:
+def wait_for(visible_s: float, timeout_s: float, **options: bool) -> tuple[float, int]:
     """When a barrier ended and how many looks it took, for a write visible at *visible_s*."""
     antipode.unregister("posts")
     clock = VirtualClock()
-    store = FakeStore("posts", clock, push=push)
+    store = FakeStore("posts", clock, **options)
     antipode.register(store)
     store.advance("log", 7, at_s=visible_s)
     call = clock.barrier(POST, timeout=timeout_s, on_unmet="return")
@@ -81,6 +81,15 @@ def test_a_store_that_pushes_costs_no_overshoot(visible_s: float) -> None:
     """A push ends the pause at once."""
     ended_s, _ = wait_for(visible_s, 30, push=True)
     assert ended_s == visible_s
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.floats(min_value=0.0, max_value=29.0))
+def test_a_store_that_blocks_is_looked_at_once_a_second(visible_s: float) -> None:
+    """A wait on the server costs a look at its beginning, one a second and one at its end."""
+    ended_s, looks = wait_for(visible_s, 30, push=True, blocks=True)
+    assert ended_s == visible_s
+    assert looks <= visible_s + 2
 
 
 def test_a_hundred_barriers_cost_the_looks_of_one() -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode._metrics import count, log_once
-from antipode.shim import Shim, Unreachable
+from antipode.shim import Shim, Unreachable, claim, release
 
-from ._claims import claim, release
 from ._client import link_errors
 from ._endpoint import RedisEndpoint
 from ._exchange import exchange

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from antipode.shim import Shim
+    from .shim import Shim
 
 _lock = threading.Lock()
 _claims: dict[Hashable, list[Shim]] = {}
