@@ -1,0 +1,107 @@
+"""The stores under load."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pika
+import redis
+
+from antipode_shims.embedded import EmbeddedStore
+from tests.contract.test_embedded import EmbeddedContractStore
+from tests.contract.test_rabbitmq import RabbitMQContractStore
+from tests.contract.test_redis import RedisContractStore
+
+from ._subject import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import (
+        ContractStore,
+        EmbeddedTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
+
+
+@contextmanager
+def _closing(store: ContractStore) -> Iterator[ContractStore]:
+    try:
+        yield store
+    finally:
+        store.writer.close()
+        store.reader.close()
+
+
+class EmbeddedSubject(Subject):
+    """SQLite files."""
+
+    def __init__(self, topology: EmbeddedTopology) -> None:
+        self._topology = topology
+
+    @contextmanager
+    def open(self) -> Iterator[ContractStore]:
+        with tempfile.TemporaryDirectory(prefix="antipode-load-") as folder:
+            store = EmbeddedContractStore(self._topology, Path(folder))
+            self._path = self._topology.replica
+            with closing(EmbeddedStore(self._path)) as self._plain, _closing(store):
+                yield store
+
+    def shown(self, key: str) -> int:
+        entry = self._plain.get(key)
+        return 0 if entry is None or entry.value is None else int(entry.value)
+
+
+class RedisSubject(Subject):
+    """A primary and a replica."""
+
+    def __init__(self, topology: RedisTopology) -> None:
+        self._topology = topology
+
+    @contextmanager
+    def open(self) -> Iterator[ContractStore]:
+        with ExitStack() as stack:
+            store = RedisContractStore(self._topology, stack)
+            self._plain: Any = redis.Redis(*self._topology.replica)
+            stack.callback(self._plain.close)
+            with _closing(store):
+                yield store
+
+    def shown(self, key: str) -> int:
+        return int(self._plain.get(key) or 0)
+
+    def server_waits(self) -> int:
+        """Connections to which changes are pushed."""
+        return sum("t" in each["flags"] for each in self._plain.client_list())
+
+
+class RabbitMQSubject(Subject):
+    """Two federated brokers; a queue of the reader's region keeps what was routed there."""
+
+    promotes = False
+    faults = ("held", "cut", "none")
+
+    def __init__(self, topology: RabbitMQTopology) -> None:
+        self._topology = topology
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def open(self) -> Iterator[ContractStore]:
+        with ExitStack() as stack:
+            store = RabbitMQContractStore(self._topology, stack)
+            url = pika.URLParameters(self._topology.url("eu"))
+            connection = stack.enter_context(pika.BlockingConnection(url))
+            self._channel, self._queue = connection.channel(), store._exchange
+            with _closing(store):
+                yield store
+
+    def shown(self, key: str) -> int:
+        """How many messages were routed: they are numbered by the order of their publication."""
+        with self._lock:
+            declared = self._channel.queue_declare(self._queue, passive=True)
+        return int(declared.method.message_count)

@@ -1,0 +1,83 @@
+"""An hour's worth of barriers in a minute: none passes early, none is late, nothing is left."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from antipode.testing import EmbeddedTopology, wait_until
+
+from ._load import Load, Tally
+from ._subjects import EmbeddedSubject, RabbitMQSubject, RedisSubject
+
+if TYPE_CHECKING:
+    from antipode.testing import RabbitMQTopology, RedisTopology
+
+    from ._subject import Subject
+
+#: Over each store; ``make load`` runs 100,000.
+BARRIERS = int(os.environ.get("ANTIPODE_LOAD_BARRIERS", "4000"))
+#: Each is over shims of its own, and ends with a promotion where the store has one.
+ROUNDS = 4
+#: What the process may have grown by from the end of the first round to that of the last.
+MOST_GROWTH_BYTES = 4 << 20
+
+
+def left() -> tuple[list[str], int]:
+    """The library's threads, and how many descriptors are open."""
+    names = (each.name for each in threading.enumerate())
+    threads = [name for name in names if name.startswith(("antipode-watch", "antipode-barrier"))]
+    return threads, len(list(Path("/proc/self/fd").iterdir()))
+
+
+def resident_bytes() -> int:
+    """The memory of this process."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def bear(subject: Subject, capsys: pytest.CaptureFixture[str]) -> None:
+    """Put the load on *subject*, and see what it comes to."""
+    tally = Tally()
+    sizes: list[int] = []
+    before = left()
+    for number in range(ROUNDS):
+        with subject.open() as store:
+            Load(subject, store, tally, seed=number).run(BARRIERS // ROUNDS)
+            wait_until(lambda: subject.server_waits() == 0, what="waits to end", timeout_s=2)
+            topology = store.topology
+        topology.reset()
+        wait_until(lambda: left()[0] == before[0], what="threads to end", timeout_s=5)
+        sizes.append(resident_bytes())
+    with capsys.disabled():
+        print(f"\n{dict(tally.ended)}, grown by {(sizes[-1] - sizes[0]) >> 10} KiB")
+    assert not tally.failures
+    assert not tally.early
+    assert not tally.late_s
+    assert tally.ended.total() == BARRIERS // ROUNDS * ROUNDS
+    assert sizes[-1] - sizes[0] < MOST_GROWTH_BYTES
+    assert left()[1] <= before[1]
+
+
+def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
+    """The embedded store bears the load."""
+    with EmbeddedTopology() as topology:
+        bear(EmbeddedSubject(topology), capsys)
+
+
+@pytest.mark.store("redis")
+def test_redis(antipode_redis: RedisTopology, capsys: pytest.CaptureFixture[str]) -> None:
+    """Redis bears the load."""
+    bear(RedisSubject(antipode_redis), capsys)
+
+
+@pytest.mark.store("rabbitmq")
+def test_rabbitmq(antipode_rabbitmq: RabbitMQTopology, capsys: pytest.CaptureFixture[str]) -> None:
+    """RabbitMQ bears the load, promotions aside."""
+    bear(RabbitMQSubject(antipode_rabbitmq), capsys)
