@@ -88,20 +88,28 @@ class RabbitMQSubject(Subject):
 
     def __init__(self, topology: RabbitMQTopology) -> None:
         self._topology = topology
-        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._connections: list[pika.BlockingConnection] = []
 
     @contextmanager
     def open(self) -> Iterator[ContractStore]:
+        self._local = threading.local()
         with ExitStack() as stack:
             store = RabbitMQContractStore(self._topology, stack)
-            url = pika.URLParameters(self._topology.url("eu"))
-            connection = stack.enter_context(pika.BlockingConnection(url))
-            self._channel, self._queue = connection.channel(), store._exchange
+            self._queue = store._exchange
+            stack.callback(self._disconnect)
             with _closing(store):
                 yield store
 
     def shown(self, key: str) -> int:
         """How many messages were routed: they are numbered by the order of their publication."""
-        with self._lock:
-            declared = self._channel.queue_declare(self._queue, passive=True)
+        if (channel := getattr(self._local, "channel", None)) is None:
+            url = pika.URLParameters(self._topology.url("eu"))
+            self._connections.append(pika.BlockingConnection(url))
+            channel = self._local.channel = self._connections[-1].channel()
+        declared = channel.queue_declare(self._queue, passive=True)
         return int(declared.method.message_count)
+
+    def _disconnect(self) -> None:
+        while self._connections:
+            self._connections.pop().close()
