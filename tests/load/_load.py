@@ -117,7 +117,7 @@ class Load:
                 with antipode.scope() as scope:
                     self._store.write(key, b"%d" % (number + 1))
                     write = next(iter(scope.lineage))
-            except Exception:  # noqa: BLE001 - a store under faults refuses now and then
+            except Exception:  # noqa: BLE001, S112 - a store under faults refuses now and then
                 continue
             number += 1
             with self._lock:

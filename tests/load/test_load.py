@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ def bear(subject: Subject, capsys: pytest.CaptureFixture[str]) -> None:
         wait_until(lambda: left()[0] == before[0], what="threads to end", timeout_s=5)
         sizes.append(resident_bytes())
     with capsys.disabled():
-        print(f"\n{dict(tally.ended)}, grown by {(sizes[-1] - sizes[0]) >> 10} KiB")
+        sys.stdout.write(f"\n{dict(tally.ended)}, {(sizes[-1] - sizes[0]) >> 10} KiB more\n")
     assert not tally.failures
     assert not tally.early
     assert not tally.late_s

@@ -1,0 +1,112 @@
+"""``python -m benchmarks.overhead``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from antipode import AntipodeError
+from benchmarks.post_notification._result import machine
+
+from ._clients import CLIENTS
+from ._measure import CALLS, Measured, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAILED = 1
+MISSING = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and judge if asked to; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.overhead",
+        description="What an instrumented client costs over the plain one, call by call, on "
+        "loopback and with 0.5 ms of network. Starts the stores' servers itself.",
+        epilog="exit status: 1 if --check is given and a ratio is over its bound; 2 if a server or "
+        "client is missing; else 0",
+    )
+    add = parser.add_argument
+    add("--rounds", type=int, default=10, help=f"rounds of {CALLS} calls of each kind (10)")
+    add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
+    add("--json", type=Path, metavar="FILE", help="write the figures there")
+    add("--check", action="store_true", help="fail where a bound is missed")
+    given = parser.parse_args(arguments)
+    if given.rounds < 1:
+        parser.error("argument --rounds: at least 1")
+    before = machine()
+    try:
+        measured = _measure(given.clients, given.rounds)
+    except AntipodeError as error:
+        print(f"overhead: {str(error).splitlines()[0]}", file=sys.stderr)
+        return MISSING
+    except KeyboardInterrupt:
+        print("overhead: interrupted: servers are stopped, nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    _show(measured)
+    if given.json is not None:
+        _write(given.json, measured, before, given.rounds)
+    missed = [each for each in measured if each.ratio > each.bound]
+    for each in missed:
+        print(f"over {each.bound:g}: {each.client}, {each.link}, {each.call}: {each.ratio:.2f}")
+    return FAILED if missed and given.check else 0
+
+
+def _measure(clients: list[str], rounds: int) -> list[Measured]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("rounds", total=2 * len(clients) * (rounds + 1))
+        return list(measure(clients, rounds, lambda: progress.advance(task)))
+
+
+def _show(measured: list[Measured]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="an instrumented call over a plain one", box=box.SIMPLE_HEAD)
+    for heading in ("client", "link", "call"):
+        table.add_column(heading)
+    for heading in ("plain µs", "instrumented µs", "ratio", "rounds", "bound"):
+        table.add_column(heading, justify="right")
+    for each in measured:
+        ratio = f"{each.ratio:.2f}"
+        table.add_row(
+            each.client,
+            each.link,
+            each.call,
+            f"{each.plain_us.median:.0f}",
+            f"{each.instrumented_us.median:.0f}",
+            ratio if each.ratio <= each.bound else f"[bold red]{ratio}[/]",
+            f"{each.rounds.least:.2f}-{each.rounds.greatest:.2f}",
+            f"{each.bound:g}",
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110
+    console.print(table)
+
+
+def _write(path: Path, measured: list[Measured], before: dict[str, object], rounds: int) -> None:
+    result = {
+        "benchmark": "overhead",
+        "format": 1,
+        "machine": before,
+        "rounds": rounds,
+        "calls": CALLS,
+        "cases": [asdict(each) for each in measured],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""The clients that are compared: one call that writes and one that reads, plain or instrumented."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Self
+
+    from antipode.testing import Address
+
+#: Values are as long as the posts of the other benchmark.
+VALUE = b"x" * 1024
+DATASTORE = "posts"
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a client connects, and as whom if the store asks."""
+
+    address: Address
+    user: str = ""
+    password: str = ""
+    database: str = ""
+
+    @classmethod
+    def of(cls, topology: Any, address: Address) -> Self:  # noqa: ANN401 - of any store
+        """The primary of *topology*, by *address*."""
+        names = ("user", "password", "database")
+        return cls(address, **{name: getattr(topology, name, "") for name in names})
+
+
+class Client(Protocol):
+    """One connection to a store."""
+
+    def write(self, number: int) -> None:
+        """Write the value with this number, and have it acknowledged."""
+        ...
+
+    def read(self, number: int) -> None:
+        """Read the value with this number."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection, and what the library added to it."""
+        ...
+
+
+class RedisClient:
+    """redis-py: ``SET`` and ``GET``."""
+
+    def __init__(self, server: Server, *, instrumented: bool) -> None:
+        import redis
+
+        from antipode_shims.redis import instrument_client
+
+        self._client: Any = redis.Redis(*server.address)
+        if instrumented:
+            instrument_client(self._client, datastore=DATASTORE)
+
+    def write(self, number: int) -> None:
+        self._client.set(f"overhead-{number}", VALUE)
+
+    def read(self, number: int) -> None:
+        self._client.get(f"overhead-{number}")
+
+    def close(self) -> None:
+        from antipode_shims.redis import uninstrument_client
+
+        uninstrument_client(self._client)
+        self._client.close()
+
+
+class PyMySQLClient:
+    """PyMySQL in autocommit mode: ``REPLACE`` and ``SELECT`` by the primary key."""
+
+    def __init__(self, server: Server, *, instrumented: bool) -> None:
+        import pymysql
+
+        from antipode_shims.mysql import instrument_connection
+
+        self._connection: Any = pymysql.connect(
+            host=server.address.host,
+            port=server.address.port,
+            user=server.user,
+            password=server.password,
+            database=server.database,
+            autocommit=True,
+            client_flag=pymysql.constants.CLIENT.SESSION_TRACK if instrumented else 0,
+        )
+        self._cursor: Any = self._connection.cursor()
+        self._cursor.execute(
+            "CREATE TABLE IF NOT EXISTS overhead (id INT PRIMARY KEY, value BLOB NOT NULL)"
+        )
+        if instrumented:
+            instrument_connection(self._connection, datastore=DATASTORE)
+            self._cursor = self._connection.cursor()
+
+    def write(self, number: int) -> None:
+        self._cursor.execute("REPLACE INTO overhead VALUES (%s, %s)", (number, VALUE))
+
+    def read(self, number: int) -> None:
+        self._cursor.execute("SELECT value FROM overhead WHERE id = %s", (number,))
+        self._cursor.fetchone()
+
+    def close(self) -> None:
+        from antipode_shims.mysql import uninstrument_connection
+
+        uninstrument_connection(self._connection)
+        self._connection.close()
+
+
+class SQLAlchemyClient:
+    """SQLAlchemy Core over PyMySQL: a transaction for each write, a connection held for reads."""
+
+    def __init__(self, server: Server, *, instrumented: bool) -> None:
+        import sqlalchemy
+
+        from antipode_shims.mysql import instrument_engine
+
+        url = sqlalchemy.URL.create(
+            "mysql+pymysql",
+            username=server.user,
+            password=server.password,
+            host=server.address.host,
+            port=server.address.port,
+            database=server.database,
+        )
+        self._engine = sqlalchemy.create_engine(url)
+        if instrumented:
+            instrument_engine(self._engine, datastore=DATASTORE)
+        table = "CREATE TABLE IF NOT EXISTS overhead (id INT PRIMARY KEY, value BLOB NOT NULL)"
+        with self._engine.begin() as connection:
+            connection.execute(sqlalchemy.text(table))
+        self._write = sqlalchemy.text("REPLACE INTO overhead VALUES (:id, :value)")
+        self._read = sqlalchemy.text("SELECT value FROM overhead WHERE id = :id")
+
+    def write(self, number: int) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(self._write, {"id": number, "value": VALUE})
+
+    def read(self, number: int) -> None:
+        with self._engine.connect() as connection:
+            connection.execute(self._read, {"id": number}).fetchone()
+
+    def close(self) -> None:
+        from antipode_shims.mysql import uninstrument_engine
+
+        uninstrument_engine(self._engine)
+        self._engine.dispose()
+
+
+class MongoDBClient:
+    """PyMongo: ``replace_one`` with upsert and ``find_one`` by ``_id``."""
+
+    def __init__(self, server: Server, *, instrumented: bool) -> None:
+        import pymongo
+
+        from antipode_shims.mongodb import instrument_client
+
+        self._client: Any = pymongo.MongoClient(*server.address, directConnection=True)
+        if instrumented:
+            instrument_client(self._client, datastore=DATASTORE)
+        self._collection: Any = self._client.benchmarks.overhead
+
+    def write(self, number: int) -> None:
+        self._collection.replace_one({"_id": number}, {"value": VALUE}, upsert=True)
+
+    def read(self, number: int) -> None:
+        self._collection.find_one({"_id": number})
+
+    def close(self) -> None:
+        from antipode_shims.mongodb import uninstrument_client
+
+        uninstrument_client(self._client)
+        self._client.close()
+
+
+#: By name: the store it needs, the client, and how many times the plain client's median a call on
+#: loopback may take.
+CLIENTS: dict[str, tuple[str, Any, float]] = {
+    "redis-py": ("redis", RedisClient, 1.5),
+    "PyMySQL, MySQL": ("mysql", PyMySQLClient, 1.15),
+    "SQLAlchemy, MySQL": ("mysql", SQLAlchemyClient, 1.15),
+    "PyMySQL, MariaDB": ("mariadb", PyMySQLClient, 1.15),
+    "PyMongo": ("mongodb", MongoDBClient, 1.15),
+}
+#: The same with half a millisecond of network, whatever the client.
+NETWORK_BOUND = 1.10
+
+
+@contextmanager
+def running(store: str) -> Iterator[Any]:
+    """A primary and its replica, as every primary that matters has one."""
+    from antipode import testing
+
+    topologies = {
+        "redis": "RedisTopology",
+        "mysql": "MySQLTopology",
+        "mariadb": "MariaDBTopology",
+        "mongodb": "MongoDBTopology",
+    }
+    with getattr(testing, topologies[store])() as topology:
+        yield topology
