@@ -1,0 +1,135 @@
+"""What a server's reply says of the session: flags, and positions of committed writes.
+
+Pure: the bytes of one packet in, values out. An *OK packet* carries session state where the client
+set ``CLIENT_SESSION_TRACK`` when it connected: MySQL the GTIDs that a statement committed
+(``session_track_gtids``), MariaDB the variable ``last_gtid``. Sources: the MySQL source's
+``OK_Packet`` page, the MariaDB protocol's ``OK_Packet`` page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+#: Capability that a client must send in its handshake to get session state.
+SESSION_TRACK: Final = 1 << 23
+
+#: Flags of a reply's ``status``.
+IN_TRANSACTION: Final = 0x0001
+AUTOCOMMIT: Final = 0x0002
+MORE_RESULTS: Final = 0x0008
+_STATE_CHANGED: Final = 0x4000
+
+_SYSTEM_VARIABLE: Final = 0
+_GTIDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """One OK packet.
+
+    Attributes:
+        status: the server's flags.
+        affected: rows that the statement changed.
+        plain: the packet as a client that knows nothing of session state expects it.
+        gtid: what the server says was committed: a MySQL GTID set or MariaDB's ``last_gtid``.
+        torn: whether the session state could not be read.
+    """
+
+    status: int
+    affected: int
+    plain: bytes
+    gtid: str | None = None
+    torn: bool = False
+
+
+def is_ok(data: bytes) -> bool:
+    """Whether the first packet of a reply is an OK packet."""
+    return len(data) >= 7 and data[0] == 0  # noqa: PLR2004 - header, two counts, four bytes
+
+
+def is_eof(data: bytes) -> bool:
+    """Whether a packet ends the columns or the rows of a result."""
+    return data[0] == 0xFE and len(data) < 9  # noqa: PLR2004 - longer ones are rows
+
+
+def eof_status(data: bytes) -> int:
+    """The flags in an EOF packet."""
+    return int.from_bytes(data[3:5], "little")
+
+
+def parse_ok(data: bytes, *, tracked: bool) -> Ok:
+    """Read an OK packet.
+
+    Args:
+        data: the packet's payload, its first byte included.
+        tracked: whether ``CLIENT_SESSION_TRACK`` was agreed on: the information text has a
+            length then, and session state may follow.
+    """
+    try:
+        affected, at = _count(data, 1)
+        _, at = _count(data, at)
+        status, at = int.from_bytes(data[at : at + 2], "little"), at + 4
+    except IndexError:
+        return Ok(0, 0, data, torn=True)
+    if not tracked or at >= len(data):
+        return Ok(status, affected, data)
+    try:
+        info, after = _text(data, at)
+        state = _text(data, after)[0] if status & _STATE_CHANGED else b""
+        return Ok(status, affected, data[:at] + info, _committed(state))
+    except (IndexError, UnicodeDecodeError):
+        return Ok(status, affected, data[:at], torn=True)
+
+
+def _committed(state: bytes) -> str | None:
+    """The position in a packet's session state; the last one, if there are several."""
+    found, at = None, 0
+    while at < len(state):
+        kind = state[at]
+        entry, at = _text(state, at + 1)
+        if kind == _GTIDS:
+            found = _text(entry, 1)[0].decode("ascii")  # Behind the encoding's number.
+        elif kind == _SYSTEM_VARIABLE:
+            found = _last_gtid(entry) or found
+    return found or None
+
+
+def _last_gtid(entry: bytes) -> str | None:
+    """``last_gtid`` among name and value pairs: MariaDB puts several into one entry."""
+    found, at = None, 0
+    while at < len(entry):
+        name, at = _text(entry, at)
+        value, at = _text(entry, at)
+        if name == b"last_gtid":
+            found = value.decode("ascii")
+    return found
+
+
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
+    """A length-encoded text, and where it ends.
+
+    Raises:
+        IndexError: the data ends before it.
+    """
+    length, start = _count(data, at)
+    end = start + length
+    if end > len(data):
+        raise IndexError(end)
+    return data[start:end], end
+
+
+def _count(data: bytes, at: int) -> tuple[int, int]:
+    """A length-encoded integer, and where it ends.
+
+    Raises:
+        IndexError: the data ends before it.
+    """
+    first = data[at]
+    if first < 0xFB:  # noqa: PLR2004 - the protocol's numbers
+        return first, at + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, len(data))
+    end = at + 1 + size
+    if end > len(data):
+        raise IndexError(end)
+    return int.from_bytes(data[at + 1 : end], "little"), end

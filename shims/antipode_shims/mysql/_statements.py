@@ -1,0 +1,221 @@
+"""What a statement may do, told from its text alone.
+
+Pure. Where the text leaves a choice, a statement may do more rather than less: a read held back
+without need costs a round trip, one that is missed is stale.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+#: It may read data: a floor holds it back.
+READS: Final = 1
+#: It may change data.
+WRITES: Final = 2
+#: It may commit: what is open, or what it does itself, whatever autocommit says.
+COMMITS: Final = 4
+#: It ends the open transaction and begins anew, where it succeeds.
+ENDS: Final = 8
+#: It takes a snapshot at once.
+SNAPSHOTS: Final = 16
+#: It may change the isolation of this or later transactions.
+ISOLATES: Final = 32
+#: It may change what the server says of the session.
+RESETS: Final = 64
+#: A step of a transaction of two phases after which its end is in others' hands.
+XA: Final = 128
+#: It may end or begin the logging of this session's writes.
+UNLOGS: Final = 256
+#: Several statements: in what order they do what, the flags do not say.
+MANY: Final = 512
+
+#: A call whose text says nothing of what it does.
+OPAQUE: Final = READS | WRITES | COMMITS
+
+_IMPLICIT: Final = WRITES | COMMITS | ENDS
+_WORD: Final = re.compile(rb"[\s(;]*([a-zA-Z]+)")
+_COMMENT: Final = re.compile(
+    rb"[\s(;]*(?:/\*(?!M?!).*?\*/|(?:#|--(?=\s))[^\n]*(?:\n|$))", re.DOTALL
+)
+_VERSIONED: Final = re.compile(rb"/\*M?!\d*(.*?)\*/", re.DOTALL)
+# What is not closed goes to the end, so that no text takes more than linear time.
+_QUOTED: Final = re.compile(
+    rb"""'(?:[^'\\]+|\\(?:.|\Z))*(?:'|\Z)|"(?:[^"\\]+|\\(?:.|\Z))*(?:"|\Z)|`[^`]*(?:`|\Z)"""
+    rb"""|/\*.*?(?:\*/|\Z)|(?:\#|--(?=\s))[^\n]*""",
+    re.DOTALL,
+)
+_SESSION_VALUE: Final = (
+    rb"(?:@@[\w.]+|\d+|'[^'\\]*'|(?:last_insert_id|found_rows|row_count|connection_id|"
+    rb"database|schema|version|user|current_user)\(\s*\))(?:\s+as\s+\w+)?"
+)
+_SESSION_READ: Final = re.compile(
+    rb"select\s+" + _SESSION_VALUE + rb"(?:\s*,\s*" + _SESSION_VALUE + rb")*"
+    rb"(?:\s+limit\s+1)?[\s;]*$",
+    re.IGNORECASE,
+)
+_NESTED_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
+_NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
+
+_BY_WORD: Final[dict[bytes, int]] = {
+    **dict.fromkeys(b"SELECT TABLE VALUES EXPLAIN DESCRIBE DESC CHECKSUM".split(), READS),
+    **dict.fromkeys(b"INSERT REPLACE UPDATE DELETE LOAD".split(), WRITES),
+    **dict.fromkeys(
+        b"SHOW USE HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0
+    ),
+    **dict.fromkeys(
+        b"COMMIT BEGIN LOCK UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(),
+        COMMITS | ENDS,
+    ),
+    **dict.fromkeys(
+        b"ALTER CREATE DROP RENAME TRUNCATE GRANT REVOKE FLUSH OPTIMIZE REPAIR IMPORT".split(),
+        _IMPLICIT,
+    ),
+}
+
+
+def meaning(sql: bytes) -> int:
+    """What *sql* may do, all its statements together."""
+    if b";" not in sql:
+        return _one(sql)
+    parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
+    if len(parts) == 1:
+        return _one(sql)
+    found = MANY
+    for part in parts:
+        found |= _one(part)
+    return found
+
+
+def _blank(match: re.Match[bytes]) -> bytes:
+    """What stands for a quoted text or a comment; versioned comments are statements."""
+    text = match.group()
+    versioned = _VERSIONED.fullmatch(text)
+    if versioned is not None:
+        return versioned.group(1)
+    return b"''" if text[:1] in b"'\"" else b"``" if text[:1] == b"`" else b" "
+
+
+def _one(sql: bytes) -> int:
+    word = _WORD.match(sql)
+    if word is None:
+        return _commented(sql)
+    start = word.start(1)
+    return _of_word(word.group(1).upper(), sql[start:] if start else sql)
+
+
+def _commented(sql: bytes) -> int:
+    """A statement behind comments, which are skipped one by one."""
+    at = 0
+    while (comment := _COMMENT.match(sql, at)) is not None:
+        at = comment.end()
+    rest = sql[at:].lstrip(b" \t\r\n(;")
+    if not rest:
+        return 0
+    versioned = _VERSIONED.match(rest)
+    if versioned is not None:
+        rest = versioned.group(1) + rest[versioned.end() :]
+    word = _WORD.match(rest)
+    return OPAQUE | ENDS if word is None else _of_word(word.group(1).upper(), rest)
+
+
+def _of_word(word: bytes, sql: bytes) -> int:
+    found = _BY_WORD.get(word)
+    special = _SPECIAL.get(word)
+    if special is not None:
+        return special(sql)
+    # Unknown words, CALL, EXECUTE, DO, HANDLER, ANALYZE and compound statements among them.
+    return OPAQUE if found is None else found
+
+
+def _select(sql: bytes) -> int:
+    return 0 if _is_session_read(sql[:200]) else READS
+
+
+@lru_cache(maxsize=256)
+def _is_session_read(head: bytes) -> bool:
+    """Whether it asks for the session's own values alone, which no log replicates."""
+    return len(head) < 200 and _SESSION_READ.match(head) is not None  # noqa: PLR2004
+
+
+def _write(sql: bytes) -> int:
+    return WRITES | READS if _NESTED_READ.search(sql) else WRITES
+
+
+def _with(sql: bytes) -> int:
+    return READS | WRITES if _NESTED_WRITE.search(sql) else READS
+
+
+def _start(sql: bytes) -> int:
+    words = sql.upper().split(None, 2)
+    if len(words) < 2 or not words[1].startswith(b"TRANSACTION"):  # noqa: PLR2004
+        return COMMITS | ENDS  # START REPLICA.
+    snapshot = SNAPSHOTS | READS if b"SNAPSHOT" in sql.upper() else 0
+    return COMMITS | ENDS | snapshot
+
+
+def _begin(sql: bytes) -> int:
+    # MariaDB's BEGIN NOT ATOMIC holds statements.
+    return OPAQUE | ENDS if b"NOT" in sql.upper().split() else COMMITS | ENDS
+
+
+def _rollback(sql: bytes) -> int:
+    # ROLLBACK [WORK] TO keeps the transaction and its snapshot.
+    return 0 if b"TO" in sql.upper().split() else ENDS
+
+
+def _xa(sql: bytes) -> int:
+    step = sql.upper().split(None, 2)[1:2]
+    if step == [b"COMMIT"]:
+        return XA | WRITES | COMMITS | ENDS
+    # Prepared work may be committed by anybody, at any time.
+    return XA | ENDS if step == [b"PREPARE"] else 0
+
+
+def _set(sql: bytes) -> int:
+    text = sql.upper()
+    found = 0
+    if b"SELECT" in text or b"(" in text:
+        found |= OPAQUE  # SET @x = (SELECT ...), or a function of the user's.
+    if b"AUTOCOMMIT" in text or b"PASSWORD" in text:
+        found |= COMMITS
+    if b"ISOLATION" in text:
+        found |= ISOLATES
+    if b"SESSION_TRACK" in text:
+        found |= RESETS
+    if b"SQL_LOG_BIN" in text or b"SKIP_REPLICATION" in text:
+        found |= UNLOGS
+    if b"STATEMENT" in text.split(None, 2)[1:2]:
+        found |= OPAQUE  # MariaDB's SET STATEMENT ... FOR <any statement>.
+    return found
+
+
+def _create(sql: bytes) -> int:
+    words = sql.upper().split(None, 3)
+    temporary = b"TEMPORARY" in words[1:3]
+    nested = READS if _NESTED_READ.search(sql) else 0
+    return nested | (WRITES if temporary else _IMPLICIT)
+
+
+def _explain(sql: bytes) -> int:
+    return READS | WRITES if b"ANALYZE" in sql.upper().split() else READS
+
+
+_SPECIAL: Final = {
+    b"SELECT": _select,
+    b"INSERT": _write,
+    b"REPLACE": _write,
+    b"UPDATE": _write,
+    b"DELETE": _write,
+    b"LOAD": _write,
+    b"WITH": _with,
+    b"START": _start,
+    b"BEGIN": _begin,
+    b"ROLLBACK": _rollback,
+    b"XA": _xa,
+    b"SET": _set,
+    b"CREATE": _create,
+    b"DROP": _create,
+    b"EXPLAIN": _explain,
+}
