@@ -1,0 +1,9 @@
+"""MySQL and MariaDB: positions of their binary logs, lineages beside values, clients instrumented.
+
+Needs PyMySQL (``pip install "antipode-xcy[mysql]"``), imported when first used, and MySQL from 8.0
+or MariaDB from 10.6 on, with GTIDs. See docs/guides/mysql.md.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,180 @@
+"""What every MySQL shim of this process has: a datastore, a server, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
+from antipode.shim import Shim, Unreachable, claim, count, log_once, release
+
+from ._endpoint import MySQLEndpoint
+from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
+from ._gtid import GtidError, Runs
+from ._look import observe
+from ._settings import ServerSettings, execute
+from ._upstream import ask_upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from antipode.shim import Endpoint, Observation, ReadsFrom
+
+    from ._flavor import Asking, Facts, Flavor, Rows
+
+T = TypeVar("T")
+OnRead = Literal["merge", "ignore"]
+
+
+class BaseMySQLShim(Shim):
+    """One MySQL or MariaDB server as this process sees it; the base of every face.
+
+    Clients find out about the server behind a connection with ``converse(self.detect(), execute)``
+    once for each connection, and hand the result to what needs it.
+
+    Attributes:
+        on_read: whether a read adds the stored lineage to the scope.
+        settings: how to connect to the server.
+    """
+
+    floors = True
+
+    def __init__(
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+        one_server: bool | None = None,
+    ) -> None:
+        """Take over the options; connects to nothing.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        super().__init__(datastore, reads_from=reads_from)
+        if on_read not in ("merge", "ignore"):
+            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
+            raise ConfigurationError(msg)
+        self.on_read = on_read
+        self.settings = settings
+        self._runs = Runs()
+        self._lock = threading.Lock()
+        self._where: tuple[object, ...] | None = None
+        if settings.one_server if one_server is None else one_server:
+            self._where = ("mysql", datastore, reads_from, settings.where)
+            self.fences = reads_from == "primary"
+            claim(self._where, self)
+        else:
+            self.looks = False
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the client's server with a connection of the library's own.
+
+        Raises:
+            Unreachable: not now.
+            ConfigurationError: the server has no positions; says what to change.
+        """
+        return MySQLEndpoint(self.datastore, self.settings, timeout_s=timeout_s)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, on a connection of its own.
+
+        Raises:
+            Unreachable: it does not answer.
+            ConfigurationError: the server has no positions.
+        """
+        connection = self.settings.connect(timeout_s=timeout_s)
+        try:
+
+            def answer(ask: Ask) -> Rows:
+                return execute(connection, ask.sql)
+
+            facts = converse(self.detect(), answer)
+            rows = execute(connection, COVER[facts.flavor])
+        finally:
+            connection.close()
+        hour = self.clock.hour()
+        return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
+
+    def close(self) -> None:
+        """Unregister and release the library's own connections. Idempotent."""
+        if self._where is not None:
+            release(self._where, self)
+        super().close()
+
+    def detect(self) -> Asking[Facts]:
+        """Find out about the server behind a connection; what it has executed is remembered.
+
+        Raises:
+            ConfigurationError: it has no positions; says what to change.
+        """
+        facts = yield from detect(self.datastore)
+        with self._lock:
+            self._runs.learn(facts.executed, group_block=facts.group_block)
+        return facts
+
+    def minted(self, flavor: Flavor, gtids: str) -> tuple[WriteId, ...]:
+        """The writes that a session tracked, not yet recorded; nothing, and marked, if torn.
+
+        Args:
+            flavor: of the server that answered.
+            gtids: what the OK packet said: MySQL's OWN_GTID, MariaDB's ``last_gtid``.
+        """
+        try:
+            with self._lock:
+                hour = self.clock.hour()
+                return minted(flavor, gtids, self._runs, datastore=self.datastore, hour=hour)
+        except GtidError as error:
+            self.unsampled(str(error))
+            return ()
+
+    def unsampled(self, cause: str) -> None:
+        """Note that a write was committed and has no position."""
+        mark_incomplete(self.datastore, "unsampled")
+        log_once(
+            "mysql_unsampled",
+            self.datastore,
+            cause[:40],
+            "a write to %r has no position: %s",
+            self.datastore,
+            cause,
+        )
+
+    def covering(self, flavor: Flavor, rows: Rows) -> Lineage:
+        """What a read may have seen, from the answer to ``COVER[flavor]`` asked after it."""
+        try:
+            hour = self.clock.hour()
+            return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))
+        except (GtidError, KeyError):
+            count("unsampled_read", self.datastore)
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+
+    def observe(
+        self, facts: Facts, writes: Collection[WriteId], *, wait_s: float = 0.0
+    ) -> Asking[Observation]:
+        """Look on the connection that reads, blocking there for up to *wait_s* seconds."""
+        return observe(facts, writes, wait_s=wait_s)
+
+    def converse(self, steps: Asking[T], query: Callable[[str], Rows]) -> T:
+        """Hold a conversation over *query*, which raises ``Refused`` for a server's error."""
+
+        def answer(ask: Ask) -> Rows:
+            return query(ask.sql) if ask.server is None else ask_upstream(self.settings, ask)
+
+        return converse(steps, answer)
+
+    async def converse_async(self, steps: Asking[T], query: Callable[[str], Awaitable[Rows]]) -> T:
+        """The asyncio twin of :meth:`converse`."""
+        import asyncio
+
+        async def answer(ask: Ask) -> Rows:
+            if ask.server is None:
+                return await query(ask.sql)
+            return await asyncio.to_thread(ask_upstream, self.settings, ask)
+
+        return await converse_async(steps, answer)
+
+
+__all__ = ["BaseMySQLShim", "OnRead", "ServerSettings", "Unreachable"]

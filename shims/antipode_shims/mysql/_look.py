@@ -1,0 +1,233 @@
+"""One look at a server as a conversation without I/O: what it has, and what may still come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from antipode import Status, WriteId
+from antipode.shim import Observation
+
+from ._flavor import Ask, Facts, Flavor, Refused, text
+from ._gtid import MySQLLog, mariadb_log
+from ._states import STATE, Source, State, parse_sources, parse_state, sources_sql
+
+if TYPE_CHECKING:
+    from ._flavor import Asking, Rows
+
+#: How many servers a chain of replicas is followed up.
+_DEPTH = 4
+#: The longest that one statement blocks on the server, in seconds.
+SLICE_S = 1.0
+#: The same, where several logs are waited for and only one can be blocked on.
+SHORT_SLICE_S = 0.05
+
+Verdict = tuple[Status, str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What one look showed.
+
+    Attributes:
+        state: what the server had.
+        observation: of what was asked for.
+        targets: what may still become visible, and what to block on until then.
+    """
+
+    state: State
+    observation: Observation
+    targets: tuple[WriteId, ...]
+
+
+def look(facts: Facts, writes: Collection[WriteId], *, server: str = "") -> Asking[Shown]:
+    """Ask for the position; where something is missing, whether it can still come."""
+    state = yield from _ask_state(facts)
+    verdicts: dict[WriteId, Verdict] = {}
+    for write in writes:
+        if state.has(write, replica=True):
+            verdicts[write] = Status.VISIBLE, ""
+    missing = [write for write in writes if write not in verdicts]
+    if missing:
+        state = yield from _judge_missing(facts, state, missing, verdicts)
+    statuses = {write: status for write, (status, _) in verdicts.items()}
+    causes = {write: cause for write, (_, cause) in verdicts.items() if cause}
+    shown = Observation(server or facts.server, statuses, causes=causes)
+    pending = (write for write in missing if statuses[write] is Status.NOT_YET)
+    targets = tuple(sorted(pending, key=_order))
+    return Shown(state, shown, targets)
+
+
+def observe(facts: Facts, writes: Collection[WriteId], *, wait_s: float) -> Asking[Observation]:
+    """Look, block on the server for up to *wait_s* seconds if something is missing, look again."""
+    shown = yield from look(facts, writes)
+    if wait_s > 0 and (sql := wait_sql(shown, wait_s)) is not None:
+        try:
+            yield Ask(sql)
+        except Refused:
+            return shown.observation  # Polled instead.
+        shown = yield from look(facts, writes)
+    return shown.observation
+
+
+def wait_sql(shown: Shown, longest_s: float) -> str | None:
+    """What blocks on the server until the smallest position that is missing may be visible.
+
+    Returns:
+        SQL that ends within *longest_s* and within a slice; None where nothing can block.
+    """
+    logs = {write.key for write in shown.targets}
+    slice_s = min(longest_s, SLICE_S if len(logs) == 1 else SHORT_SLICE_S)
+    for write in shown.targets:
+        if (sql := shown.state.wait(write, max(slice_s, 0.001))) is not None:
+            return sql
+    return None
+
+
+def _ask_state(facts: Facts) -> Asking[State]:
+    rows = yield Ask(STATE[facts.flavor])
+    return parse_state(facts, rows)
+
+
+def _judge_missing(
+    facts: Facts, state: State, missing: list[WriteId], verdicts: dict[WriteId, Verdict]
+) -> Asking[State]:
+    """Put into *verdicts* what becomes of *missing*; the state by which that was decided."""
+    try:
+        rows = yield Ask(sources_sql(facts))
+    except Refused as error:
+        for write in missing:
+            verdicts[write] = _blind(facts, state, write, str(error))
+        return state
+    sources = parse_sources(facts, rows)
+    for write in missing:
+        verdicts[write] = yield from _judge(facts, state, sources, write)
+    doubtful = [write for write in missing if verdicts[write][0] is not Status.NOT_YET]
+    if doubtful:
+        # It may have come, and its source gone, since the first look.
+        state = yield from _ask_state(facts)
+        for write in doubtful:
+            if state.has(write, replica=bool(sources)):
+                verdicts[write] = Status.VISIBLE, ""
+    return state
+
+
+def _blind(facts: Facts, state: State, write: WriteId, error: str) -> Verdict:
+    """Of a server that does not let this user ask for its sources."""
+    if state.excludes(write):
+        return Status.LOST, "its domain went on without it"
+    if not _is_log(facts, write) or not state.knows(write):
+        return Status.UNKNOWN_LOG, f"the server does not know this log, nor tells more: {error}"
+    return Status.NOT_YET, f"whether it is lost cannot be told: {error}"
+
+
+def _judge(
+    facts: Facts, state: State, sources: tuple[Source, ...], write: WriteId
+) -> Generator[Ask, Rows, Verdict]:
+    """The outcome of one write that the server lacks."""
+    if not _is_log(facts, write):
+        return Status.UNKNOWN_LOG, f"it is no position of a {facts.flavor.value} log"
+    if state.excludes(write):
+        return Status.LOST, "its domain went on without it"
+    if not sources:
+        return _judge_alone(facts, state, write)
+    trouble = "; ".join(source.trouble for source in sources if source.trouble)
+    if any(source.brings(write) for source in sources):
+        return Status.NOT_YET, trouble
+    known = state.knows(write)
+    lacking = 0
+    for source in sources:
+        found = yield from _ask_source(facts, source, write, depth=1)
+        known = known or found.known
+        if found.coming:
+            return Status.NOT_YET, found.cause or trouble
+        if found.proof:
+            lacking += 1
+        elif not known:
+            return Status.UNKNOWN_LOG, found.cause
+        else:
+            return Status.NOT_YET, found.cause
+    if known and lacking == len(sources):
+        return Status.LOST, "neither this server nor the primary that it follows has it"
+    return Status.UNKNOWN_LOG, "neither this server nor the primary that it follows knows this log"
+
+
+def _judge_alone(facts: Facts, state: State, write: WriteId) -> Verdict:
+    """Of a server without a source."""
+    if not state.knows(write):
+        return Status.UNKNOWN_LOG, "the server does not know this log, and follows no other server"
+    if facts.group:
+        return Status.NOT_YET, ""
+    if not state.writable:
+        return Status.UNKNOWN_LOG, "the server follows no other server and is read-only"
+    if state.has(write, replica=False):
+        return Status.VISIBLE, ""
+    return Status.LOST, "this primary lacks it and follows no other server"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What asking upstream came to.
+
+    Attributes:
+        coming: it is there, or may be: wait.
+        proof: a primary lacks it.
+        known: a server there knows its log.
+        cause: for a person.
+    """
+
+    coming: bool = False
+    proof: bool = False
+    known: bool = False
+    cause: str = ""
+
+
+def _ask_source(
+    facts: Facts, source: Source, write: WriteId, *, depth: int
+) -> Generator[Ask, Rows, Found]:
+    """Whether a source has *write* or can still get it; follows chains of replicas."""
+    where = source.host, source.port
+    try:
+        rows = yield Ask(STATE[facts.flavor], where)
+        state = parse_state(facts, rows)
+        if state.has(write, replica=False):
+            return Found(coming=True, known=True)
+        if state.excludes(write):
+            return Found(proof=True, known=True)
+        above = parse_sources(facts, (yield Ask(sources_sql(facts), where)))
+    except Refused as error:
+        cause = f"its source {source.host}:{source.port} cannot be asked: {error}"
+        return Found(coming=error.passing, cause=cause)
+    known = state.knows(write)
+    if not above:
+        return Found(proof=state.writable and not facts.group, known=known)
+    if any(each.brings(write) for each in above):
+        return Found(coming=True, known=True)
+    if depth >= _DEPTH:
+        return Found(known=known, cause="the chain of replicas is too long to follow")
+    found: list[Found] = []
+    for each in above:
+        found.append((yield from _ask_source(facts, each, write, depth=depth + 1)))
+    return Found(
+        coming=any(each.coming for each in found),
+        proof=all(each.proof for each in found),
+        known=known or any(each.known for each in found),
+        cause="; ".join(filter(None, (each.cause for each in found))),
+    )
+
+
+def _is_log(facts: Facts, write: WriteId) -> bool:
+    if not isinstance(write.version, int):
+        return False
+    parse = mariadb_log if facts.flavor is Flavor.MARIADB else MySQLLog.of
+    return parse(write.key) is not None
+
+
+def _order(write: WriteId) -> tuple[str, int]:
+    return write.key, write.version if isinstance(write.version, int) else 0
+
+
+def waited(rows: Rows) -> bool:
+    """Whether the server says that what was waited for is there."""
+    return bool(rows) and text(rows[0].get("waited")) == "0"
