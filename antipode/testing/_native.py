@@ -42,6 +42,7 @@ class NativeServer:
         ports: reserved by name; the one called ``client`` is the address.
         process: the server.
         data: what ``restart(wipe=True)`` removes.
+        template: what the data directories are copies of at first; None for empty ones.
         companions: processes that live and die with it.
         tools: executables by name, for `run_tool`.
         tool_environment: the variables they need.
@@ -54,6 +55,7 @@ class NativeServer:
         process: ServerProcess,
         *,
         data: Iterable[Path],
+        template: Path | None = None,
         companions: Iterable[ServerProcess] = (),
         tools: Mapping[str, Path] | None = None,
         tool_environment: Mapping[str, str] | None = None,
@@ -64,6 +66,7 @@ class NativeServer:
         self._directory = directory
         self._ports = dict(ports)
         self._data = tuple(data)
+        self._template = template
         self._companions = tuple(companions)
         self._tools = dict(tools or {})
         self._tool_environment = dict(tool_environment or {})
@@ -75,6 +78,7 @@ class NativeServer:
 
     def start(self) -> None:
         """Start it and its companions; return once it answers."""
+        self._fill()
         for companion in self._companions:
             companion.start()
         self.process.start()
@@ -104,7 +108,7 @@ class NativeServer:
         if wipe:
             for path in self._data:
                 shutil.rmtree(path, ignore_errors=True)
-                path.mkdir()
+        self._fill()
         self.process.start()
 
     def run_tool(self, *command: str) -> str:
@@ -135,6 +139,16 @@ class NativeServer:
             port.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def _fill(self) -> None:
+        """Make the data directories that are not there."""
+        for path in self._data:
+            if path.exists():
+                continue
+            if self._template is None:
+                path.mkdir()
+            else:
+                shutil.copytree(self._template, path)
+
 
 class NativeProvider:
     """Runs the servers that are installed on this machine."""
@@ -147,6 +161,15 @@ class NativeProvider:
             from ._native_rabbitmq import rabbitmq
 
             server = rabbitmq(name, config)
+        elif store in {"mysql", "mariadb"}:
+            from . import _native_mysql
+
+            make = _native_mysql.mysql if store == "mysql" else _native_mysql.mariadb
+            server = make(name, config)
+        elif store == "mongodb":
+            from ._native_mongodb import mongodb
+
+            server = mongodb(name, config)
         else:
             raise ConfigurationError(f"no native server for the store {store!r}")
         return started(server)

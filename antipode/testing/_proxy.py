@@ -222,12 +222,15 @@ class LagProxy:
         for sock in (client, upstream):
             sock.settimeout(0)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        relay = Relay(client, upstream, self._requests, self._responses)
+        relay = self._relay(client, upstream)
         self._connections += 1
         self._relays[client] = self._relays[upstream] = relay
         # In progress: the selector reports how it ends. A refusal may come at once.
         if upstream.connect_ex(self._upstream) not in {0, errno.EINPROGRESS}:
             self._drop(relay)
+
+    def _relay(self, client: socket.socket, upstream: socket.socket) -> Relay:
+        return Relay(client, upstream, self._requests, self._responses)
 
     def _advance(self, relay: Relay, sock: socket.socket, events: int) -> None:
         if events & selectors.EVENT_WRITE and not relay.writable(sock):

@@ -45,6 +45,10 @@ class Pipe:
         """Whether to read from the source now."""
         return not self.ended and self._held_bytes < HELD_BYTES_MAX
 
+    def peek(self) -> bytes:
+        """What is held, in order."""
+        return b"".join(data for _, data in self._held)
+
     def due_at(self) -> float | None:
         """When the head of the queue may leave, on the monotonic clock; None: nothing to do."""
         if not self._held or self.flow.paused or self.blocked:
