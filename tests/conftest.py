@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,11 @@ from antipode.testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# Where `make stores` puts the servers that the system has no package of; installed ones come first.
+STORES = Path(__file__).resolve().parents[1] / ".stores" / "bin"
+os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), str(STORES)))
 
 
 def antipode_threads() -> list[str]:

@@ -18,8 +18,9 @@ from ._relay import Flow, Relay
 if TYPE_CHECKING:
     import socket
 
-# A message begins with its length. A BSON string called hostInfo: its type, its name, its length, and the text.
+# What a message begins with.
 LENGTH_BYTES = 4
+# A BSON string called hostInfo: its type, its name, its length, and the text.
 HOST_INFO = re.compile(rb"\x02hostInfo\x00....([^\x00]+)\x00", re.DOTALL)
 
 

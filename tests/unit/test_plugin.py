@@ -110,7 +110,7 @@ def test_an_unknown_store_is_a_usage_error(
     pytester.makepyfile("def test_one(): pass")
     result = pytester.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*ANTIPODE_REQUIRE_STORES*rabitmq*embedded, rabbitmq, redis*"])
+    result.stderr.fnmatch_lines(["*ANTIPODE_REQUIRE_STORES*rabitmq*embedded, *rabbitmq, redis*"])
 
 
 def test_one_topology_serves_the_session_and_is_healed_after_each_test(
