@@ -15,7 +15,7 @@ DEMO_REQUESTS ?= 300
 DEMO_LAG_MS ?= 100
 BENCH_REQUESTS ?= 3000
 # The stores whose real servers the tests use; those that are not named are skipped.
-STORES ?= embedded redis rabbitmq
+STORES ?= embedded redis rabbitmq mongodb
 PYTEST_ARGS ?=
 
 .PHONY: help demo check test bench docs stores clean
@@ -46,7 +46,7 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 	$(PY) -m pytest -q tests/tidy
 
 stores: ## install the real servers that the tests use, or say what to install
-	@tools/install_stores.sh $(STORES)
+	@PYTHON="$(PYTHON)" tools/install_stores.sh $(STORES)
 
 test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)

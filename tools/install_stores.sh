@@ -3,10 +3,13 @@
 # test starts servers of its own and stops them.
 set -euo pipefail
 
-declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server)
+cd "$(dirname "$0")/.."
+declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod)
+# What the system has no package of; it goes into .stores, which git ignores and the tests look into.
+declare -A fetch_by=([mongod]=tools/fetch_mongodb.sh)
 
 # Servers of Debian live in /usr/sbin, which is not on every user's PATH.
-export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
+export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin:$PWD/.stores/bin"
 
 missing=()
 for store in "$@"; do
@@ -17,12 +20,14 @@ for store in "$@"; do
         exit 1
     elif command -v "${server_of[$store]}" >/dev/null; then
         echo "$store: ${server_of[$store]} is here"
+    elif [[ -n ${fetch_by[${server_of[$store]}]:-} ]]; then
+        "${fetch_by[${server_of[$store]}]}" .stores
     else
         missing+=("${server_of[$store]}")
     fi
 done
 
-if [[ ${#missing[@]} -gt 0 ]] && ! "$(dirname "$0")/apt_install.sh" "${missing[@]}"; then
+if [[ ${#missing[@]} -gt 0 ]] && ! tools/apt_install.sh "${missing[@]}"; then
     echo "  or run what needs no server:  make test STORES=embedded" >&2
     exit 1
 fi
