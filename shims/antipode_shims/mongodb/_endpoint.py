@@ -1,0 +1,126 @@
+"""The library's own connection to the server where a process reads."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Any
+
+from antipode import Status
+from antipode.shim import Endpoint, Observation, Unreachable
+
+from ._client import link_errors, pymongo_module, refusals
+from ._look import hello, shown_in, target_of
+from ._wait import ServerWait
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator
+
+    from antipode import WriteId
+    from antipode.shim import ReadsFrom, Wake
+
+    from ._history import LogHistory
+    from ._look import Question, Target
+    from ._reply import Reply
+
+
+#: The longest that saying goodbye to a server may take, in seconds.
+_CLOSE_S = 0.25
+
+
+class MongoEndpoint(Endpoint):
+    """Looks with ``hello``; between looks the server holds a find back until it is due.
+
+    Not pinned: the server may roll back under a live connection, and a recollection does not
+    ask it.
+    """
+
+    pinned = False
+
+    def __init__(
+        self,
+        client: Any,
+        history: LogHistory,
+        *,
+        reads_from: ReadsFrom,
+        majority: bool,
+        wait_in: tuple[str, str],
+    ) -> None:
+        """Look through *client*, which is of this endpoint's own and has one server."""
+        self._client = client
+        self._history = history
+        self._reads_from = reads_from
+        self._majority = majority
+        self._target: Target | None = None
+        self._wait = ServerWait(client, *wait_in)
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once; one round trip, more after a change of term.
+
+        Raises:
+            Unreachable: the connection failed, or the server cannot be read now.
+            ConfigurationError: it is a mongos, or no member of a replica set.
+            pymongo.errors.OperationFailure: it does not let this user in.
+        """
+        try:
+            shown: Observation = converse(self._client, self._look(writes), timeout_s=timeout_s)
+        except link_errors() as error:
+            raise Unreachable(str(error) or type(error).__name__) from error
+        return shown
+
+    def _look(self, writes: Collection[WriteId]) -> Generator[Question, Any, Observation]:
+        state = yield from hello()
+        if self._reads_from == "primary" and not state.primary:
+            msg = "the server is not primary any more"
+            raise Unreachable(msg)
+        shown = yield from shown_in(state, writes, self._history, majority=self._majority)
+        missed = [each for each in writes if shown.statuses[each] is Status.NOT_YET]
+        target = target_of(missed, state, majority=self._majority)
+        # A server refuses at once (code 72) to wait for what it has not heard of.
+        waits = target is not None and target.version <= state.heard and self._wait.works
+        self._target = target if waits else None
+        self.blocks = waits
+        return shown
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Wait for time, *wake*, or until the server shows the smallest position missed."""
+        if self._target is None or wake.is_set():
+            wake.wait(timeout_s)
+            return
+        done = self._wait.start(self._target, timeout_s)
+        select.select([done, wake.fileno()], [], [], timeout_s)
+
+    def rest(self) -> None:
+        """End the wait on the server."""
+        self._wait.stop()
+
+    def close(self) -> None:
+        """Release the connections. Idempotent."""
+        self._wait.stop()
+        with pymongo_module().timeout(_CLOSE_S):
+            self._client.close()
+
+
+def converse(client: Any, conversation: Generator[Question, Any, Any], *, timeout_s: float) -> Any:
+    """Hold *conversation* with the one server of *client*; what it returns.
+
+    Raises:
+        Exception: as PyMongo and the conversation do.
+    """
+    with pymongo_module().timeout(timeout_s):
+        try:
+            question = next(conversation)
+            while True:
+                question = conversation.send(_answer(client, question))
+        except StopIteration as end:
+            return end.value
+
+
+def _answer(client: Any, question: Question) -> Reply | Exception:
+    database, command = question
+    try:
+        reply: Reply = client[database].command(dict(command))
+    except link_errors():
+        raise
+    except refusals() as error:
+        return error
+    return reply

@@ -1,0 +1,157 @@
+"""One look at a server as a conversation without I/O: the faces only send and receive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from antipode import Status
+from antipode.shim import Observation, Unreachable
+
+from ._history import Fate, judge
+from ._position import OpTime, log_of, timestamp_of
+from ._reply import ASK, state_of_hello
+
+if TYPE_CHECKING:
+    from antipode import WriteId
+
+    from ._history import LogHistory
+    from ._reply import Reply, ServerState
+
+#: A database's name and a command for it.
+Question = tuple[str, dict[str, Any]]
+#: Yields a question, is sent its reply or the server's refusal, returns its result.
+Look = Generator[Question, "Reply | Exception", Observation]
+
+HELLO: Question = ("admin", {"hello": 1, **ASK})
+
+
+def hello() -> Generator[Question, Reply | Exception, ServerState]:
+    """Ask a server where it stands.
+
+    Raises:
+        Unreachable: it has no data to read now: it recovers, is an arbiter, or joins the set.
+        ConfigurationError: it is a mongos, or no member of a replica set.
+    """
+    reply = yield HELLO
+    if isinstance(reply, Exception):
+        raise reply
+    state = state_of_hello(reply)
+    if state is None:
+        name = reply.get("me", "the server")
+        msg = f"{name} is neither primary nor secondary now: it recovers, or is an arbiter"
+        raise Unreachable(msg)
+    return state
+
+
+def look(writes: Collection[WriteId], history: LogHistory, *, majority: bool) -> Look:
+    """Ask for the position, and the oplog about writes of earlier terms that are not known yet.
+
+    Args:
+        writes: what to judge.
+        history: what is known of earlier terms; learns.
+        majority: whether reads have read concern ``majority``.
+
+    Raises:
+        Unreachable: as :func:`hello`.
+        ConfigurationError: as :func:`hello`.
+    """
+    state = yield from hello()
+    return (yield from shown_in(state, writes, history, majority=majority))
+
+
+def shown_in(
+    state: ServerState, writes: Collection[WriteId], history: LogHistory, *, majority: bool
+) -> Look:
+    """What a server in *state* shows of *writes*; asks the oplog only after a change of term."""
+    statuses: dict[WriteId, Status] = {}
+    causes: dict[WriteId, str] = {}
+    for write in writes:
+        status, cause = judge(state, write, history, majority=majority)
+        if status is None and (log := log_of(write.key, state.set_name)) and log.term:
+            yield from _ask_oplog(state, log.term, write, history)
+            status, cause = judge(state, write, history, majority=majority)
+        statuses[write] = status or Status.NOT_YET
+        if cause:
+            causes[write] = cause
+    return Observation(state.incarnation, statuses, causes=causes)
+
+
+def _ask_oplog(
+    state: ServerState, term: int, write: WriteId, history: LogHistory
+) -> Generator[Question, Reply | Exception, None]:
+    """Learn what became of *write*, whose term is over, as far as it is settled.
+
+    The first entry at or after its timestamp decides: if it is of the same term, the write is
+    in this server's log, as is all that its primary wrote before. Otherwise it is not, and the
+    log that has a committed entry of a later term will never have it.
+    """
+    version = int(write.version)
+    found = yield _oplog({"ts": {"$gte": timestamp_of(version)}})
+    first = _first(found)
+    if isinstance(found, Exception):
+        history.learn(state, term, version, Fate.UNKNOWN)
+    elif first is not None and first.term == term:
+        if version <= state.committed.version:
+            history.learn(state, term, version, Fate.SURVIVED)
+    elif state.committed.term > term:
+        oldest = _first((yield _oplog({})))
+        reaches_back = oldest is not None and oldest.version <= version
+        lost = reaches_back and not write.covering
+        history.learn(state, term, version, Fate.LOST if lost else Fate.UNKNOWN)
+
+
+def _oplog(where: dict[str, Any]) -> Question:
+    """The first entry of the oplog that fits; timestamps are its natural order."""
+    return "local", {
+        "find": "oplog.rs",
+        "filter": where,
+        "sort": {"$natural": 1},
+        "projection": {"ts": 1, "t": 1},
+        "limit": 1,
+        "singleBatch": True,
+    }
+
+
+def _first(reply: Reply | Exception) -> OpTime | None:
+    if isinstance(reply, Exception):
+        return None
+    batch = reply["cursor"]["firstBatch"]
+    return OpTime.of(batch[0]) if batch else None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a server can be made to wait for.
+
+    Attributes:
+        version: of the position.
+        majority: whether until a majority has it, rather than until the server applied it.
+    """
+
+    version: int
+    majority: bool
+
+    @property
+    def concern(self) -> dict[str, Any]:
+        """The read concern of a command that is to wait."""
+        level = "majority" if self.majority else "local"
+        return {"level": level, "afterClusterTime": timestamp_of(self.version)}
+
+
+def target_of(writes: Collection[WriteId], state: ServerState, *, majority: bool) -> Target | None:
+    """The smallest position of *writes* that *state* has not reached by its timestamp.
+
+    None when there is none: a wait by timestamp would end at once, as on an old primary that
+    is cut off and has timestamps but not the entries of a later term.
+    """
+    waits = []
+    for write in writes:
+        log = log_of(write.key, state.set_name)
+        if log is None or not isinstance(write.version, int):
+            continue
+        by_majority = majority or log.term is None
+        if write.version > state.shown(majority=by_majority).version:
+            waits.append(Target(write.version, by_majority))
+    return min(waits, key=lambda each: each.version, default=None)
