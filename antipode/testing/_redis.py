@@ -158,13 +158,17 @@ class RedisTopology(Topology):
     ) -> None:
         """Return once replicas have everything that the primary has at this moment.
 
-        Replicas that follow another server than the primary are not waited for.
+        Replicas that are killed, or follow another server than the primary, are not waited for.
 
         Raises:
             TopologyTimeout: they did not get it in time.
         """
         nodes = self._nodes if replica is None else [self._replica(replica)]
-        followers = [node for node in nodes if node.feed and node.feed.upstream == self.primary]
+        followers = [
+            node
+            for node in nodes
+            if node.feed and node.feed.upstream == self.primary and node.server.running
+        ]
         for node in followers:
             node.await_following(self._primary_node, timeout_s=timeout_s)
         wanted = int(self._primary_node.info()["master_repl_offset"])

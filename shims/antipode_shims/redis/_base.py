@@ -88,7 +88,7 @@ class BaseRedisShim(Shim):
             InfoError: it does not let this user ask.
         """
         try:
-            connection = self._settings.connect(protocol=2, timeout_s=timeout_s)
+            connection = self._settings.connect_to_primary(timeout_s=timeout_s)
             try:
                 state = parse_info(exchange(connection, [INFO])[0])
             finally:

@@ -22,6 +22,10 @@ _KEPT = frozenset(
 )
 
 
+#: How redis-py's Sentinel connections put ``READONLY``.
+_DEMOTED = "The previous master is now a slave"
+
+
 def redis_module() -> ModuleType:
     """The client library.
 
@@ -30,7 +34,8 @@ def redis_module() -> ModuleType:
     """
     try:
         import redis
-        import redis.asyncio  # pyright: ignore[reportUnusedImport]
+        import redis.asyncio.sentinel  # pyright: ignore[reportUnusedImport]
+        import redis.sentinel  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         msg = 'the redis shim needs redis-py 5 or later: pip install "antipode-xcy[redis]"'
         raise ConfigurationError(msg) from error
@@ -52,9 +57,18 @@ def link_errors() -> tuple[type[Exception], ...]:
 
 
 @lru_cache(maxsize=1)
-def not_executed() -> tuple[type[Exception], ...]:
-    """Replies that redis-py raises as a failed connection though the server answered."""
-    return (redis_module().exceptions.BusyLoadingError,)
+def _busy_loading() -> type[Exception]:
+    error: type[Exception] = redis_module().exceptions.BusyLoadingError
+    return error
+
+
+def was_refused(error: BaseException) -> bool:
+    """Whether a command failed by a reply that redis-py raises as a failed connection.
+
+    ``LOADING``, and ``READONLY`` where Sentinel made the client. What the latter becomes is known
+    by its words: its context alone may be an error that the application handles meanwhile.
+    """
+    return isinstance(error, _busy_loading()) or _DEMOTED in error.args
 
 
 def check_client(client: Any) -> bool:
@@ -146,6 +160,10 @@ class ServerSettings:
             connection.disconnect()
             raise
         return connection
+
+    def connect_to_primary(self, *, timeout_s: float) -> Any:
+        """The same, where a wrong primary's answer would do harm. Its role is still to be asked."""
+        return self.connect(protocol=2, timeout_s=timeout_s)
 
 
 @lru_cache(maxsize=8)

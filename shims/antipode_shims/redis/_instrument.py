@@ -8,8 +8,9 @@ from antipode import ConfigurationError, register
 
 from ._async_hooks import AsyncClient, AsyncHooks
 from ._base import BaseRedisShim, OnRead
-from ._client import ServerSettings, check_client
+from ._client import check_client
 from ._hooks import SyncClient, SyncHooks, adopt, disown
+from ._sentinel import settings_of
 
 if TYPE_CHECKING:
     from antipode.shim import ReadsFrom
@@ -68,7 +69,7 @@ def instrument_client(
         return client
     instrumented = InstrumentedShim(
         datastore,
-        ServerSettings.of(client),
+        settings_of(client, reads_from),
         reads_from=reads_from,
         on_read=on_read,
         prefix=prefix,

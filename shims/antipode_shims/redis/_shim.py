@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, register
 
-from ._client import ServerSettings, check_client, link_errors, redis_module, take_connection
+from ._client import check_client, link_errors, redis_module, take_connection
 from ._exchange import exchange, exchange_async, look_on, look_on_async, nothing
+from ._sentinel import settings_of
 from ._table2 import RedisTable2, Sent
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from antipode.shim import Floor, Observation, ReadsFrom
 
     from ._base import OnRead
+    from ._client import ServerSettings
     from ._look import Command
     from ._table2 import Expiry, Key, Value
 
@@ -271,7 +273,7 @@ def shim(
     made = RedisShim(
         datastore,
         used,
-        ServerSettings.of(used),
+        settings_of(used, reads_from),
         owned=owned,
         reads_from=reads_from,
         on_read=on_read,
@@ -308,7 +310,7 @@ def async_shim(
     made = RedisAsyncShim(
         datastore,
         used,
-        ServerSettings.of(used),
+        settings_of(used, reads_from),
         owned=owned,
         reads_from=reads_from,
         on_read=on_read,

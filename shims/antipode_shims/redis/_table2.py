@@ -10,7 +10,7 @@ from antipode import Lineage, config, current, mark_incomplete
 from antipode.shim import Floor, count, floor, record_read, record_write, stored_text
 
 from ._base import BaseRedisShim
-from ._client import not_executed
+from ._client import was_refused
 from ._companion import Match, companion_of, pack, unpack
 from ._info import INFO, InfoError, observation, parse_info, refused, unknown_logs
 
@@ -88,7 +88,7 @@ class RedisTable2(BaseRedisShim):
 
     def failed(self, error: BaseException, *, sent: bool) -> None:
         """Take in that a write ended without a reply."""
-        if sent and not isinstance(error, not_executed()):
+        if sent and not was_refused(error):
             mark_incomplete(self.datastore, "in_doubt")
 
     def seen(self, replies: list[Any]) -> tuple[bytes | None, Lineage]:

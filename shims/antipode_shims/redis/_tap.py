@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._client import link_errors, not_executed, response_error
+from ._client import link_errors, response_error, was_refused
 from ._commands import Kind, kind_of, name_of
 
 if TYPE_CHECKING:
@@ -138,12 +138,17 @@ class Tap:
         )
 
     @property
+    def _whole(self) -> bool:
+        """Whether one refusal is that of all: not in a pipeline, which is done one by one."""
+        return len(self._commands) == 1 or self._transaction
+
+    @property
     def _transaction(self) -> bool:
         return not self.single and name_of(self._commands[0]) == "MULTI"
 
     def failed(self, error: BaseException) -> None:
         """Take in that the connection failed while replies were due."""
-        if self.sent and not isinstance(error, not_executed()):
+        if self.sent and not (was_refused(error) and self._whole):
             self.lost = True
 
 
