@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import Shim, Unreachable, claim, count, log_once, release
+from antipode.shim import Shim, claim, count, log_once, release
 
 from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
@@ -175,6 +175,3 @@ class BaseMySQLShim(Shim):
             return await asyncio.to_thread(ask_upstream, self.settings, ask)
 
         return await converse_async(steps, answer)
-
-
-__all__ = ["BaseMySQLShim", "OnRead", "ServerSettings", "Unreachable"]

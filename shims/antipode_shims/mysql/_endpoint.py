@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake
@@ -13,6 +12,7 @@ from antipode.shim import Endpoint, Observation, Unreachable, Wake
 from ._flavor import Ask, Refused, converse, detect
 from ._look import Shown, look, wait_sql
 from ._settings import errno_of, execute, link_errors, pymysql_module, refused, socket_of
+from ._states import State, covers
 from ._upstream import ask_upstream
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ._flavor import Rows
     from ._settings import ServerSettings
-    from ._states import State
 
 #: Seconds that ending a wait on the server may take.
 _KILL_S = 0.5
@@ -75,7 +74,7 @@ class MySQLEndpoint(Endpoint):
         _set_timeout(self._looker, timeout_s)
         server = self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
         shown = converse(look(self._facts, writes, server=server), self._answer)
-        if self._state is not None and not shown.state.covers(self._state):
+        if self._state is not None and not covers(shown.state, self._state):
             # Positions were reset under the connection: what was known does not count any more.
             self._epoch += 1
             server = f"{self._facts.server}#{self._epoch}"

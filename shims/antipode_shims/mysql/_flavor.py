@@ -11,7 +11,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from antipode import ConfigurationError, WriteId
 
@@ -36,7 +36,7 @@ class Ask(NamedTuple):
 Asking = Generator[Ask, Rows, T]
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - an answer, like Unreachable
     """A server answered with an error, or an upstream could not be asked.
 
     Attributes:
@@ -242,32 +242,52 @@ def covering(flavor: Flavor, rows: Rows, *, datastore: str, hour: int) -> tuple[
 
 
 def converse(steps: Asking[T], execute: Callable[[Ask], Rows]) -> T:
-    """Hold a conversation; *execute* raises :class:`Refused` for what the steps may handle."""
-    try:
-        ask = next(steps)
-        while True:
-            try:
-                rows = execute(ask)
-            except Refused as error:
-                ask = steps.throw(error)
-            else:
-                ask = steps.send(rows)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    """Hold a conversation; what *execute* raises as :class:`Refused` the steps may handle."""
+    talk = _Talk(steps)
+    while (ask := talk.ask) is not None:
+        try:
+            rows = execute(ask)
+        except Refused as error:  # noqa: PERF203 - each answer may be one
+            talk.refused(error)
+        else:
+            talk.answered(rows)
+    return talk.result()
 
 
 async def converse_async(steps: Asking[T], execute: Callable[[Ask], Awaitable[Rows]]) -> T:
     """The asyncio twin of :func:`converse`."""
-    try:
-        ask = next(steps)
-        while True:
-            try:
-                rows = await execute(ask)
-            except Refused as error:
-                ask = steps.throw(error)
-            else:
-                ask = steps.send(rows)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+    talk = _Talk(steps)
+    while (ask := talk.ask) is not None:
+        try:
+            rows = await execute(ask)
+        except Refused as error:  # noqa: PERF203 - each answer may be one
+            talk.refused(error)
+        else:
+            talk.answered(rows)
+    return talk.result()
+
+
+class _Talk(Generic[T]):
+    """A conversation that is held: what it asks now, and how it ended."""
+
+    def __init__(self, steps: Asking[T]) -> None:
+        self._steps = steps
+        self._results: list[T] = []
+        self.ask: Ask | None = None
+        self._go(lambda: next(steps))
+
+    def answered(self, rows: Rows) -> None:
+        self._go(lambda: self._steps.send(rows))
+
+    def refused(self, error: Refused) -> None:
+        self._go(lambda: self._steps.throw(error))
+
+    def result(self) -> T:
+        return self._results[0]
+
+    def _go(self, step: Callable[[], Ask]) -> None:
+        try:
+            self.ask = step()
+        except StopIteration as end:
+            self.ask = None
+            self._results.append(end.value)

@@ -75,7 +75,7 @@ class GtidSet:
     @property
     def gaps(self) -> bool:
         """Whether a log has more than one interval, or does not begin at 1."""
-        return any(len(found) > 1 or found[0].first != 1 for found in self.logs.values())
+        return any(_broken(found) for found in self.logs.values())
 
     def __iter__(self) -> Iterator[tuple[str, Interval]]:
         """Each interval with its log."""
@@ -99,6 +99,11 @@ def _parse_sid(part: str, found: dict[str, list[Interval]]) -> None:
         else:
             msg = f"not a set of GTIDs: {part[:80]!r}"
             raise GtidError(msg)
+
+
+def _broken(intervals: tuple[Interval, ...]) -> bool:
+    """Whether numbers below the last one are missing."""
+    return any(each.first != 1 for each in intervals)
 
 
 def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
@@ -160,7 +165,7 @@ class Runs:
         """
         self._block = group_block
         for log, intervals in executed.logs.items():
-            if group_block or len(intervals) > 1 or intervals[0].first != 1:
+            if group_block or _broken(intervals):
                 self._runs[log] = list(intervals)
             else:
                 self._runs.pop(log, None)

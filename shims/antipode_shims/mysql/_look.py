@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from antipode import Status, WriteId
 from antipode.shim import Observation
 
-from ._flavor import Ask, Facts, Flavor, Refused, text
+from ._flavor import Ask, Facts, Flavor, Refused
 from ._gtid import MySQLLog, mariadb_log
 from ._states import STATE, Source, State, parse_sources, parse_state, sources_sql
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Generator
+
     from ._flavor import Asking, Rows
 
 #: How many servers a chain of replicas is followed up.
@@ -114,43 +115,47 @@ def _judge_missing(
 
 
 def _blind(facts: Facts, state: State, write: WriteId, error: str) -> Verdict:
-    """Of a server that does not let this user ask for its sources."""
+    """Of a server that does not let this user ask for its sources.
+
+    One that takes writes may have been promoted; one that does not follows another.
+    """
+    if (verdict := _judge_by_log(facts, state, write)) is not None:
+        return verdict
+    if not state.knows(write):
+        return Status.UNKNOWN_LOG, f"the server does not know this log, nor tells more: {error}"
+    if state.writable:
+        return Status.UNKNOWN_LOG, f"the server takes writes, and does not tell more: {error}"
+    return Status.NOT_YET, f"whether it is lost cannot be told: {error}"
+
+
+def _judge_by_log(facts: Facts, state: State, write: WriteId) -> Verdict | None:
+    """What its log alone says of a write that the server lacks."""
+    if not _is_log(facts, write):
+        return Status.UNKNOWN_LOG, f"it is no position of a {facts.flavor.value} log"
     if state.excludes(write):
         return Status.LOST, "its domain went on without it"
-    if not _is_log(facts, write) or not state.knows(write):
-        return Status.UNKNOWN_LOG, f"the server does not know this log, nor tells more: {error}"
-    return Status.NOT_YET, f"whether it is lost cannot be told: {error}"
+    return None
 
 
 def _judge(
     facts: Facts, state: State, sources: tuple[Source, ...], write: WriteId
 ) -> Generator[Ask, Rows, Verdict]:
     """The outcome of one write that the server lacks."""
-    if not _is_log(facts, write):
-        return Status.UNKNOWN_LOG, f"it is no position of a {facts.flavor.value} log"
-    if state.excludes(write):
-        return Status.LOST, "its domain went on without it"
+    if (verdict := _judge_by_log(facts, state, write)) is not None:
+        return verdict
     if not sources:
         return _judge_alone(facts, state, write)
     trouble = "; ".join(source.trouble for source in sources if source.trouble)
     if any(source.brings(write) for source in sources):
         return Status.NOT_YET, trouble
-    known = state.knows(write)
-    lacking = 0
-    for source in sources:
-        found = yield from _ask_source(facts, source, write, depth=1)
-        known = known or found.known
-        if found.coming:
-            return Status.NOT_YET, found.cause or trouble
-        if found.proof:
-            lacking += 1
-        elif not known:
-            return Status.UNKNOWN_LOG, found.cause
-        else:
-            return Status.NOT_YET, found.cause
-    if known and lacking == len(sources):
+    found = yield from _ask_sources(facts, sources, write, depth=1)
+    cause = found.cause or trouble
+    known = found.known or state.knows(write)
+    if found.coming or (known and not found.proof):
+        return Status.NOT_YET, cause
+    if known:
         return Status.LOST, "neither this server nor the primary that it follows has it"
-    return Status.UNKNOWN_LOG, "neither this server nor the primary that it follows knows this log"
+    return Status.UNKNOWN_LOG, cause or "neither this server nor its primary knows this log"
 
 
 def _judge_alone(facts: Facts, state: State, write: WriteId) -> Verdict:
@@ -183,6 +188,22 @@ class Found:
     cause: str = ""
 
 
+def _ask_sources(
+    facts: Facts, sources: tuple[Source, ...], write: WriteId, *, depth: int
+) -> Generator[Ask, Rows, Found]:
+    """What all sources together say."""
+    found: list[Found] = []
+    for source in sources:
+        one = yield from _ask_source(facts, source, write, depth=depth)
+        found.append(one)
+    return Found(
+        coming=any(each.coming for each in found),
+        proof=all(each.proof for each in found),
+        known=any(each.known for each in found),
+        cause="; ".join(filter(None, (each.cause for each in found))),
+    )
+
+
 def _ask_source(
     facts: Facts, source: Source, write: WriteId, *, depth: int
 ) -> Generator[Ask, Rows, Found]:
@@ -193,12 +214,11 @@ def _ask_source(
         state = parse_state(facts, rows)
         if state.has(write, replica=False):
             return Found(coming=True, known=True)
-        if state.excludes(write):
-            return Found(proof=True, known=True)
-        above = parse_sources(facts, (yield Ask(sources_sql(facts), where)))
+        rows = yield Ask(sources_sql(facts), where)
     except Refused as error:
         cause = f"its source {source.host}:{source.port} cannot be asked: {error}"
         return Found(coming=error.passing, cause=cause)
+    above = parse_sources(facts, rows)
     known = state.knows(write)
     if not above:
         return Found(proof=state.writable and not facts.group, known=known)
@@ -206,15 +226,8 @@ def _ask_source(
         return Found(coming=True, known=True)
     if depth >= _DEPTH:
         return Found(known=known, cause="the chain of replicas is too long to follow")
-    found: list[Found] = []
-    for each in above:
-        found.append((yield from _ask_source(facts, each, write, depth=depth + 1)))
-    return Found(
-        coming=any(each.coming for each in found),
-        proof=all(each.proof for each in found),
-        known=known or any(each.known for each in found),
-        cause="; ".join(filter(None, (each.cause for each in found))),
-    )
+    found = yield from _ask_sources(facts, above, write, depth=depth + 1)
+    return replace(found, known=found.known or known)
 
 
 def _is_log(facts: Facts, write: WriteId) -> bool:
@@ -226,8 +239,3 @@ def _is_log(facts: Facts, write: WriteId) -> bool:
 
 def _order(write: WriteId) -> tuple[str, int]:
     return write.key, write.version if isinstance(write.version, int) else 0
-
-
-def waited(rows: Rows) -> bool:
-    """Whether the server says that what was waited for is there."""
-    return bool(rows) and text(rows[0].get("waited")) == "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,9 @@ from antipode.shim import Unreachable
 from ._flavor import Refused
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
     from types import ModuleType
-    import socket
 
     from ._flavor import Rows
 
@@ -39,11 +40,11 @@ def pymysql_module() -> ModuleType:
         ConfigurationError: it is not installed.
     """
     try:
-        import pymysql
+        module = importlib.import_module("pymysql")
     except ImportError as error:
         msg = 'the mysql shim needs PyMySQL 1.1 or later: pip install "antipode-xcy[mysql]"'
         raise ConfigurationError(msg) from error
-    return pymysql
+    return module
 
 
 @dataclass(frozen=True)

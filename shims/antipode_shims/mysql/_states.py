@@ -162,6 +162,13 @@ class OneMariaDBState:
 State = MySQLState | OneMariaDBState
 
 
+def covers(now: State, before: State) -> bool:
+    """Whether a server still has all that it had."""
+    if isinstance(now, MySQLState):
+        return isinstance(before, MySQLState) and now.covers(before)
+    return isinstance(before, OneMariaDBState) and now.covers(before)
+
+
 def parse_state(facts: Facts, rows: Rows) -> State:
     """The state of a server."""
     if facts.flavor is Flavor.MARIADB:
