@@ -11,7 +11,7 @@ from antipode._errors import ConfigurationError
 from ._errors import TopologyTimeout
 from ._mongodb_link import Faults
 from ._mongodb_node import MongoDBNode, launch
-from ._native import NativeProvider
+from ._provider import default_provider
 from ._topology import Topology
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class MongoDBTopology(Topology):
         voting: whether they vote.
         config: further options of every ``mongod``, by their names on its command line;
             parameters as ``setParameter.<name>``.
-        provider: what runs the servers; processes of this machine by default.
+        provider: what runs the servers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.
 
     Raises:
         ClientMissing: on `start`, if PyMongo is not installed.
@@ -73,7 +73,7 @@ class MongoDBTopology(Topology):
         self._count = replicas
         self._voting = voting
         self._config = dict(config or {}) | {"replSet": SET_NAME}
-        self._provider = provider or NativeProvider()
+        self._provider = provider or default_provider()
         # The first node is the first primary; replica i is the node after it.
         self._nodes: list[MongoDBNode] = []
         self._leader = 0

@@ -11,7 +11,7 @@ from antipode._errors import ConfigurationError
 
 from ._errors import ServerFailed
 from ._management import PASSWORD, USER, Management
-from ._native import NativeProvider
+from ._provider import default_provider
 from ._proxy import LagProxy
 from ._topology import Topology
 from ._wait import wait_until
@@ -43,7 +43,7 @@ class RabbitMQTopology(Topology):
         federated: whether there is a second broker. Without it `primary` and `replica` are one, and
             everything about the link is an error.
         config: further settings of both brokers, by their names in ``rabbitmq.conf``.
-        provider: what runs the brokers; processes of this machine by default.
+        provider: what runs the brokers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.
 
     Raises:
         ServerMissing: on `start`, if there is no ``rabbitmq-server``.
@@ -60,7 +60,7 @@ class RabbitMQTopology(Topology):
     ) -> None:
         self._regions: tuple[Region, ...] = (HOME, AWAY) if federated else (HOME,)
         self._config = dict(config or {})
-        self._provider = provider or NativeProvider()
+        self._provider = provider or default_provider()
         self._servers: dict[Region, Server] = {}
         self._link: LagProxy | None = None
         self._leader: Region = HOME

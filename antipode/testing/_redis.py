@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from antipode._errors import ConfigurationError
 
 from ._errors import TopologyTimeout
-from ._native import NativeProvider
+from ._provider import default_provider
 from ._proxy import LagProxy
 from ._redis_node import RedisNode, launch
 from ._topology import Topology
@@ -36,7 +36,7 @@ class RedisTopology(Topology):
         replicas: how many, at least one.
         appendonly: keep an append-only file, so that `restart_primary` keeps the data.
         config: further settings of every server, by their names in ``redis.conf``.
-        provider: what runs the servers; processes of this machine by default.
+        provider: what runs the servers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.
 
     Raises:
         ClientMissing: on `start`, if redis-py is not installed.
@@ -57,7 +57,7 @@ class RedisTopology(Topology):
             raise ConfigurationError(f"a topology needs at least one replica, not {replicas}")
         self._count = replicas
         self._config = dict(config or {}) | ({"appendonly": "yes"} if appendonly else {})
-        self._provider = provider or NativeProvider()
+        self._provider = provider or default_provider()
         # The first node is the first primary; replica i is the node after it.
         self._nodes: list[RedisNode] = []
         self._leader = 0
