@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ._embedded import EmbeddedTopology
     from ._errors import ClientMissing, ServerFailed, ServerMissing, TopologyTimeout
     from ._fake import FakeStore, VirtualClock
+    from ._mongodb import MongoDBTopology
+    from ._mysql import MariaDBTopology, MySQLTopology
     from ._native import NativeProvider
     from ._process import ServerProcess
     from ._proxy import LagProxy, Traffic
@@ -30,6 +32,9 @@ _HOMES = {
     "EmbeddedTopology": "_embedded",
     "FakeStore": "_fake",
     "LagProxy": "_proxy",
+    "MariaDBTopology": "_mysql",
+    "MongoDBTopology": "_mongodb",
+    "MySQLTopology": "_mysql",
     "NativeProvider": "_native",
     "Provider": "_topology",
     "RabbitMQTopology": "_rabbitmq",
@@ -53,6 +58,9 @@ __all__ = [
     "EmbeddedTopology",
     "FakeStore",
     "LagProxy",
+    "MariaDBTopology",
+    "MongoDBTopology",
+    "MySQLTopology",
     "NativeProvider",
     "Provider",
     "RabbitMQTopology",

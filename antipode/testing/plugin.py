@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ._embedded import EmbeddedTopology
+    from ._mongodb import MongoDBTopology
+    from ._mysql import MariaDBTopology, MySQLTopology
     from ._rabbitmq import RabbitMQTopology
     from ._redis import RedisTopology
     from ._topology import Topology
 
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
-STORES = ("embedded", "rabbitmq", "redis")
+STORES = ("embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
 WORKER_KEY = "antipode_stores"
 
 
@@ -116,6 +118,30 @@ def antipode_rabbitmq(request: pytest.FixtureRequest) -> Iterator[RabbitMQTopolo
     from ._rabbitmq import RabbitMQTopology
 
     yield from request.config.stash[USE].run("rabbitmq", RabbitMQTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_mongodb(request: pytest.FixtureRequest) -> Iterator[MongoDBTopology]:
+    """A MongoDB primary and its secondary, as `antipode.testing.MongoDBTopology`."""
+    from ._mongodb import MongoDBTopology
+
+    yield from request.config.stash[USE].run("mongodb", MongoDBTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_mysql(request: pytest.FixtureRequest) -> Iterator[MySQLTopology]:
+    """A MySQL primary and its replica, as `antipode.testing.MySQLTopology`."""
+    from ._mysql import MySQLTopology
+
+    yield from request.config.stash[USE].run("mysql", MySQLTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_mariadb(request: pytest.FixtureRequest) -> Iterator[MariaDBTopology]:
+    """A MariaDB primary and its replica, as `antipode.testing.MariaDBTopology`."""
+    from ._mysql import MariaDBTopology
+
+    yield from request.config.stash[USE].run("mariadb", MariaDBTopology)
 
 
 @pytest.hookimpl(hookwrapper=True)
