@@ -18,7 +18,7 @@ SESSION_TRACK: Final = 1 << 23
 IN_TRANSACTION: Final = 0x0001
 AUTOCOMMIT: Final = 0x0002
 MORE_RESULTS: Final = 0x0008
-_STATE_CHANGED: Final = 0x4000
+STATE_CHANGED: Final = 0x4000
 
 _SYSTEM_VARIABLE: Final = 0
 _GTIDS: Final = 3
@@ -76,7 +76,7 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
         return Ok(status, affected, data)
     try:
         info, after = _text(data, at)
-        state = _text(data, after)[0] if status & _STATE_CHANGED else b""
+        state = _text(data, after)[0] if status & STATE_CHANGED else b""
         return Ok(status, affected, data[:at] + info, _committed(state))
     except (IndexError, UnicodeDecodeError):
         return Ok(status, affected, data[:at], torn=True)

@@ -26,10 +26,14 @@ ISOLATES: Final = 32
 RESETS: Final = 64
 #: A step of a transaction of two phases after which its end is in others' hands.
 XA: Final = 128
-#: It may end or begin the logging of this session's writes.
+#: This session's writes may not be logged from now on, and so not be replicated.
 UNLOGS: Final = 256
 #: Several statements: in what order they do what, the flags do not say.
 MANY: Final = 512
+#: The isolation it sets is, or may be, that of the next transaction alone.
+ONCE: Final = 1024
+#: This session's writes are logged from now on.
+LOGS: Final = 2048
 
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
@@ -55,6 +59,7 @@ _SESSION_READ: Final = re.compile(
     rb"(?:\s+limit\s+1)?[\s;]*$",
     re.IGNORECASE,
 )
+_LOGGED: Final = re.compile(rb"SQL_LOG_BIN\s*:?=\s*(?:1|ON)\b|SKIP_REPLICATION\s*:?=\s*(?:0|OFF)\b")
 _NESTED_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
 
@@ -181,11 +186,11 @@ def _set(sql: bytes) -> int:
     if b"AUTOCOMMIT" in text or b"PASSWORD" in text:
         found |= COMMITS
     if b"ISOLATION" in text:
-        found |= ISOLATES
+        found |= ISOLATES if b"SESSION" in text else ISOLATES | ONCE
     if b"SESSION_TRACK" in text:
         found |= RESETS
     if b"SQL_LOG_BIN" in text or b"SKIP_REPLICATION" in text:
-        found |= UNLOGS
+        found |= LOGS if _LOGGED.search(text) else UNLOGS
     if b"STATEMENT" in text.split(None, 2)[1:2]:
         found |= OPAQUE  # MariaDB's SET STATEMENT ... FOR <any statement>.
     return found

@@ -1,0 +1,138 @@
+"""Which client a connection is of, told without importing clients that nobody uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from antipode import ConfigurationError
+
+from ._ok_packet import SESSION_TRACK
+from ._settings import ServerSettings
+
+_REFUSED = {
+    "asyncmy": "asyncmy reads packets in C, where no position can be seen: use aiomysql",
+    "mysql": "MySQL Connector/Python is not supported: use PyMySQL, aiomysql or mysqlclient",
+}
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client library.
+
+    Attributes:
+        settings: how to reach the server of a connection.
+        begin: makes a connection ask for session state from its next handshake on; returns its
+            flags and whether the handshake it went through, if any, asked.
+        end: undoes it.
+        module: where the class lies that is mixed into its connections' classes.
+        name: of that class.
+    """
+
+    settings: Callable[[Any], ServerSettings]
+    begin: Callable[[Any], tuple[int, bool]]
+    end: Callable[[Any], None]
+    module: str
+    name: str
+
+    def mixin(self) -> type:
+        """The class that is mixed in."""
+        found: type = getattr(import_module(self.module, __package__), self.name)
+        return found
+
+
+def client_of(connection: Any) -> Client:
+    """The client library of *connection*.
+
+    Raises:
+        ConfigurationError: it is none that is supported.
+    """
+    for package, name, client in _CLIENTS:
+        module = sys.modules.get(package)
+        if module is not None and isinstance(connection, getattr(module, name)):
+            return client
+    family = type(connection).__module__.partition(".")[0]
+    msg = _REFUSED.get(
+        family,
+        f"{type(connection).__qualname__} is no connection of PyMySQL, aiomysql or mysqlclient",
+    )
+    raise ConfigurationError(msg)
+
+
+def _begin(connection: Any) -> tuple[int, bool]:
+    status = getattr(connection, "server_status", 0)
+    agreed = connection.client_flag & getattr(connection, "server_capabilities", 0)
+    connection.client_flag |= SESSION_TRACK
+    return status, bool(agreed & SESSION_TRACK)
+
+
+def _end(connection: Any) -> None:
+    connection.client_flag &= ~SESSION_TRACK
+
+
+def _begin_untracked(connection: Any) -> tuple[int, bool]:
+    # Its flags are not told: what tells whether it commits by itself is.
+    return (2 if connection.get_autocommit() else 0), False
+
+
+def _end_untracked(connection: Any) -> None:
+    del connection
+
+
+def _of_pymysql(connection: Any) -> ServerSettings:
+    return ServerSettings.of(
+        {
+            "host": connection.host,
+            "port": connection.port,
+            "user": connection.user,
+            "password": connection.password,
+            "unix_socket": connection.unix_socket,
+            "ssl": connection.ctx if connection.ssl else None,
+            "server_public_key": connection.server_public_key,
+            "bind_address": connection.bind_address,
+        }
+    )
+
+
+def _of_aiomysql(connection: Any) -> ServerSettings:
+    return ServerSettings.of(
+        {
+            "host": connection.host,
+            "port": connection.port,
+            "user": connection.user,
+            "password": connection._password,  # noqa: SLF001 - it has no other place
+            "unix_socket": connection.unix_socket,
+            "ssl": connection._ssl_context,  # noqa: SLF001
+            "server_public_key": connection.server_public_key,
+        }
+    )
+
+
+def _of_mysqlclient(connection: Any) -> ServerSettings:
+    # It keeps no password: where it went is all that can be told.
+    info = connection.get_host_info()
+    return ServerSettings.of({"host": f"{info} {connection.thread_id()}"}, one_server=False)
+
+
+_CLIENTS = (
+    (
+        "pymysql.connections",
+        "Connection",
+        Client(_of_pymysql, _begin, _end, "._pymysql", "SyncConnection"),
+    ),
+    (
+        "aiomysql.connection",
+        "Connection",
+        Client(_of_aiomysql, _begin, _end, "._aiomysql", "AsyncConnection"),
+    ),
+    (
+        "MySQLdb.connections",
+        "Connection",
+        Client(
+            _of_mysqlclient, _begin_untracked, _end_untracked, "._mysqlclient", "NativeConnection"
+        ),
+    ),
+)

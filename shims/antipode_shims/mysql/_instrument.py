@@ -1,0 +1,134 @@
+"""``instrument_connection``: existing code keeps its connection and its calls."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from antipode import ConfigurationError, register
+
+from ._base import BaseMySQLShim, OnRead
+from ._clients import client_of
+from ._tap import Tap, adopt, disown
+
+if TYPE_CHECKING:
+    from antipode.shim import ReadsFrom
+
+ConnectionT = TypeVar("ConnectionT")
+
+
+class InstrumentedShim(BaseMySQLShim):
+    """What instrumented connections register: one for all that reach one server alike."""
+
+
+_shared: dict[tuple[object, ...], tuple[InstrumentedShim, int]] = {}
+_lock = threading.Lock()
+
+
+def instrument_connection(
+    connection: ConnectionT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+) -> ConnectionT:
+    """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
+
+    A committed write's position comes with the server's reply where the connection was opened
+    with ``CLIENT_SESSION_TRACK`` (``client_flag=1 << 23``; :func:`instrument_engine` sees to it);
+    otherwise, and always with mysqlclient, a commit that wrote costs one round trip more. Results
+    and exceptions stay the client's. What the server is, is asked before the first statement.
+
+    Args:
+        connection: of PyMySQL, aiomysql or mysqlclient, open or not.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        lineage: ``none``; lineages beside values are stored by :func:`shim`.
+        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        one_server: whether its address is one server's, where ``at="now"`` can look. Say False
+            where it is a balancer's or a proxy's. None: it is.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: a connection of another client, ``lineage="beside"``, or another
+            datastore than before.
+    """
+    refuse_beside(lineage, datastore)
+    client = client_of(connection)
+    if is_instrumented(connection, datastore):
+        return connection
+    settings = client.settings(connection)
+    key = (datastore, reads_from, on_read, one_server, settings.where)
+    with _lock:
+        shim, users = _shared.get(key, (None, 0))
+        if shim is None:
+            shim = InstrumentedShim(
+                datastore, settings, reads_from=reads_from, on_read=on_read, one_server=one_server
+            )
+            register(shim)
+        _shared[key] = shim, users + 1
+    attach(connection, shim)
+    return connection
+
+
+def uninstrument_connection(connection: Any) -> None:
+    """Undo :func:`instrument_connection`. One that is not instrumented stays as it is.
+
+    Tracking stays on in its session, which costs a few bytes in each reply to a commit.
+    """
+    tap = getattr(connection, "_antipode", None)
+    if tap is None:
+        return
+    detach(connection)
+    with _lock:
+        for key, (shim, users) in list(_shared.items()):
+            if shim is tap.shim:
+                if users > 1:
+                    _shared[key] = shim, users - 1
+                else:
+                    del _shared[key]
+                    shim.close()
+
+
+def refuse_beside(lineage: str, datastore: str) -> None:
+    """Native clients store no lineages yet.
+
+    Raises:
+        ConfigurationError: *lineage* is not ``none``.
+    """
+    if lineage != "none":
+        msg = (
+            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
+            "antipode_shims.mysql.shim(...).write() and .read(), which store it beside the value"
+        )
+        raise ConfigurationError(msg)
+
+
+def is_instrumented(connection: Any, datastore: str) -> bool:
+    """Whether *connection* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    tap = getattr(connection, "_antipode", None)
+    if tap is not None and tap.shim.datastore != datastore:
+        msg = f"this connection is instrumented as {tap.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return tap is not None
+
+
+def attach(connection: Any, shim: BaseMySQLShim) -> None:
+    """Let *connection* mint for *shim*."""
+    client = client_of(connection)
+    status, tracked = client.begin(connection)
+    adopt(connection, client.mixin(), Tap(shim, status=status, tracked=tracked))
+
+
+def detach(connection: Any) -> None:
+    """Undo :func:`attach`."""
+    client_of(connection).end(connection)
+    disown(connection, client_of(connection).mixin())

@@ -1,0 +1,211 @@
+"""PyMySQL connections that mint positions and wait for floors.
+
+Every command goes through ``_execute_command`` and every packet through ``_read_packet``; both stay
+PyMySQL's own, and what the library asks in between uses them too. Import only where PyMySQL is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pymysql import err
+from pymysql.constants import COMMAND
+
+from antipode.shim import Observation, Unreachable
+
+from ._flavor import TRACK, Refused, text
+from ._ok_packet import SESSION_TRACK, eof_status, is_eof
+from ._session import Due, Verdict
+from ._settings import refused
+from ._tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+
+    from ._flavor import Rows
+    from ._tap import Tap
+
+
+_RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
+
+
+def is_tracked(connection: Any) -> bool:
+    """Whether a connection that went through its handshake agreed on session state."""
+    return bool(connection.client_flag & connection.server_capabilities & SESSION_TRACK)
+
+
+def rows_of(result: Any) -> Rows:
+    """What a question of the library's own was answered with; none for an OK packet."""
+    if not result.rows:
+        return []
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.rows]
+
+
+def refusal(error: Exception, *, closed: bool) -> Exception:
+    """A server's error as conversations take it; a lost connection stays the client's error."""
+    if closed or not isinstance(error, err.MySQLError):
+        return error
+    return Refused(str(error), passing=not refused(error))
+
+
+class SyncConnection:
+    """Mixed into the class of an instrumented ``pymysql.Connection``."""
+
+    _antipode: Tap
+    _sock: Any
+    _result: Any
+    _affected_rows: Any
+    _read_timeout: float | None
+    client_flag: int
+    server_capabilities: int
+    server_status: int
+
+    def connect(self, sock: Any = None) -> None:
+        """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
+        tap, plain = self._antipode, super()
+        self.client_flag |= SESSION_TRACK
+        tap.own = True
+        try:
+            plain.connect(sock)  # type: ignore[misc]
+        finally:
+            tap.own = False
+        tap.connected(status=self.server_status, tracked=is_tracked(self))
+
+    def _execute_command(self, command: int, sql: bytes | str) -> None:
+        tap, plain = self._antipode, super()
+        if tap.own:
+            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
+            return
+        if tap.state:
+            self._antipode_drain()
+        if command != COMMAND.COM_QUERY:
+            tap.other()
+            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
+            if command in _RESETTING:
+                tap.reset()
+            tap.sent()
+            return
+        if not tap.ready:
+            self._antipode_prepare()
+        found = tap.starts(sql)
+        held = tap.floor(found)
+        if held is not None:
+            self._antipode_hold(held, found)
+        tap.session.starts(found)
+        try:
+            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
+        except Exception:
+            # Not even the kernel has all of it: no server executes half a command.
+            tap.session.unsent()
+            raise
+        except BaseException:
+            tap.lost()
+            raise
+        tap.sent()
+
+    def _read_packet(self, *args: Any) -> Any:
+        tap, plain = self._antipode, super()
+        if tap.own or not tap.state:
+            packet = plain._read_packet(*args)  # type: ignore[misc]  # noqa: SLF001
+            if tap.own and not args and is_eof(packet._data):  # noqa: SLF001
+                tap.session.heard(eof_status(packet._data))  # noqa: SLF001
+            return packet
+        try:
+            packet = plain._read_packet(*args)  # type: ignore[misc]  # noqa: SLF001
+        except BaseException as error:
+            if self._sock is not None and isinstance(error, err.MySQLError):
+                tap.failed()
+                self._antipode_finish()
+            else:
+                tap.lost()
+            raise
+        data = packet._data  # noqa: SLF001
+        if args or (tap.state == ROWS and data[0] != EOF):
+            return packet
+        shown = tap.packet(data)
+        if shown is not None:
+            packet._data = shown  # noqa: SLF001
+        if not tap.state:
+            self._antipode_finish()
+        return packet
+
+    def _antipode_ask(self, sql: str) -> Rows:
+        """Ask the server in between; what the application sees of the connection stays.
+
+        Raises:
+            Refused: the server answered with an error.
+            pymysql.Error: the connection is lost.
+        """
+        tap, plain = self._antipode, super()
+        kept = self._result, self._affected_rows, self.server_status
+        tap.own = True
+        try:
+            plain.query(sql)  # type: ignore[misc]
+            return rows_of(self._result)
+        except Exception as error:
+            raise refusal(error, closed=self._sock is None) from error
+        finally:
+            tap.own = False
+            self._result, self._affected_rows, self.server_status = kept
+
+    def _antipode_drain(self) -> None:
+        """Read what is left of the last reply, as PyMySQL does before it sends a command."""
+        result = self._result
+        if result is not None and result.unbuffered_active:
+            warnings.warn("Previous unbuffered result was left incomplete", stacklevel=4)
+            result._finish_unbuffered_query()  # noqa: SLF001
+        while self._result is not None and self._result.has_next:
+            self.next_result()  # type: ignore[attr-defined]
+        self._antipode.state = 0
+
+    def _antipode_prepare(self) -> None:
+        """Find out about the server and turn tracking on, once for each session."""
+        tap = self._antipode
+        facts = tap.shim.converse(tap.shim.detect(), self._antipode_ask)
+        if tap.session.tracked:
+            self._antipode_ask(TRACK[facts.flavor])
+        tap.prepared(facts)
+
+    def _antipode_hold(self, held: Floor, found: int) -> None:
+        """Hold a statement that reads until its floor is met on this connection.
+
+        Raises:
+            StaleSnapshot: the open transaction reads from an older snapshot.
+            UnmetError: the floor is not met in time, or never.
+        """
+        tap = self._antipode
+        verdict = tap.session.judge(held, found)
+        if verdict is Verdict.PASS:
+            return
+        facts = tap.known()
+        if verdict is Verdict.OLD_SNAPSHOT:
+            rows = self._antipode_ask(ISOLATION[facts.flavor])
+            if not tap.session.reads_committed(text(rows[0]["level"])):
+                raise tap.stale()
+        longest_s = SLICE_S if self._read_timeout is None else min(SLICE_S, self._read_timeout / 2)
+        seen: list[Observation] = []
+
+        def look(timeout_s: float) -> Observation:
+            steps = tap.shim.observe(facts, held.writes, wait_s=min(timeout_s, longest_s))
+            try:
+                observation = tap.shim.converse(steps, self._antipode_ask)
+            except Unreachable:  # An upstream's: this connection raises the client's errors.
+                observation = Observation(facts.server, {})
+            seen[:] = [observation]
+            return observation
+
+        held.hold(look)
+        tap.shown(held, seen)
+
+    def _antipode_finish(self) -> None:
+        """What the end of a reply left to do."""
+        tap = self._antipode
+        if tap.due is Due.SAMPLE:
+            tap.due = Due.NOTHING
+            try:
+                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
+            except (Refused, err.MySQLError, OSError) as error:
+                tap.shim.unsampled(str(error))
+        tap.raise_pending()

@@ -1,0 +1,252 @@
+"""What an instrumented connection remembers beside its client: the replies' packets, told apart.
+
+No I/O: the sync and asyncio connections hand it the packets that they read.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
+from antipode.shim import count, floor, log_once, record_write
+
+from ._flavor import COVER, Flavor, text
+from ._ok_packet import AUTOCOMMIT, MORE_RESULTS, STATE_CHANGED, eof_status, is_eof, is_ok, parse_ok
+from ._session import Due, Session
+from ._statements import READS, RESETS, meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antipode.shim import Floor, Observation
+
+    from ._base import BaseMySQLShim
+    from ._flavor import Facts, Rows
+
+#: The longest that a connection that reads blocks on its server at once, in seconds.
+SLICE_S = 1.0
+
+#: What a write without a position is looked up by, on its own connection, after its commit.
+SAMPLE = {
+    Flavor.MYSQL: COVER[Flavor.MYSQL],
+    Flavor.MARIADB: "SELECT @@SESSION.last_gtid AS gtid",
+}
+#: The isolation of the session.
+ISOLATION = {
+    Flavor.MYSQL: "SELECT @@SESSION.transaction_isolation AS level",
+    Flavor.MARIADB: "SELECT @@SESSION.tx_isolation AS level",
+}
+
+_FIRST, _COLUMNS = 1, 2
+#: Where a reply's rows come.
+ROWS = 3
+_LOCAL_FILE = 0xFB
+#: The first byte of the packet behind them.
+EOF = 0xFE
+
+
+class Tap:
+    """One instrumented connection's side.
+
+    Attributes:
+        shim: whose positions its writes mint and whose floors its reads satisfy.
+        session: what is known of the server's session; new after each handshake.
+        facts: about the server behind it; None until asked.
+        ready: whether that was asked, and positions are tracked, in this session.
+        state: which packet of a reply comes next; 0 outside replies.
+        own: whether the library itself is asking.
+        due: what the end of a reply left to do.
+    """
+
+    __slots__ = (
+        "_error",
+        "_last_gtid",
+        "due",
+        "facts",
+        "own",
+        "ready",
+        "session",
+        "shim",
+        "state",
+    )
+
+    def __init__(self, shim: BaseMySQLShim, *, status: int, tracked: bool) -> None:
+        """Ride along on a connection that may be open already."""
+        self.shim = shim
+        self.own = False
+        self.connected(status=status, tracked=tracked)
+
+    def connected(self, *, status: int, tracked: bool) -> None:
+        """The connection went through a handshake; its session starts anew."""
+        self.session = Session(status=status, tracked=tracked)
+        self.facts: Facts | None = None
+        self.ready = False
+        self.state = 0
+        self.due = Due.NOTHING
+        self._error: BaseException | None = None
+        self._last_gtid = ""
+
+    def prepared(self, facts: Facts) -> None:
+        """The server is known, and tracks positions if this session can."""
+        self.facts = facts
+        self.ready = True
+        self.session.server = facts.server
+        if not self.session.tracked:
+            log_once(
+                "mysql_untracked",
+                self.shim.datastore,
+                "session_track",
+                "a connection to %r gets no positions with its replies (opened before it was "
+                "instrumented, or by a client that cannot): each commit costs a round trip more",
+                self.shim.datastore,
+            )
+
+    def starts(self, sql: bytes | str) -> int:
+        """What a statement may do; what it resets is asked for again behind it."""
+        found = meaning(sql if isinstance(sql, bytes) else sql.encode("utf-8", "replace"))
+        if found & RESETS:
+            self.ready = False
+        return found
+
+    def floor(self, found: int) -> Floor | None:
+        """What a statement has to wait for."""
+        return floor(self.shim.datastore) if found & READS else None
+
+    def other(self) -> None:
+        """A command that is no statement is about to be sent."""
+        self.session.starts(0)
+
+    def reset(self) -> None:
+        """A command gave the connection a new session."""
+        self.session = Session(status=AUTOCOMMIT, tracked=self.session.tracked)
+        self.ready = False
+
+    def sent(self) -> None:
+        """A command is sent; its reply is next."""
+        self.state = _FIRST
+
+    def packet(self, data: bytes) -> bytes | None:
+        """A packet of a reply; what the client should see in its place, if anything."""
+        if self.state == _FIRST:
+            return self._first(data)
+        if is_eof(data):
+            if self.state == _COLUMNS:
+                self.state = ROWS
+            else:
+                status = eof_status(data)
+                self.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
+                self._next(status)
+        return None
+
+    def _first(self, data: bytes) -> bytes | None:
+        if is_ok(data):
+            ok = parse_ok(data, tracked=self.session.tracked)
+            self.session.replied(ok)
+            if ok.torn:
+                self.shim.unsampled("its reply could not be read")
+            if ok.gtid is not None:
+                self._mint(ok.gtid)
+            self._next(ok.status)
+            return ok.plain
+        if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
+            self.state = _COLUMNS
+        return None
+
+    def _next(self, status: int) -> None:
+        if status & MORE_RESULTS:
+            self.state = _FIRST
+        else:
+            self.state = 0
+            self._ended(failed=False)
+
+    def _ended(self, *, failed: bool) -> None:
+        self.due = self.session.ended(failed=failed)
+        if self.due is Due.UNCOVERED:
+            self.due = Due.NOTHING
+            count("uncovered_write", self.shim.datastore)
+            mark_incomplete(self.shim.datastore, "unsampled")
+
+    def failed(self) -> None:
+        """The server answered with an error."""
+        if self.state:
+            self.state = 0
+            self._ended(failed=True)
+
+    def lost(self) -> None:
+        """The connection was lost before its reply came."""
+        self.state = 0
+        if self.session.lost():
+            mark_incomplete(self.shim.datastore, "in_doubt")
+
+    def _mint(self, gtid: str) -> None:
+        self._last_gtid = gtid
+        writes = self.shim.minted(self.known().flavor, gtid)
+        self.session.minted(writes)
+        try:
+            record_write(*writes)
+        except ConfigurationError as error:
+            self._error = error
+
+    def sampled(self, rows: Rows) -> None:
+        """The answer to :data:`SAMPLE` behind a commit without a position."""
+        facts = self.known()
+        if facts.flavor is Flavor.MARIADB:
+            gtid = text(rows[0]["gtid"]) if rows else ""
+            if gtid and gtid != self._last_gtid:
+                self._mint(gtid)
+            return
+        found = self.shim.covering(facts.flavor, rows)
+        own = [w for w in found if w.key.startswith((facts.uuid, facts.group or facts.uuid))]
+        for subject, reason in found.incomplete:
+            mark_incomplete(subject, reason)
+        try:
+            record_write(*(own or found))
+        except ConfigurationError as error:
+            self._error = error
+
+    def raise_pending(self) -> None:
+        """Raise what a finished reply could not.
+
+        Raises:
+            ConfigurationError: a write had no scope, and ``on_unscoped="raise"``.
+        """
+        if self._error is not None and not self.state:
+            error, self._error = self._error, None
+            raise error
+
+    def stale(self) -> StaleSnapshot:
+        """What a read from an old snapshot raises."""
+        return StaleSnapshot(
+            f"this connection to {self.shim.datastore!r} reads from a snapshot that is older than "
+            "what the barrier waited for: commit or roll back its transaction before the read"
+        )
+
+    def known(self) -> Facts:
+        """The server behind the connection, known since its first statement."""
+        if self.facts is None:
+            msg = f"the server of {self.shim.datastore!r} was not asked what it is"
+            raise RuntimeError(msg)
+        return self.facts
+
+    def shown(self, held: Floor, seen: Sequence[Observation]) -> None:
+        """A hold ended well; the last look showed what its floor demanded."""
+        statuses = seen[-1].statuses if seen else {}
+        self.session.passed(held, [w for w, s in statuses.items() if s is Status.VISIBLE])
+
+
+@lru_cache(maxsize=64)
+def _mixed(mixin: Any, plain: Any) -> type:
+    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
+
+
+def adopt(connection: Any, mixin: type, tap: Tap) -> None:
+    """Instrument *connection*: it stays the same object, of a subclass of its class."""
+    connection.__class__ = _mixed(mixin, type(connection))
+    connection._antipode = tap  # noqa: SLF001
+
+
+def disown(connection: Any, mixin: type) -> None:
+    """Undo :func:`adopt`."""
+    connection.__class__ = next(b for b in type(connection).__mro__[1:] if b is not mixin)
+    del connection._antipode  # noqa: SLF001
