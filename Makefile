@@ -15,7 +15,7 @@ DEMO_REQUESTS ?= 300
 DEMO_LAG_MS ?= 100
 BENCH_REQUESTS ?= 3000
 # The stores whose real servers the tests use; those that are not named are skipped.
-STORES ?= embedded redis rabbitmq mongodb
+STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
 .PHONY: help demo check test bench docs stores clean
@@ -49,6 +49,8 @@ stores: ## install the real servers that the tests use, or say what to install
 	@PYTHON="$(PYTHON)" tools/install_stores.sh $(STORES)
 
 test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
+	@# It compiles against headers that the stores brought.
+	@[[ " $(STORES) " != *" mysql "* ]] || $(MAKE) --no-print-directory $(VENV)/.with-mysqlclient
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)
 
 bench: $(VENV)/.with-bench ## the benchmarks in full size, into build/bench

@@ -4,35 +4,55 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod)
+declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod
+    [mysql]=mysqld [mariadb]=mariadbd)
 # What the system has no package of; it goes into .stores, which git ignores and the tests look into.
-declare -A fetch_by=([mongod]=tools/fetch_mongodb.sh)
+declare -A fetch_by=([mongod]=tools/fetch_mongodb.sh [mysqld]=tools/fetch_mysql.sh)
+# The package of a server that is called otherwise, and what the client mysqlclient compiles against.
+declare -A package_of=([mariadbd]=mariadb-server)
+headers=(libmariadb-dev pkg-config)
 
 # Servers of Debian live in /usr/sbin, which is not on every user's PATH.
 export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin:$PWD/.stores/bin"
 
-missing=()
+# Whether a server is here. MariaDB's package brings a `mysqld` too, which is not MySQL's.
+have() {
+    local found
+    for found in $(type -ap "$1"); do
+        if [[ $1 != mysqld ]] || ! "$found" --version 2>/dev/null | grep -q MariaDB; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+missing=() packages=()
 for store in "$@"; do
+    server=${server_of[$store]:-}
     if [[ $store == embedded ]]; then
         continue
-    elif [[ -z ${server_of[$store]:-} ]]; then
+    elif [[ -z $server ]]; then
         echo "error: no such store: $store; there are: embedded ${!server_of[*]}" >&2
         exit 1
-    elif command -v "${server_of[$store]}" >/dev/null; then
-        echo "$store: ${server_of[$store]} is here"
-    elif [[ -n ${fetch_by[${server_of[$store]}]:-} ]]; then
-        "${fetch_by[${server_of[$store]}]}" .stores
+    elif have "$server"; then
+        echo "$store: $server is here"
+    elif [[ -n ${fetch_by[$server]:-} ]]; then
+        "${fetch_by[$server]}" .stores
     else
-        missing+=("${server_of[$store]}")
+        missing+=("$server")
+        packages+=("${package_of[$server]:-$server}")
     fi
 done
+if [[ " $* " == *" mysql "* ]] && ! pkg-config --exists libmariadb 2>/dev/null; then
+    packages+=("${headers[@]}")
+fi
 
-if [[ ${#missing[@]} -gt 0 ]] && ! tools/apt_install.sh "${missing[@]}"; then
+if [[ ${#packages[@]} -gt 0 ]] && ! tools/apt_install.sh "${packages[@]}"; then
     echo "  or run what needs no server:  make test STORES=embedded" >&2
     exit 1
 fi
 for name in "${missing[@]}"; do
-    if ! command -v "$name" >/dev/null; then
+    if ! have "$name"; then
         echo "error: $name was installed, but it is not on PATH" >&2
         exit 1
     fi
