@@ -6,4 +6,14 @@ or MariaDB from 10.6 on, with GTIDs. See docs/guides/mysql.md.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ._instrument import instrument_connection, uninstrument_connection
+from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
+
+__all__ = [
+    "MySQLAsyncShim",
+    "MySQLShim",
+    "async_shim",
+    "instrument_connection",
+    "shim",
+    "uninstrument_connection",
+]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 
 from ._ok_packet import SESSION_TRACK
 from ._settings import ServerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _REFUSED = {
     "asyncmy": "asyncmy reads packets in C, where no position can be seen: use aiomysql",

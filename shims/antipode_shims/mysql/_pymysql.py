@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ._tap import Tap
 
 
-_RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
+RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
 
 
 def is_tracked(connection: Any) -> bool:
@@ -64,26 +64,28 @@ class SyncConnection:
 
     def connect(self, sock: Any = None) -> None:
         """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
-        tap, plain = self._antipode, super()
+        tap = self._antipode
+        plain: Any = super()
         self.client_flag |= SESSION_TRACK
         tap.own = True
         try:
-            plain.connect(sock)  # type: ignore[misc]
+            plain.connect(sock)
         finally:
             tap.own = False
         tap.connected(status=self.server_status, tracked=is_tracked(self))
 
     def _execute_command(self, command: int, sql: bytes | str) -> None:
-        tap, plain = self._antipode, super()
+        tap = self._antipode
+        plain: Any = super()
         if tap.own:
-            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
+            plain._execute_command(command, sql)  # noqa: SLF001
             return
         if tap.state:
             self._antipode_drain()
         if command != COMMAND.COM_QUERY:
             tap.other()
-            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
-            if command in _RESETTING:
+            plain._execute_command(command, sql)  # noqa: SLF001
+            if command in RESETTING:
                 tap.reset()
             tap.sent()
             return
@@ -95,7 +97,7 @@ class SyncConnection:
             self._antipode_hold(held, found)
         tap.session.starts(found)
         try:
-            plain._execute_command(command, sql)  # type: ignore[misc]  # noqa: SLF001
+            plain._execute_command(command, sql)  # noqa: SLF001
         except Exception:
             # Not even the kernel has all of it: no server executes half a command.
             tap.session.unsent()
@@ -106,14 +108,15 @@ class SyncConnection:
         tap.sent()
 
     def _read_packet(self, *args: Any) -> Any:
-        tap, plain = self._antipode, super()
+        tap = self._antipode
+        plain: Any = super()
         if tap.own or not tap.state:
-            packet = plain._read_packet(*args)  # type: ignore[misc]  # noqa: SLF001
+            packet = plain._read_packet(*args)  # noqa: SLF001
             if tap.own and not args and is_eof(packet._data):  # noqa: SLF001
                 tap.session.heard(eof_status(packet._data))  # noqa: SLF001
             return packet
         try:
-            packet = plain._read_packet(*args)  # type: ignore[misc]  # noqa: SLF001
+            packet = plain._read_packet(*args)  # noqa: SLF001
         except BaseException as error:
             if self._sock is not None and isinstance(error, err.MySQLError):
                 tap.failed()
@@ -138,11 +141,12 @@ class SyncConnection:
             Refused: the server answered with an error.
             pymysql.Error: the connection is lost.
         """
-        tap, plain = self._antipode, super()
+        tap = self._antipode
+        plain: Any = super()
         kept = self._result, self._affected_rows, self.server_status
         tap.own = True
         try:
-            plain.query(sql)  # type: ignore[misc]
+            plain.query(sql)
             return rows_of(self._result)
         except Exception as error:
             raise refusal(error, closed=self._sock is None) from error
@@ -152,12 +156,13 @@ class SyncConnection:
 
     def _antipode_drain(self) -> None:
         """Read what is left of the last reply, as PyMySQL does before it sends a command."""
+        plain: Any = super()
         result = self._result
         if result is not None and result.unbuffered_active:
             warnings.warn("Previous unbuffered result was left incomplete", stacklevel=4)
             result._finish_unbuffered_query()  # noqa: SLF001
         while self._result is not None and self._result.has_next:
-            self.next_result()  # type: ignore[attr-defined]
+            plain.next_result()
         self._antipode.state = 0
 
     def _antipode_prepare(self) -> None:
@@ -184,7 +189,7 @@ class SyncConnection:
             rows = self._antipode_ask(ISOLATION[facts.flavor])
             if not tap.session.reads_committed(text(rows[0]["level"])):
                 raise tap.stale()
-        longest_s = SLICE_S if self._read_timeout is None else min(SLICE_S, self._read_timeout / 2)
+        longest_s = min(SLICE_S, (self._read_timeout or 2 * SLICE_S) / 2)
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
@@ -208,4 +213,7 @@ class SyncConnection:
                 tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
             except (Refused, err.MySQLError, OSError) as error:
                 tap.shim.unsampled(str(error))
+            except BaseException:
+                tap.shim.unsampled("interrupted")
+                raise
         tap.raise_pending()

@@ -34,6 +34,8 @@ MANY: Final = 512
 ONCE: Final = 1024
 #: This session's writes are logged from now on.
 LOGS: Final = 2048
+#: It opens a transaction.
+BEGINS: Final = 4096
 
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
@@ -70,7 +72,7 @@ _BY_WORD: Final[dict[bytes, int]] = {
         b"SHOW USE HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0
     ),
     **dict.fromkeys(
-        b"COMMIT BEGIN LOCK UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(),
+        b"LOCK UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(),
         COMMITS | ENDS,
     ),
     **dict.fromkeys(
@@ -157,25 +159,35 @@ def _start(sql: bytes) -> int:
     if len(words) < 2 or not words[1].startswith(b"TRANSACTION"):  # noqa: PLR2004
         return COMMITS | ENDS  # START REPLICA.
     snapshot = SNAPSHOTS | READS if b"SNAPSHOT" in sql.upper() else 0
-    return COMMITS | ENDS | snapshot
+    return COMMITS | ENDS | BEGINS | snapshot
 
 
 def _begin(sql: bytes) -> int:
     # MariaDB's BEGIN NOT ATOMIC holds statements.
-    return OPAQUE | ENDS if b"NOT" in sql.upper().split() else COMMITS | ENDS
+    return OPAQUE | ENDS if b"NOT" in sql.upper().split() else COMMITS | ENDS | BEGINS
+
+
+def _commit(sql: bytes) -> int:
+    return COMMITS | ENDS | _chains(sql)
+
+
+def _chains(sql: bytes) -> int:
+    words = sql.upper().split()
+    return BEGINS if b"CHAIN" in words and b"NO" not in words else 0
 
 
 def _rollback(sql: bytes) -> int:
     # ROLLBACK [WORK] TO keeps the transaction and its snapshot.
-    return 0 if b"TO" in sql.upper().split() else ENDS
+    return 0 if b"TO" in sql.upper().split() else ENDS | _chains(sql)
 
 
 def _xa(sql: bytes) -> int:
     step = sql.upper().split(None, 2)[1:2]
     if step == [b"COMMIT"]:
         return XA | WRITES | COMMITS | ENDS
-    # Prepared work may be committed by anybody, at any time.
-    return XA | ENDS if step == [b"PREPARE"] else 0
+    if step == [b"PREPARE"]:
+        return XA | ENDS  # What is prepared may be committed by anybody, at any time.
+    return BEGINS if step in ([b"START"], [b"BEGIN"]) else 0
 
 
 def _set(sql: bytes) -> int:
@@ -217,6 +229,7 @@ _SPECIAL: Final = {
     b"WITH": _with,
     b"START": _start,
     b"BEGIN": _begin,
+    b"COMMIT": _commit,
     b"ROLLBACK": _rollback,
     b"XA": _xa,
     b"SET": _set,

@@ -167,6 +167,11 @@ class Tap:
             count("uncovered_write", self.shim.datastore)
             mark_incomplete(self.shim.datastore, "unsampled")
 
+    def finished(self) -> None:
+        """The reply came, all of it or all that its client tells of."""
+        self.state = 0
+        self._ended(failed=False)
+
     def failed(self) -> None:
         """The server answered with an error."""
         if self.state:
@@ -242,7 +247,8 @@ def _mixed(mixin: Any, plain: Any) -> type:
 
 def adopt(connection: Any, mixin: type, tap: Tap) -> None:
     """Instrument *connection*: it stays the same object, of a subclass of its class."""
-    connection.__class__ = _mixed(mixin, type(connection))
+    plain: Any = type(connection)
+    connection.__class__ = _mixed(mixin, plain)
     connection._antipode = tap  # noqa: SLF001
 
 

@@ -1,0 +1,184 @@
+"""``instrument_engine``: SQLAlchemy engines, by the connections in their pools.
+
+Connections are instrumented one by one as the pool opens them, so that it is the very connection
+that reads which is judged, whatever proxy or creator chose its server.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from antipode import ConfigurationError, register
+
+from ._instrument import InstrumentedShim, attach, detach, is_instrumented, refuse_beside
+from ._ok_packet import SESSION_TRACK
+from ._settings import ServerSettings
+
+if TYPE_CHECKING:
+    from antipode.shim import ReadsFrom
+
+    from ._base import OnRead
+
+EngineT = TypeVar("EngineT")
+
+_DRIVERS = ("pymysql", "aiomysql", "mysqldb")
+
+
+class EngineHooks:
+    """What listens to one engine."""
+
+    def __init__(self, engine: Any, shim: InstrumentedShim) -> None:
+        """Listen to nothing yet."""
+        self.shim = shim
+        self._engine = weakref.ref(engine)
+        self._flagged = engine.dialect.driver != "mysqldb"
+        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._listeners = (
+            ("do_connect", self._do_connect),
+            ("connect", self._connected),
+            ("checkout", self._checked_out),
+            ("begin_twophase", self._begin_twophase),
+        )
+
+    def listen(self) -> None:
+        """Start."""
+        from sqlalchemy import event
+
+        for name, listener in self._listeners:
+            event.listen(self._engine(), name, listener)
+
+    def stop(self) -> None:
+        """Stop, and leave the pool's connections as they were."""
+        from sqlalchemy import event
+
+        engine = self._engine()
+        for name, listener in self._listeners:
+            event.remove(engine, name, listener)
+        for connection in list(self._connections):
+            detach(connection)
+        self._connections.clear()
+
+    def _do_connect(self, dialect: Any, record: Any, arguments: Any, options: Any) -> None:
+        """Ask for positions in the handshake."""
+        del dialect, record, arguments
+        if self._flagged:
+            options["client_flag"] = options.get("client_flag", 0) | SESSION_TRACK
+        # Only here is seen what create_engine(connect_args=...) adds to the URL.
+        self.shim.settings = ServerSettings.of(options, one_server=self.shim.looks)
+
+    def _connected(self, dbapi_connection: Any, record: Any) -> None:
+        del dbapi_connection
+        connection = record.driver_connection
+        if not is_instrumented(connection, self.shim.datastore):
+            attach(connection, self.shim)
+            self._connections.add(connection)
+
+    def _checked_out(self, dbapi_connection: Any, record: Any, proxy: Any) -> None:
+        """Let the pool open again what it had opened before it was instrumented."""
+        del dbapi_connection, proxy
+        if getattr(record.driver_connection, "_antipode", None) is None:
+            from sqlalchemy.exc import DisconnectionError
+
+            msg = "opened before the engine was instrumented"
+            raise DisconnectionError(msg)
+
+    def _begin_twophase(self, connection: Any, xid: Any) -> None:
+        del connection, xid
+        msg = (
+            f"two-phase transactions on {self.shim.datastore!r} are not supported: between its two "
+            "phases a write belongs to no request"
+        )
+        raise ConfigurationError(msg)
+
+
+_hooks: weakref.WeakKeyDictionary[Any, EngineHooks] = weakref.WeakKeyDictionary()
+
+
+def instrument_engine(
+    engine: EngineT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+) -> EngineT:
+    """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
+
+    Its pool opens each connection with ``CLIENT_SESSION_TRACK``, by which a committed write's
+    position comes with the server's reply; with mysqlclient, and where ``creator=`` opens
+    connections without ``client_flag=1 << 23``, a commit that wrote costs one round trip more.
+    Connections that are idle in the pool already are opened again. Sessions, the ORM and Core
+    behave as before; two-phase transactions are refused.
+
+    Args:
+        engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` with PyMySQL, aiomysql or mysqlclient.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        lineage: ``none``; lineages beside values are stored by :func:`shim`.
+        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        one_server: whether its URL is one server's, where ``at="now"`` can look. Say False where
+            it is a balancer's or a proxy's. None: where the URL names a host or socket.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: another database or driver, ``lineage="beside"``, or another datastore
+            than before.
+    """
+    refuse_beside(lineage, datastore)
+    plain = _sync_engine(engine)
+    held = _hooks.get(plain.dialect)
+    if held is not None:
+        if held.shim.datastore != datastore:
+            msg = f"this engine is instrumented as {held.shim.datastore!r} already"
+            raise ConfigurationError(msg)
+        return engine
+    shim = InstrumentedShim(
+        datastore,
+        _settings(plain),
+        reads_from=reads_from,
+        on_read=on_read,
+        one_server=one_server,
+    )
+    register(shim)
+    hooks = EngineHooks(plain, shim)
+    hooks.listen()
+    _hooks[plain.dialect] = hooks
+    return engine
+
+
+def uninstrument_engine(engine: Any) -> None:
+    """Undo :func:`instrument_engine`. One that is not instrumented stays as it is."""
+    hooks = _hooks.pop(_sync_engine(engine).dialect, None)
+    if hooks is not None:
+        hooks.stop()
+        hooks.shim.close()
+
+
+def _sync_engine(engine: Any) -> Any:
+    """The engine behind an AsyncEngine.
+
+    Raises:
+        ConfigurationError: it is no engine of a supported database and driver.
+    """
+    plain = getattr(engine, "sync_engine", engine)
+    dialect = getattr(plain, "dialect", None)
+    if dialect is None or not hasattr(plain, "pool"):
+        msg = f"{type(engine).__qualname__} is no SQLAlchemy Engine or AsyncEngine"
+        raise ConfigurationError(msg)
+    if dialect.name not in ("mysql", "mariadb") or dialect.driver not in _DRIVERS:
+        msg = (
+            f"{dialect.name}+{dialect.driver} is not supported: replies can be read with "
+            "mysql+pymysql and mysql+aiomysql; mysql+mysqldb costs a round trip for each commit"
+        )
+        raise ConfigurationError(msg)
+    return plain
+
+
+def _settings(engine: Any) -> ServerSettings:
+    _, options = engine.dialect.create_connect_args(engine.url)
+    named = bool(options.get("host") or options.get("unix_socket"))
+    return ServerSettings.of(options, one_server=named)
