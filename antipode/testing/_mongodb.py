@@ -30,6 +30,8 @@ SETTINGS = {
     # Nobody calls an election by itself: a cut or frozen member would change who is primary.
     "electionTimeoutMillis": 86_400_000,
     "catchUpTakeoverDelayMillis": -1,
+    # A new primary takes writes at once, instead of asking members that a test cut off.
+    "catchUpTimeoutMillis": 0,
 }
 
 
@@ -132,12 +134,14 @@ class MongoDBTopology(Topology):
 
         After a failover, or where a fault cannot be undone, the servers are built anew.
         """
+        from pymongo.errors import PyMongoError
+
         if not self._rebuild and all(node.server.running for node in self._nodes):
             if not self._touched:
                 return
             try:
                 self._undo()
-            except TopologyTimeout:
+            except (TopologyTimeout, PyMongoError):
                 pass  # someone else changed the set
             else:
                 return
@@ -211,11 +215,19 @@ class MongoDBTopology(Topology):
     def restart_primary(self, *, graceful: bool = True) -> None:
         """Restart the primary at its address and have it elected again, in a new term.
 
-        Killed, it loses what its journal lacks: the writes of the last tenth of a second.
+        Killed, it loses what its journal lacks, the writes of the last tenth of a second, but for
+        those that it finds on a secondary. A majority must be in reach.
         """
-        self._touched = True
-        self._primary_node.restart(graceful=graceful)
-        self._primary_node.step_up(timeout_s=TIMEOUT_S)
+        rebuild, self._rebuild = self._rebuild, True
+        node = self._primary_node
+        node.restart(graceful=graceful)
+        ahead = max(self._others(None), key=lambda one: one.position())
+        if ahead.position() > node.position():
+            node.forgive(ahead.proxy.address)
+        node.step_up(timeout_s=TIMEOUT_S)
+        self._reconnect(None)
+        self._settle()
+        self._rebuild = rebuild
 
     def kill_primary(self) -> None:
         """Kill the primary's process, as before a `failover`."""
