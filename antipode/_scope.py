@@ -408,7 +408,7 @@ def call_site() -> str:
 
 
 _LIBRARIES = frozenset(
-    {"antipode", "antipode_shims", "redis", "pika", "aio_pika", "aiormq", "contextlib"}
+    {"antipode", "antipode_shims", "redis", "pika", "aio_pika", "aiormq", "contextlib", "pymongo"}
 )
 
 

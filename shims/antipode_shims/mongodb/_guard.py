@@ -1,0 +1,398 @@
+"""Reads under a floor: the server that answers is asked first, on the connection that reads.
+
+For one attempt at an operation, a connection's ``command`` and ``send_message`` are looked
+through: everything that PyMongo sends goes by one of them, and both may wait. The floor is
+judged by what the read's own read concern shows.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from antipode import StaleSnapshot
+from antipode.shim import Observation, Unreachable
+
+from ._client import link_errors, refusals
+from ._commands import READING_WRITES, Kind, kind_of
+from ._position import version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from antipode.shim import Floor
+
+    from ._call import Call, Rules
+
+#: Read concerns whose reads show what a majority has.
+_COMMITTED = frozenset({"majority", "snapshot"})
+_AGGREGATIONS = frozenset({"aggregate", "mapReduce"})
+
+
+class Known:
+    """What one server incarnation is known to show; it cannot change under a connection.
+
+    A server closes its clients' connections before it rolls back.
+    """
+
+    def __init__(self, server: str) -> None:
+        """Know nothing yet of *server*."""
+        self.server = server
+        self._local: dict[str, int] = {}
+        self._committed: dict[str, int] = {}
+
+    def learn(self, held: Floor, *, majority: bool) -> None:
+        """Note that reads show what *held* demands."""
+        for positions in (self._local, self._committed) if majority else (self._local,):
+            for log, version in positions_of(held).items():
+                positions[log] = max(version, positions.get(log, -1))
+
+    def shows(self, held: Floor, *, majority: bool) -> bool:
+        """Whether reads are known to show what *held* demands."""
+        return covers(self._committed if majority else self._local, held)
+
+
+def positions_of(held: Floor) -> dict[str, int]:
+    """The largest position of each log that *held* demands."""
+    positions: dict[str, int] = {}
+    for write in held.writes:
+        if isinstance(write.version, int):
+            positions[write.key] = max(write.version, positions.get(write.key, -1))
+    return positions
+
+
+def covers(positions: Mapping[str, int], held: Floor) -> bool:
+    """Whether *positions* reach everything that *held* demands."""
+    return all(
+        isinstance(write.version, int) and write.version <= positions.get(write.key, -1)
+        for write in held.writes
+    )
+
+
+class Memory:
+    """What is known of the servers behind a client's connections. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Know no server."""
+        self._connections: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._servers: weakref.WeakValueDictionary[str, Known] = weakref.WeakValueDictionary()
+
+    def of(self, connection: Any) -> Known | None:
+        """What is known of the server of *connection*; None when it was not asked yet."""
+        return self._connections.get(connection)
+
+    def learn(self, connection: Any, server: str, held: Floor, *, majority: bool) -> None:
+        """Note that *connection* goes to *server*, and that it shows what *held* demands."""
+        known = self._connections.get(connection)
+        if known is None or known.server != server:
+            known = self._servers.get(server) or Known(server)
+            self._servers[server] = self._connections[connection] = known
+        known.learn(held, majority=majority)
+
+
+class Guard:
+    """What holds reads back on one connection during one attempt; decides without I/O."""
+
+    def __init__(self, rules: Rules, call: Call | None, held: Floor, connection: Any) -> None:
+        """Hold reads of *call* back on *connection* until it shows *held*."""
+        self.held = held
+        self.connection = connection
+        self._rules = rules
+        self._call = call
+        self._passed = False
+
+    def demand(
+        self, command: Mapping[str, Any], session: Any = None, read_concern: Any = None
+    ) -> bool | None:
+        """What must be shown before *command* may be sent.
+
+        Returns:
+            None: nothing more. Otherwise whether reads with read concern ``majority`` must
+            show the floor, not only those with ``local``.
+
+        Raises:
+            StaleSnapshot: it would read from a snapshot that is older than the floor.
+        """
+        name = next(iter(command))
+        in_transaction = bool(session and session.in_transaction)
+        starts = in_transaction and _starts(command, session)
+        if not starts and not _reads(name, command):
+            return None
+        if in_transaction and not starts:
+            self._check_snapshot(covers(self._rules.session(session).proved, self.held))
+            return None
+        majority = self._level(name, command, session, read_concern) in _COMMITTED
+        if starts and self._call is not None:
+            self._call.proved = positions_of(self.held)
+        return None if self._known(majority=majority) else majority
+
+    def _known(self, *, majority: bool) -> bool:
+        known = self._rules.memory.of(self.connection)
+        if known is None:
+            return False
+        # A barrier's own looks are at what the shim's read concern shows.
+        proves = self._rules.shim.majority or not majority
+        if proves and known.server in self.held.proved_on:
+            return True
+        return known.shows(self.held, majority=majority)
+
+    def demand_pinned(self, *, streams: bool) -> bool | None:
+        """As :meth:`demand`, for a cursor that has this connection to itself.
+
+        Args:
+            streams: whether the server sends the next batch unasked.
+
+        Raises:
+            StaleSnapshot: that batch may have left before the server showed the floor.
+        """
+        majority = self._rules.majority_cursors
+        if self._known(majority=majority):
+            return None
+        self._check_snapshot(not streams)
+        return majority
+
+    def _level(
+        self, name: str, command: Mapping[str, Any], session: Any, read_concern: Any
+    ) -> str | None:
+        if name == "getMore" and self._rules.majority_cursors:
+            return "majority"
+        if session is not None and session.in_transaction:
+            options = session._transaction.opts  # noqa: SLF001 - shown nowhere else
+            read_concern = options.read_concern if options else None
+        elif session is not None and session.options.snapshot:
+            self._check_snapshot(_reaches(session._snapshot_time, self.held))  # noqa: SLF001
+            return "snapshot"
+        if read_concern is not None and read_concern.level:
+            return str(read_concern.level)
+        level: str | None = command.get("readConcern", {}).get("level")
+        return level
+
+    def _check_snapshot(self, recent: bool) -> None:  # noqa: FBT001 - what it is about
+        if not recent:
+            msg = (
+                f"a session or cursor of {self.held.datastore!r} reads from a snapshot that is "
+                "older than what the barrier waited for: end its transaction, or open a new one, "
+                "before the read"
+            )
+            raise StaleSnapshot(msg)
+
+    def steps(self, *, majority: bool) -> Any:
+        """The conversation of one look."""
+        return self._rules.shim.look(self.held.writes, majority=majority)
+
+    def learn(self, observation: Observation, *, majority: bool) -> None:
+        """Note what the server showed when the floor was met."""
+        self._rules.memory.learn(self.connection, observation.server, self.held, majority=majority)
+
+
+def _starts(command: Mapping[str, Any], session: Any) -> bool:
+    """Whether *command* is the first of its transaction, be it dressed for that already or not."""
+    return "startTransaction" in command or bool(session._starting_transaction)  # noqa: SLF001
+
+
+def _reads(name: str, command: Mapping[str, Any]) -> bool:
+    if name in READING_WRITES or name in _AGGREGATIONS:
+        return True
+    return kind_of(name, command) in (Kind.READ, Kind.OTHER)
+
+
+def _reaches(snapshot: Any, held: Floor) -> bool:
+    """Whether a snapshot, if it was taken already, is as recent as the floor."""
+    if snapshot is None:
+        return True
+    return all(version <= version_of(snapshot) for version in positions_of(held).values())
+
+
+class SyncGuard(Guard):
+    """Looks through a synchronous connection."""
+
+    def install(self) -> None:
+        """Look at everything that is sent, until :meth:`remove`."""
+        connection = self.connection
+        command, send_message = connection.command, connection.send_message
+
+        def guarded_command(dbname: str, spec: Any, *args: Any, **options: Any) -> Any:
+            self._pass(spec, options.get("session"), options.get("read_concern"))
+            self._passed = True
+            try:
+                return command(dbname, spec, *args, **options)
+            finally:
+                self._passed = False
+
+        def guarded_send(*args: Any) -> Any:
+            if not self._passed and self._call is not None:
+                self._pass(self._call.command, self._call.session)
+            return send_message(*args)
+
+        connection.command, connection.send_message = guarded_command, guarded_send
+
+    def remove(self) -> None:
+        """Undo :meth:`install`."""
+        del self.connection.command, self.connection.send_message
+
+    def _pass(self, command: Any, session: Any = None, read_concern: Any = None) -> None:
+        majority = self.demand(command, session, read_concern)
+        if majority is not None:
+            self.hold(majority=majority)
+
+    def hold(self, *, majority: bool) -> None:
+        """Wait until the server shows the floor.
+
+        Raises:
+            UnmetError: the time is up, or waiting cannot help.
+            ConnectionFailure: the connection failed, and there is time for another one.
+        """
+        shown = Observation("", {})
+
+        def observe(timeout_s: float) -> Observation:
+            nonlocal shown
+            shown = self._look(timeout_s, majority=majority)
+            return shown
+
+        self._passed = True
+        try:
+            self.held.hold(observe)
+        except failures() as error:
+            if not is_failure(error):
+                raise
+            if self.held.left_s <= 0:
+                self.held.hold(_nothing)
+            give_up(error)
+        finally:
+            self._passed = False
+        self.learn(shown, majority=majority)
+
+    def _look(self, timeout_s: float, *, majority: bool) -> Observation:
+        connection, steps = self.connection, self.steps(majority=majority)
+        connection.set_conn_timeout(timeout_s)
+        try:
+            question = next(steps)
+            while True:
+                question = steps.send(self._ask(*question))
+        except StopIteration as end:
+            shown: Observation = end.value
+            return shown
+        finally:
+            if not connection.closed:
+                connection.set_conn_timeout(connection.opts.socket_timeout)
+
+    def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
+        connection = self.connection
+        try:
+            return type(connection).command(connection, dbname, dict(command), any_member())
+        except refusals() as error:
+            return error
+
+
+class AsyncGuard(Guard):
+    """The asyncio twin of :class:`SyncGuard`."""
+
+    def install(self) -> None:
+        """Look at everything that is sent, until :meth:`remove`."""
+        connection = self.connection
+        command, send_message = connection.command, connection.send_message
+
+        async def guarded_command(dbname: str, spec: Any, *args: Any, **options: Any) -> Any:
+            await self._pass(spec, options.get("session"), options.get("read_concern"))
+            self._passed = True
+            try:
+                return await command(dbname, spec, *args, **options)
+            finally:
+                self._passed = False
+
+        async def guarded_send(*args: Any) -> Any:
+            if not self._passed and self._call is not None:
+                await self._pass(self._call.command, self._call.session)
+            return await send_message(*args)
+
+        connection.command, connection.send_message = guarded_command, guarded_send
+
+    def remove(self) -> None:
+        """Undo :meth:`install`."""
+        del self.connection.command, self.connection.send_message
+
+    async def _pass(self, command: Any, session: Any = None, read_concern: Any = None) -> None:
+        majority = self.demand(command, session, read_concern)
+        if majority is not None:
+            await self.hold(majority=majority)
+
+    async def hold(self, *, majority: bool) -> None:
+        """The asyncio twin of :meth:`SyncGuard.hold`."""
+        shown = Observation("", {})
+
+        async def observe(timeout_s: float) -> Observation:
+            nonlocal shown
+            shown = await self._look(timeout_s, majority=majority)
+            return shown
+
+        self._passed = True
+        try:
+            await self.held.hold_async(observe)
+        except failures() as error:
+            if not is_failure(error):
+                raise
+            if self.held.left_s <= 0:
+                self.held.hold(_nothing)
+            give_up(error)
+        finally:
+            self._passed = False
+        self.learn(shown, majority=majority)
+
+    async def _look(self, timeout_s: float, *, majority: bool) -> Observation:
+        connection, steps = self.connection, self.steps(majority=majority)
+        connection.set_conn_timeout(timeout_s)
+        try:
+            question = next(steps)
+            while True:
+                question = steps.send(await self._ask(*question))
+        except StopIteration as end:
+            shown: Observation = end.value
+            return shown
+        finally:
+            if not connection.closed:
+                connection.set_conn_timeout(connection.opts.socket_timeout)
+
+    async def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
+        connection = self.connection
+        try:
+            return await type(connection).command(connection, dbname, dict(command), any_member())
+        except refusals() as error:
+            return error
+
+
+@lru_cache(maxsize=1)
+def failures() -> tuple[type[Exception], ...]:
+    """What a look raises when it cannot be made on this connection now."""
+    return Unreachable, *link_errors()
+
+
+def any_member() -> Any:
+    """The read preference of a question to whatever member the connection goes to."""
+    from pymongo import ReadPreference
+
+    return ReadPreference.PRIMARY_PREFERRED
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether *error* is of the connection; ``BarrierTimeout`` is a ``TimeoutError``, too."""
+    from antipode import UnmetError
+
+    return not isinstance(error, UnmetError)
+
+
+def give_up(error: BaseException) -> NoReturn:
+    """Let PyMongo choose another connection, or raise what it is used to.
+
+    Raises:
+        AutoReconnect: the server has no data to read now.
+    """
+    if isinstance(error, Unreachable):
+        from pymongo.errors import AutoReconnect
+
+        raise AutoReconnect(str(error)) from error
+    raise error
+
+
+def _nothing(_timeout_s: float) -> Observation:
+    return Observation("", {})

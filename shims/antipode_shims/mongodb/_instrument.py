@@ -1,0 +1,104 @@
+"""``instrument_client``: existing code keeps its client and its calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from antipode import ConfigurationError, register
+
+from ._async_hooks import AsyncClient, AsyncHooks
+from ._base import BaseMongoShim, OnRead
+from ._client import ServerSettings, is_async, known_set_name
+from ._hooks import SyncClient, SyncHooks, adopt, disown
+
+if TYPE_CHECKING:
+    from antipode.shim import ReadsFrom
+
+ClientT = TypeVar("ClientT")
+
+
+class InstrumentedShim(BaseMongoShim):
+    """What an instrumented client registers."""
+
+
+def instrument_client(
+    client: ClientT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+) -> ClientT:
+    """Let the writes of *client* enter the current lineage, and its reads wait for floors.
+
+    It works for databases, collections, cursors and sessions of the client whenever they were
+    made. Covered writes (:data:`COVERED_WRITES`) cost no round trip: the position is in their
+    reply. Those of a transaction enter at its commit. A read under a floor is preceded by a
+    question on its own connection, until the server has shown the floor once. Commands that are
+    in no table are counted as ``uncovered_write``.
+
+    Args:
+        client: a ``MongoClient`` or ``AsyncMongoClient`` of PyMongo 4.9 or later.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        lineage: ``none``; lineages beside values are stored by :func:`shim`.
+        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        one_server: whether all its reads go to one server, where ``at="now"`` can look; None: so
+            for the primary, and for a client with ``directConnection=True``.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: a client that has found a mongos or a server outside of a replica set
+            (one that has not connected yet raises it at its first use), ``lineage="beside"``,
+            another datastore than before, or PyMongo is missing or older.
+    """
+    asynchronous = is_async(client)
+    if lineage != "none":
+        msg = (
+            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
+            "antipode_shims.mongodb.shim(...).write() and .read(), which store it beside the value"
+        )
+        raise ConfigurationError(msg)
+    if _instrumented(client, datastore):
+        return client
+    known_set_name(client)
+    plain: Any = client
+    shim = InstrumentedShim(
+        datastore,
+        ServerSettings.of(client),
+        reads_from=reads_from,
+        on_read=on_read,
+        read_concern=plain.read_concern.level,
+        one_server=one_server,
+    )
+    register(shim)
+    if asynchronous:
+        adopt(client, AsyncClient, AsyncHooks(shim, client))
+    else:
+        adopt(client, SyncClient, SyncHooks(shim, client))
+    return client
+
+
+def _instrumented(client: Any, datastore: str) -> bool:
+    """Whether *client* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    held = getattr(client, "_antipode", None)
+    if held is not None and held.shim.datastore != datastore:
+        msg = f"this client is instrumented as {held.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return held is not None
+
+
+def uninstrument_client(client: Any) -> None:
+    """Undo :func:`instrument_client`. A client that is not instrumented stays as it is."""
+    hooks = getattr(client, "_antipode", None)
+    if hooks is None:
+        return
+    disown(client, AsyncClient if isinstance(hooks, AsyncHooks) else SyncClient)
+    hooks.shim.close()
