@@ -3,3 +3,9 @@
 Needs PyMongo 4.9 or later (``pip install "antipode-xcy[mongodb]"``), imported when first used, and
 a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 """
+
+from __future__ import annotations
+
+from ._shim import MongoAsyncShim, MongoShim, async_shim, shim
+
+__all__ = ["MongoAsyncShim", "MongoShim", "async_shim", "shim"]

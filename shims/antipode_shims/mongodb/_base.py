@@ -8,7 +8,7 @@ from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode.shim import Shim, Unreachable, claim, count, log_once, release
 
 from ._client import link_errors
-from ._endpoint import MongoEndpoint, converse
+from ._endpoint import MongoEndpoint, talk
 from ._history import LogHistory
 from ._look import hello, look, shown_in
 from ._position import log_of, timestamp_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._client import ServerSettings
     from ._look import Look
-    from ._reply import Reply, ServerState
+    from ._reply import Reply
 
 OnRead = Literal["merge", "ignore"]
 #: Read concerns that show what a majority has, and nothing else.
@@ -114,7 +114,7 @@ class BaseMongoShim(Shim):
         """
         with self._settings.connect("primary", timeout_s=timeout_s) as client:
             try:
-                state: ServerState = converse(client, hello(), timeout_s=timeout_s)
+                state = talk(client, hello(), timeout_s=timeout_s)
             except link_errors() as error:
                 raise Unreachable(str(error)) from error
         if not state.primary:

@@ -204,3 +204,39 @@ def _chosen(hello: Any, reads_from: ReadsFrom) -> tuple[str, int]:
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+@lru_cache(maxsize=1)
+def slow_errors() -> tuple[type[Exception], ...]:
+    """What a server raises, or a client about it, that has not answered in its time."""
+    errors = pymongo_module().errors
+    return errors.NetworkTimeout, errors.ExecutionTimeout
+
+
+#: Refusals that come before a write begins: NotWritablePrimary, NotPrimaryNoSecondaryOk,
+#: NotPrimaryOrSecondary.
+_NOT_BEGUN = frozenset({10107, 13435, 13436})
+#: Interrupted, MaxTimeMSExpired, changes of state and shutdowns: after the write began, perhaps.
+_INTERRUPTED = frozenset({24, 50, 89, 91, 189, 262, 11600, 11601, 11602})
+
+
+def in_doubt(error: BaseException) -> bool:
+    """Whether a write of one document may have been done, though it ended in *error*."""
+    errors: Any = pymongo_module().errors
+    code = getattr(error, "code", None)
+    if isinstance(error, errors.OperationFailure):
+        return code in _INTERRUPTED
+    if isinstance(error, errors.NotPrimaryError):
+        details: Any = getattr(error, "details", None) or {}
+        return details.get("code") not in _NOT_BEGUN
+    never_sent = (
+        errors.ServerSelectionTimeoutError,
+        errors.WaitQueueTimeoutError,
+        errors.InvalidOperation,
+        errors.ConfigurationError,
+        errors.DocumentTooLarge,
+    )
+    if isinstance(error, never_sent):
+        return False
+    # Encoding errors and the like come before anything is sent.
+    return isinstance(error, errors.PyMongoError) or not isinstance(error, Exception)

@@ -6,20 +6,20 @@ import select
 from typing import TYPE_CHECKING, Any
 
 from antipode import Status
-from antipode.shim import Endpoint, Observation, Unreachable
+from antipode.shim import Endpoint, Unreachable
 
 from ._client import link_errors, pymongo_module, refusals
-from ._look import hello, shown_in, target_of
+from ._look import T, converse, hello, shown_in, target_of
 from ._wait import ServerWait
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator
+    from collections.abc import Collection
 
     from antipode import WriteId
-    from antipode.shim import ReadsFrom, Wake
+    from antipode.shim import Observation, ReadsFrom, Wake
 
     from ._history import LogHistory
-    from ._look import Question, Target
+    from ._look import Conversation, Look, Question, Target
     from ._reply import Reply
 
 
@@ -62,12 +62,12 @@ class MongoEndpoint(Endpoint):
             pymongo.errors.OperationFailure: it does not let this user in.
         """
         try:
-            shown: Observation = converse(self._client, self._look(writes), timeout_s=timeout_s)
+            shown = talk(self._client, self._look(writes), timeout_s=timeout_s)
         except link_errors() as error:
             raise Unreachable(str(error) or type(error).__name__) from error
         return shown
 
-    def _look(self, writes: Collection[WriteId]) -> Generator[Question, Any, Observation]:
+    def _look(self, writes: Collection[WriteId]) -> Look:
         state = yield from hello()
         if self._reads_from == "primary" and not state.primary:
             msg = "the server is not primary any more"
@@ -100,19 +100,14 @@ class MongoEndpoint(Endpoint):
             self._client.close()
 
 
-def converse(client: Any, conversation: Generator[Question, Any, Any], *, timeout_s: float) -> Any:
-    """Hold *conversation* with the one server of *client*; what it returns.
+def talk(client: Any, conversation: Conversation[T], *, timeout_s: float) -> T:
+    """Hold *conversation* with the one server of *client* within *timeout_s*.
 
     Raises:
         Exception: as PyMongo and the conversation do.
     """
     with pymongo_module().timeout(timeout_s):
-        try:
-            question = next(conversation)
-            while True:
-                question = conversation.send(_answer(client, question))
-        except StopIteration as end:
-            return end.value
+        return converse(lambda question: _answer(client, question), conversation)
 
 
 def _answer(client: Any, question: Question) -> Reply | Exception:

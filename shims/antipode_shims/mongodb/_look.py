@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import Status
 from antipode.shim import Observation, Unreachable
@@ -21,13 +21,39 @@ if TYPE_CHECKING:
 
 #: A database's name and a command for it.
 Question = tuple[str, dict[str, Any]]
+T = TypeVar("T")
 #: Yields a question, is sent its reply or the server's refusal, returns its result.
-Look = Generator[Question, "Reply | Exception", Observation]
+Conversation = Generator[Question, "Reply | Exception", T]
+Look = Conversation[Observation]
 
 HELLO: Question = ("admin", {"hello": 1, **ASK})
 
 
-def hello() -> Generator[Question, Reply | Exception, ServerState]:
+def converse(ask: Callable[[Question], Reply | Exception], conversation: Conversation[T]) -> T:
+    """Hold *conversation* with who answers *ask*; what it returns."""
+    try:
+        question = next(conversation)
+        while True:
+            question = conversation.send(ask(question))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def converse_async(
+    ask: Callable[[Question], Awaitable[Reply | Exception]], conversation: Conversation[T]
+) -> T:
+    """The asyncio twin of :func:`converse`."""
+    try:
+        question = next(conversation)
+        while True:
+            question = conversation.send(await ask(question))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def hello() -> Conversation[ServerState]:
     """Ask a server where it stands.
 
     Raises:
@@ -80,7 +106,7 @@ def shown_in(
 
 def _ask_oplog(
     state: ServerState, term: int, write: WriteId, history: LogHistory
-) -> Generator[Question, Reply | Exception, None]:
+) -> Conversation[None]:
     """Learn what became of *write*, whose term is over, as far as it is settled.
 
     The first entry at or after its timestamp decides: if it is of the same term, the write is

@@ -1,0 +1,337 @@
+"""Table 2 over PyMongo: values with their lineage beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, Lineage, register
+
+from ._client import ServerSettings, is_async, pymongo_module, refusals, slow_errors
+from ._document import FIELD
+from ._look import HELLO, converse, converse_async
+from ._table2 import MongoTable2, late, slice_s
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from antipode.shim import Floor, Observation, ReadsFrom
+
+    from ._base import OnRead
+    from ._look import Question
+    from ._reply import Reply
+    from ._table2 import Answer
+
+
+class MongoShim(MongoTable2):
+    """Table 2 of one collection, synchronous. Made by :func:`shim`."""
+
+    def __init__(
+        self, datastore: str, client: Any, collection: Any, *, owned: bool, **options: Any
+    ) -> None:
+        """Use *client*; an *owned* one is closed with the shim."""
+        super().__init__(datastore, collection, **options)
+        self._client = client
+        self._owned = owned
+
+    def write(self, key: Any, value: Any, lineage: Lineage | None = None) -> Lineage:
+        """Set the document *key* to *value*, its lineage beside it, in one round trip.
+
+        Whatever else was in the document goes.
+
+        Args:
+            key: its ``_id``.
+            value: what BSON can hold.
+            lineage: what the value depends on; default the current lineage.
+
+        Returns:
+            The lineage with this write in it; it enters the current scope as well.
+
+        Raises:
+            pymongo.errors.PyMongoError: as PyMongo does; without an acknowledgement the scope
+                becomes ``incomplete``. It is not retried.
+            ConfigurationError: the server is a mongos, or no member of a replica set.
+        """
+        base = self.base(lineage)
+        return self._send(self._write(key, value, base), base)
+
+    def update(
+        self, key: Any, changes: Mapping[str, Any], lineage: Lineage | None = None
+    ) -> Lineage:
+        """Set some fields of the value of *key*, and add the lineage to the stored one.
+
+        Args:
+            key: the ``_id``; a document is made where there is none.
+            changes: the value's fields, by their names joined by dots.
+            lineage: what the changes depend on; default the current lineage.
+
+        Raises:
+            ValueError: a name is no plain field name.
+            pymongo.errors.PyMongoError: as :meth:`write`.
+        """
+        base = self.base(lineage)
+        return self._send(self._change(key, changes, base), base)
+
+    def delete(self, key: Any, lineage: Lineage | None = None) -> Lineage:
+        """Delete *key*; a tombstone keeps the lineage for who finds nothing. Two round trips.
+
+        Raises:
+            pymongo.errors.PyMongoError: as :meth:`write`.
+        """
+        base = self.base(lineage)
+        self._send(self._bury(key, base), base)
+        return self._send(self._remove(key), base)
+
+    def _send(self, question: Question, base: Lineage) -> Lineage:
+        self._prepare()
+        database, command = question
+        try:
+            reply = self._client[database].command(command)
+        except BaseException as error:
+            self.failed(error)
+            raise
+        return self.written(reply, base)
+
+    def _prepare(self) -> None:
+        """Know the replica set's name, which replies do not tell."""
+        if not (self.set_name or self.learned()):
+            self.learn(self._ask(HELLO))
+
+    def read(self, key: Any) -> tuple[Any, Lineage]:
+        """The value of *key*, None when there is none, and what it depends on.
+
+        One round trip; two where there is no document. Under a floor, the server holds the read
+        back until the floor is met.
+
+        Returns:
+            The value, and the lineage stored beside it with a covering position; merged into
+            the current scope unless ``on_read="ignore"``.
+
+        Raises:
+            UnmetError: a floor was not met.
+            pymongo.errors.PyMongoError: as PyMongo does.
+        """
+        self._prepare()
+        held = self.floor()
+        if held is None:
+            return self.seen(converse(self._ask, self._read(key)))
+        answers: list[Answer] = []
+        held.hold(self._observing(held, key, answers))
+        return self.seen(answers[0])
+
+    def _observing(
+        self, held: Floor, key: Any, answers: list[Answer]
+    ) -> Callable[[float], Observation]:
+        def observe(timeout_s: float) -> Observation:
+            try:
+                with pymongo_module().timeout(slice_s(timeout_s)):
+                    return converse(self._ask, self._held(held, key, answers))
+            except slow_errors() as error:
+                return late(error, held.writes)
+
+        return observe
+
+    def _ask(self, question: Question) -> Reply | Exception:
+        database, command = question
+        try:
+            reply: Reply = self._client[database].command(
+                dict(command),
+                read_preference=self._collection.read_preference,
+                codec_options=self._collection.codec_options,
+            )
+        except slow_errors():
+            raise
+        except refusals() as error:
+            return error
+        return reply
+
+    def close(self) -> None:
+        """Unregister and release every connection of the shim's own. Idempotent."""
+        super().close()
+        if self._owned:
+            self._client.close()
+
+
+class MongoAsyncShim(MongoTable2):
+    """Table 2 of one collection over asyncio. Made by :func:`async_shim`."""
+
+    def __init__(
+        self, datastore: str, client: Any, collection: Any, *, owned: bool, **options: Any
+    ) -> None:
+        """Use *client*; an *owned* one is closed by :meth:`aclose`."""
+        super().__init__(datastore, collection, **options)
+        self._client = client
+        self._owned = owned
+
+    async def write(self, key: Any, value: Any, lineage: Lineage | None = None) -> Lineage:
+        """As :meth:`MongoShim.write`; cancelled in flight, the scope becomes ``incomplete``."""
+        base = self.base(lineage)
+        return await self._send(self._write(key, value, base), base)
+
+    async def update(
+        self, key: Any, changes: Mapping[str, Any], lineage: Lineage | None = None
+    ) -> Lineage:
+        """As :meth:`MongoShim.update`."""
+        base = self.base(lineage)
+        return await self._send(self._change(key, changes, base), base)
+
+    async def delete(self, key: Any, lineage: Lineage | None = None) -> Lineage:
+        """As :meth:`MongoShim.delete`."""
+        base = self.base(lineage)
+        await self._send(self._bury(key, base), base)
+        return await self._send(self._remove(key), base)
+
+    async def _send(self, question: Question, base: Lineage) -> Lineage:
+        await self._prepare()
+        database, command = question
+        try:
+            reply = await self._client[database].command(command)
+        except BaseException as error:
+            self.failed(error)
+            raise
+        return self.written(reply, base)
+
+    async def _prepare(self) -> None:
+        if not (self.set_name or self.learned()):
+            self.learn(await self._ask(HELLO))
+
+    async def read(self, key: Any) -> tuple[Any, Lineage]:
+        """As :meth:`MongoShim.read`."""
+        await self._prepare()
+        held = self.floor()
+        if held is None:
+            return self.seen(await converse_async(self._ask, self._read(key)))
+        answers: list[Answer] = []
+        await held.hold_async(self._observing(held, key, answers))
+        return self.seen(answers[0])
+
+    def _observing(
+        self, held: Floor, key: Any, answers: list[Answer]
+    ) -> Callable[[float], Awaitable[Observation]]:
+        async def observe(timeout_s: float) -> Observation:
+            try:
+                with pymongo_module().timeout(slice_s(timeout_s)):
+                    return await converse_async(self._ask, self._held(held, key, answers))
+            except slow_errors() as error:
+                return late(error, held.writes)
+
+        return observe
+
+    async def _ask(self, question: Question) -> Reply | Exception:
+        database, command = question
+        try:
+            reply: Reply = await self._client[database].command(
+                dict(command),
+                read_preference=self._collection.read_preference,
+                codec_options=self._collection.codec_options,
+            )
+        except slow_errors():
+            raise
+        except refusals() as error:
+            return error
+        return reply
+
+    async def aclose(self) -> None:
+        """Unregister and release every connection of the shim's own. Idempotent."""
+        self.close()
+        if self._owned:
+            await self._client.close()
+
+
+def shim(
+    datastore: str,
+    client: Any,
+    *,
+    database: str,
+    collection: Any,
+    field: str = "value",
+    reads_from: ReadsFrom = "primary",
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+) -> MongoShim:
+    """Register Table 2's ``write``, ``read`` and ``wait`` for one collection.
+
+    Args:
+        datastore: the name that every service spells alike.
+        client: a ``pymongo.MongoClient``, or the URL of a replica set or of one of its members.
+        database: the database's name.
+        collection: the collection's name, or a collection with options of its own.
+        field: of the documents in which values are.
+        reads_from: whether reads go to the primary or to a replica.
+        on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
+        one_server: whether every read goes to one server, where ``at="now"`` can look. None: so
+            for the primary, and for a client with ``directConnection=True``.
+
+    Raises:
+        ConfigurationError: an asyncio client, a bad option, or PyMongo is missing.
+    """
+    owned = isinstance(client, str)
+    used = pymongo_module().MongoClient(client) if owned else client
+    if is_async(used):
+        _refuse("shim", "async_shim", "an asyncio")
+    made = MongoShim(
+        datastore,
+        used,
+        _collection(used, database, collection, field),
+        field=field,
+        owned=owned,
+        settings=ServerSettings.of(used),
+        reads_from=reads_from,
+        on_read=on_read,
+        one_server=one_server,
+    )
+    register(made)
+    return made
+
+
+def async_shim(
+    datastore: str,
+    client: Any,
+    *,
+    database: str,
+    collection: Any,
+    field: str = "value",
+    reads_from: ReadsFrom = "primary",
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+) -> MongoAsyncShim:
+    """The asyncio twin of :func:`shim`: ``write``, ``read`` and the like are coroutines.
+
+    Close it with ``await aclose()``.
+
+    Raises:
+        ConfigurationError: as :func:`shim`.
+    """
+    owned = isinstance(client, str)
+    used = pymongo_module().AsyncMongoClient(client) if owned else client
+    if not is_async(used):
+        _refuse("async_shim", "shim", "a synchronous")
+    made = MongoAsyncShim(
+        datastore,
+        used,
+        _collection(used, database, collection, field),
+        field=field,
+        owned=owned,
+        settings=ServerSettings.of(used),
+        reads_from=reads_from,
+        on_read=on_read,
+        one_server=one_server,
+    )
+    register(made)
+    return made
+
+
+def _collection(client: Any, database: str, collection: Any, field: str) -> Any:
+    """The collection, with its options.
+
+    Raises:
+        ConfigurationError: *field* is no plain field name, or one that documents need.
+    """
+    if not field or "." in field or field.startswith("$") or field in ("_id", FIELD):
+        msg = f"field must be a plain field name other than '_id' and {FIELD!r}, not {field!r}"
+        raise ConfigurationError(msg)
+    return client[database][collection] if isinstance(collection, str) else collection
+
+
+def _refuse(called: str, other: str, what: str) -> None:
+    msg = f"mongodb.{called}() got {what} client: use mongodb.{other}()"
+    raise ConfigurationError(msg)

@@ -1,0 +1,245 @@
+"""What writing and reading with the lineage beside the value mean, without I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from antipode import Lineage, Status, current, mark_incomplete
+from antipode.shim import Floor, Observation, count, floor, record_read, record_write
+
+from ._base import BaseMongoShim
+from ._client import in_doubt, known_set_name, pymongo_module
+from ._document import FIELD, Match, deleted, found, merged, tombstone, whole
+from ._look import look
+from ._reply import ASK, check_member
+from ._wait import SLICE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from antipode import WriteId
+
+    from ._look import Conversation, Question
+    from ._reply import Reply
+
+    #: A document and the reply that showed it.
+    Answer = tuple[Any, Reply]
+
+#: A read concern's time that the server has not heard of.
+_UNHEARD = 72
+
+
+class MongoTable2(BaseMongoShim):
+    """What the synchronous and the asyncio shim share."""
+
+    def __init__(self, datastore: str, collection: Any, *, field: str, **options: Any) -> None:
+        """Store values in the field *field* of the documents of *collection*."""
+        database = collection.database.name
+        super().__init__(
+            datastore,
+            **options,
+            read_concern=collection.read_concern.level,
+            wait_in=(database, collection.name),
+        )
+        self._database = database
+        self._collection = collection
+        self._name: str = collection.name
+        self._field = field
+        self._graves = f"{collection.name}.antipode"
+
+    def learned(self) -> bool:
+        """Whether the client knows the replica set's name, which replies do not tell.
+
+        Raises:
+            ConfigurationError: it found a mongos, or a server that is no member of a set.
+        """
+        self.set_name = known_set_name(self._collection.database.client)
+        return bool(self.set_name)
+
+    def learn(self, reply: Any) -> None:
+        """Take the replica set's name from a reply to ``hello``.
+
+        Raises:
+            ConfigurationError: as :meth:`learned`.
+        """
+        self.set_name = check_member(_sound(reply))
+
+    def _write(self, key: Any, value: Any, base: Lineage) -> Question:
+        codec = self._collection.codec_options
+        document = {"_id": key, self._field: value, FIELD: whole(value, base, codec)}
+        return self._update(self._name, {"q": {"_id": key}, "u": document, "upsert": True})
+
+    def _change(self, key: Any, changes: Mapping[str, Any], base: Lineage) -> Question:
+        """A partial update.
+
+        Raises:
+            ValueError: nothing is changed, or a name is no plain field name.
+        """
+        if not changes or not all(_plain(name) for name in changes):
+            msg = f"changes need plain field names of the value, joined by dots: {list(changes)}"
+            raise ValueError(msg)
+        values = {f"{self._field}.{name}": {"$literal": each} for name, each in changes.items()}
+        stage = {"$set": {**values, FIELD: merged(base, self.datastore)}}
+        return self._update(self._name, {"q": {"_id": key}, "u": [stage], "upsert": True})
+
+    def _bury(self, key: Any, base: Lineage) -> Question:
+        """The tombstone of a deletion, written first: a reader that finds nothing finds it."""
+        grave = {"$set": {FIELD: deleted(base)}, "$currentDate": {"at": True}}
+        return self._update(self._graves, {"q": {"_id": key}, "u": grave, "upsert": True})
+
+    def _remove(self, key: Any) -> Question:
+        deletes = [{"q": {"_id": key}, "limit": 1}]
+        return self._acknowledged({"delete": self._name, "deletes": deletes})
+
+    def _update(self, collection: str, update: dict[str, Any]) -> Question:
+        return self._acknowledged({"update": collection, "updates": [update]})
+
+    def _acknowledged(self, command: dict[str, Any]) -> Question:
+        concern = self._collection.write_concern.document
+        if concern:
+            command["writeConcern"] = concern
+        return self._database, {**command, **ASK}
+
+    def written(self, reply: Reply, base: Lineage) -> Lineage:
+        """*base* with the write in it, which enters the scope as well.
+
+        Raises:
+            pymongo.errors.WriteError: the server refused the write.
+            pymongo.errors.WriteConcernError: it is done at the primary, but its write concern
+                was not met.
+        """
+        concern = self._collection.write_concern
+        if not concern.acknowledged:
+            mark_incomplete(self.datastore, "in_doubt")
+            return base.marked((self.datastore, "in_doubt"))
+        if errors := reply.get("writeErrors"):
+            _refused(errors[0])
+        unmet = reply.get("writeConcernError")
+        write = self.minted(reply, majority=concern.document.get("w") == "majority" and not unmet)
+        if write is not None:
+            record_write(write)
+        if unmet:
+            _unmet(unmet)
+        if write is None:
+            return base.marked((self.datastore, "unsampled"))
+        return base.append(write)
+
+    def failed(self, error: BaseException) -> None:
+        """Take in that a write ended without an acknowledgement."""
+        if in_doubt(error):
+            mark_incomplete(self.datastore, "in_doubt")
+
+    def base(self, lineage: Lineage | None) -> Lineage:
+        """What a write stores: *lineage*, default the current one."""
+        return current() if lineage is None else lineage
+
+    def floor(self) -> Floor | None:
+        """What reads must see now."""
+        return floor(self.datastore)
+
+    def _find(self, collection: str, key: Any, after: Any = None) -> Question:
+        concern = dict(self._collection.read_concern.document)
+        if after is not None:
+            concern["afterClusterTime"] = after
+        command: dict[str, Any] = {
+            "find": collection,
+            "filter": {"_id": key},
+            "limit": 1,
+            "singleBatch": True,
+            **ASK,
+        }
+        if concern:
+            command["readConcern"] = concern
+        return self._database, command
+
+    def _read(self, key: Any, after: Any = None) -> Conversation[Answer]:
+        """The document of *key*, or its tombstone, and the reply that showed it.
+
+        The tombstone is asked for at the same time or later, on whatever server answers.
+        """
+        reply = _sound((yield self._find(self._name, key, after)))
+        if reply["cursor"]["firstBatch"]:
+            return reply["cursor"]["firstBatch"][0], reply
+        later = reply.get("operationTime", after)
+        reply = _sound((yield self._find(self._graves, key, later)))
+        graves = reply["cursor"]["firstBatch"]
+        return {"": graves[0].get(FIELD) if graves else None}, reply
+
+    def _held(self, held: Floor, key: Any, answers: list[Answer]) -> Conversation[Observation]:
+        """Read where and when *held* is met, and tell what the server showed at the read.
+
+        The read carries the wait: the server holds it back. Where it cannot, not having heard of
+        the position yet, a look tells whether waiting is of any use.
+        """
+        try:
+            document, reply = yield from self._read(key, self.after(held.writes))
+        except pymongo_module().errors.OperationFailure as error:
+            if error.code != _UNHEARD:
+                raise
+            shown = yield from look(held.writes, self.history, majority=self.majority)
+            return _unread(shown)
+        answers[:] = [(document, reply)]
+        return (yield from self.shown(reply, held.writes))
+
+    def seen(self, answer: Answer) -> tuple[Any, Lineage]:
+        """The value and what is known of it: its stored lineage and a covering position."""
+        document, reply = answer
+        value = None
+        if "" in document:
+            stored = tombstone(document[""], self.datastore)
+        else:
+            value, beside = document.get(self._field), document.get(FIELD)
+            codec = self._collection.codec_options
+            stored, match = found(value, beside, self.datastore, codec)
+            if match in (Match.ABSENT, Match.FOREIGN):
+                count(match.value, self.datastore)
+        lineage = stored.merge(self.covering(reply))
+        if self.on_read == "merge":
+            record_read(lineage)
+        return value, lineage
+
+
+def late(error: Exception, writes: frozenset[WriteId]) -> Observation:
+    """What a held read has shown that the server did not answer in its time."""
+    causes = dict.fromkeys(writes, str(error))
+    return Observation("", dict.fromkeys(writes, Status.NOT_YET), causes=causes)
+
+
+def slice_s(timeout_s: float) -> float:
+    """How long a server may hold one read back."""
+    return min(timeout_s, SLICE_S)
+
+
+def _unread(shown: Observation) -> Observation:
+    """A look without a read: what it proves about the past holds, what it showed must be read."""
+    statuses = {
+        write: Status.NOT_YET if status is Status.VISIBLE else status
+        for write, status in shown.statuses.items()
+    }
+    return Observation(shown.server, statuses, causes=shown.causes)
+
+
+def _sound(reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _plain(name: str) -> bool:
+    return all(part and not part.startswith("$") for part in name.split("."))
+
+
+def _refused(error: Any) -> NoReturn:
+    """Raise what PyMongo raises for a refused write."""
+    errors = pymongo_module().errors
+    code = error.get("code")
+    kind = errors.DuplicateKeyError if code in (11000, 11001, 12582) else errors.WriteError
+    raise kind(error.get("errmsg"), code, error)
+
+
+def _unmet(error: Any) -> NoReturn:
+    """Raise what PyMongo raises for a write concern that was not met."""
+    errors = pymongo_module().errors
+    timed_out = error.get("errInfo", {}).get("wtimeout")
+    kind = errors.WTimeoutError if timed_out else errors.WriteConcernError
+    raise kind(error.get("errmsg"), error.get("code"), error)
