@@ -23,13 +23,11 @@ for tool in apt-get dpkg dpkg-deb; do
 done
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [[ -e $keyring ]] || fail "there is no $keyring (package debian-archive-keyring)"
-# The mirror that this machine itself uses, in either style of its sources.
-mirror=$(
-    {
-        grep -hoP '^URIs:\s*\K\S+' /etc/apt/sources.list.d/*.sources
-        grep -hoP '^deb\s+(\[[^]]*\]\s+)?\K\S+' /etc/apt/sources.list /etc/apt/sources.list.d/*.list
-    } 2>/dev/null | grep -m1 '/debian/\?$'
-) || fail "apt's sources name no Debian mirror"
+# The mirrors that this machine itself uses, in either style of its sources; a file may be missing.
+mirrors=$(grep -rhoPs --include='*.sources' --include='*.list' \
+    '^(URIs:|deb(\s+\[[^]]*\])?)\s+\K\S+' /etc/apt/sources.list /etc/apt/sources.list.d ||
+    true)
+mirror=$(grep -m1 '/debian/\?$' <<<"$mirrors") || fail "apt's sources name no Debian mirror"
 
 work=$(mktemp -d "$folder/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
