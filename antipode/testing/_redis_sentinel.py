@@ -27,8 +27,9 @@ STAGGER_MS = 700
 #: A vote without a majority is repeated after twice this.
 VOTE_MS = 4_000
 FAILOVER_TIMEOUT_S = 60.0
-#: How often Sentinels ask and tell each other; their own periods would take 10 s to notice.
-PERIODS_MS = {"info": 200, "ping": 100, "ask": 100}
+#: How often Sentinels ask; their own periods would take 10 s to notice. While a primary is down
+#: they ask replicas once a second, and choose none that was silent for five ``ping``.
+PERIODS_MS = {"info": 200, "ping": 500, "ask": 100}
 BRISK_MS = 100
 #: How often while they fail over: after four periods they undo a promotion that is news to them.
 WARY_MS = 2_000

@@ -343,22 +343,6 @@ def test_bad_arguments(make: Callable[..., Any], proxy: LagProxy) -> None:
             bad()
 
 
-def test_tables_agree_with_the_server(make: Callable[..., Any]) -> None:
-    """Every command that the server flags as a write or a read is in a table, in the right one."""
-    flags = {
-        name.upper(): {str(flag) for flag in entry["flags"]}
-        for name, entry in make(plain=True).command().items()
-    }
-    writes = {name for name, has in flags.items() if "write" in has}
-    reads = {name for name, has in flags.items() if "readonly" in has}
-    by_script = {"EVALSHA_RO", "EVAL_RO", "FCALL_RO"}
-    internal = {"MIGRATE", "PFDEBUG", "RESTORE-ASKING", "LOLWUT"}
-    assert writes - shims.COVERED_WRITES <= internal
-    assert reads - shims.COVERED_READS <= internal | by_script
-    assert not shims.COVERED_WRITES & reads
-    assert not shims.COVERED_READS & writes
-
-
 def test_client_side_cache_does_not_hide_a_floor(
     make: Callable[..., Any], antipode_redis: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,12 @@ LINEAGE = Lineage([WriteId("elsewhere", "log", 7, 500_000)])
         (("FUNCTION LOAD", "x"), Kind.OTHER),
         (("MIGRATE", "h", 1, "k", 0, 1), Kind.OTHER),
         (("JSON.SET", "k", "$", "1"), Kind.OTHER),
+        (("EVAL_RO", "return 1", 0), Kind.READ),
+        (("FCALL_RO", "f", 0), Kind.READ),
+        (("XREAD", "STREAMS", "s", "0"), Kind.READ),
+        (("XREAD", "COUNT", "1", "STREAMS", "BLOCK", "0"), Kind.READ),
+        (("XREAD", b"BLOCK", "0", b"STREAMS", "s", "$"), Kind.AWAITING),
+        (("xread", "count", 1, "block", 0, "streams", "s", "$"), Kind.AWAITING),
         (("MULTI",), Kind.QUEUING),
         (("",), Kind.OTHER),
     ],
@@ -55,6 +61,8 @@ def test_batch() -> None:
     assert Batch.of([("GET", "a"), ("PING",)]).repeatable
     assert not Batch.of([("GET", "a"), ("SET", "a", 1)]).repeatable
     assert not Batch.of([("GET", "a"), ("EVAL", "", 0)]).repeatable
+    assert Batch.of([("XREAD", "BLOCK", 1, "STREAMS", "s", "$")]).reads
+    assert not Batch.of([("XREAD", "BLOCK", 1, "STREAMS", "s", "$")]).repeatable
     assert Batch.of([("EVAL", "", 0), ("JSON.SET",)]).others == 2
     assert Batch.of([("MULTI",), ("SET", "a", 1)]).queuing
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import UnmetError, mark_incomplete
 
 from ._call import CALL, Call, Rules, is_named
-from ._client import link_errors, response_error
+from ._client import link_errors, no_script, response_error
 from ._commands import Kind, kind_of
 from ._exchange import exchange_async, look_on_async
 from ._hooks import adopt, run_batch
@@ -64,10 +64,11 @@ class AsyncHooks:
             return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         if kind is Kind.QUEUING:
             return await self._by_hand(call, send, connection, args)
-        if kind is Kind.OTHER:
-            self.rules.uncovered()
+        if kind is Kind.OTHER or kind is Kind.AWAITING:
             if held and not await self._held(call, held, connection):
                 return None
+            if kind is Kind.OTHER:
+                return await self._uncovered(call, send, connection)
         return await send(connection)
 
     async def batch(
@@ -82,7 +83,7 @@ class AsyncHooks:
         mark = packet_mark(commands, transaction=transaction)
         if held and meant.repeatable and not watching:
             return await self._guarded(call, held, send, connection, mark)
-        self.rules.uncovered(meant.others)
+        call.uncovered(meant.others)
         if held and not await self._held(call, held, connection):
             return []
         if meant.queuing:
@@ -93,6 +94,14 @@ class AsyncHooks:
         if meant.writes:
             return await self._tapped(call, send, connection, Tap(trail=True, last=mark))
         return await send(connection)
+
+    async def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
+        call.uncovered(1)
+        try:
+            return await send(connection)
+        except no_script():
+            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
+            raise
 
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:

@@ -35,6 +35,11 @@ class Call:
         self._shim = shim
         self._positions: list[Any] = []
         self._in_doubt = False
+        self._uncovered = 0
+
+    def uncovered(self, amount: int) -> None:
+        """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
+        self._uncovered = amount
 
     def took(self, tap: Tap) -> None:
         """Take over an attempt that ended."""
@@ -46,12 +51,14 @@ class Call:
             self._positions.append(tap.trailed)
 
     def settle(self) -> None:
-        """Enter what was written into the scope, then raise the verdict.
+        """Count what is not covered, enter what was written into the scope, raise the verdict.
 
         Raises:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
+        if self._uncovered:
+            count("uncovered_write", self._shim.datastore, self._uncovered)
         if self._in_doubt:
             mark_incomplete(self._shim.datastore, "in_doubt")
         for reply in self._positions:
@@ -78,18 +85,13 @@ class Rules:
     def concerns(self, args: Any) -> bool:
         """Whether a command needs more than redis-py does; most reads do not."""
         kind = kind_of(args)
-        if kind is Kind.READ:
+        if kind is Kind.READ or kind is Kind.AWAITING:
             return self.floor() is not None
         return kind is not Kind.NEUTRAL
 
     def floor(self) -> Floor | None:
         """What reads must see now."""
         return floor(self.shim.datastore)
-
-    def uncovered(self, amount: int = 1) -> None:
-        """Count writes, or what may be one, that enter no lineage."""
-        if amount:
-            count("uncovered_write", self.shim.datastore, amount)
 
     def judge(self, held: Floor, reply: Any, *, final: bool) -> bool:
         """Whether a read behind the look *reply* may be answered.

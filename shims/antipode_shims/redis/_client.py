@@ -57,6 +57,13 @@ def link_errors() -> tuple[type[Exception], ...]:
 
 
 @lru_cache(maxsize=1)
+def no_script() -> type[Exception]:
+    """What the server says to the digest of a script that it does not have."""
+    error: type[Exception] = redis_module().exceptions.NoScriptError
+    return error
+
+
+@lru_cache(maxsize=1)
 def _busy_loading() -> type[Exception]:
     error: type[Exception] = redis_module().exceptions.BusyLoadingError
     return error

@@ -18,6 +18,7 @@ class Kind(Enum):
     """What a command means for a lineage."""
 
     READ = "read"
+    AWAITING = "awaiting"
     WRITE = "write"
     OTHER = "other"
     NEUTRAL = "neutral"
@@ -48,18 +49,19 @@ COVERED_WRITES = frozenset(
     }
 )
 
-#: Reads that a floor holds back, in the round trip of the read itself.
+#: Reads that a floor holds back, in the round trip of the read itself; the server sees to it that
+#: scripts among them do not write.
 COVERED_READS = frozenset(
     """
-    BITCOUNT BITFIELD_RO BITPOS DBSIZE DIGEST DUMP EXISTS EXPIRETIME GEODIST GEOHASH GEOPOS
-    GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET GETBIT GETRANGE HEXISTS HEXPIRETIME HGET
-    HGETALL HKEYS HLEN HMGET HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSTRLEN HTTL HVALS KEYS LCS
-    LINDEX LLEN LPOS LRANGE MGET PEXPIRETIME PFCOUNT PTTL RANDOMKEY SCAN SCARD SDIFF SINTER
+    BITCOUNT BITFIELD_RO BITPOS DBSIZE DIGEST DUMP EVALSHA_RO EVAL_RO EXISTS EXPIRETIME FCALL_RO
+    GEODIST GEOHASH GEOPOS GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET GETBIT GETRANGE HEXISTS
+    HEXPIRETIME HGET HGETALL HKEYS HLEN HMGET HPEXPIRETIME HPTTL HRANDFIELD HSCAN HSTRLEN HTTL HVALS
+    KEYS LCS LINDEX LLEN LPOS LRANGE MGET PEXPIRETIME PFCOUNT PTTL RANDOMKEY SCAN SCARD SDIFF SINTER
     SINTERCARD SISMEMBER SMEMBERS SMISMEMBER SORT_RO SRANDMEMBER SSCAN STRLEN SUBSTR SUNION TOUCH
-    TTL TYPE VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VSIM XLEN
-    XPENDING XRANGE XREAD XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE
-    ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE
-    ZREVRANK ZSCAN ZSCORE ZUNION
+    TTL TYPE VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VSIM XLEN XPENDING
+    XRANGE XREAD XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE
+    ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE
+    ZUNION
     """.split()  # noqa: SIM905 - a table that is read by eye
 ) | frozenset(
     {
@@ -107,7 +109,11 @@ def _text(word: object) -> str:
 
 
 def kind_of(args: Sequence[Any]) -> Kind:
-    """What a command means for a lineage. Scripts and unknown commands are ``OTHER``."""
+    """What a command means for a lineage. Scripts and unknown commands are ``OTHER``.
+
+    A read is ``AWAITING`` when it waits on the server for what comes: made twice, it would miss
+    what came the first time.
+    """
     word = args[0]
     if isinstance(word, str) and (kind := _SPELLED.get(word)) is not None:
         return kind
@@ -115,7 +121,8 @@ def kind_of(args: Sequence[Any]) -> Kind:
     if name in COVERED_WRITES:
         return Kind.WRITE
     if name in COVERED_READS:
-        return Kind.READ
+        awaiting = name == "XREAD" and any(_text(each).upper() == "BLOCK" for each in args[1:4:2])
+        return Kind.AWAITING if awaiting else Kind.READ
     if name in _QUEUING:
         return Kind.QUEUING
     if name in _NEUTRAL or name.partition(" ")[0] in _CONTAINERS:
@@ -126,7 +133,7 @@ def kind_of(args: Sequence[Any]) -> Kind:
 #: Names as redis-py spells them: the way of nearly every call.
 _SPELLED = {
     name: kind
-    for names, kind in ((COVERED_WRITES, Kind.WRITE), (COVERED_READS, Kind.READ))
+    for names, kind in ((COVERED_WRITES, Kind.WRITE), (COVERED_READS - {"XREAD"}, Kind.READ))
     for name in names
 }
 
@@ -136,6 +143,7 @@ class Batch:
     """What the commands of a pipeline or transaction mean together."""
 
     reads: bool
+    awaits: bool
     writes: bool
     others: int
     queuing: bool
@@ -145,7 +153,8 @@ class Batch:
         """Look at every command."""
         kinds = [kind_of(args) for args in commands]
         return cls(
-            reads=Kind.READ in kinds,
+            reads=Kind.READ in kinds or Kind.AWAITING in kinds,
+            awaits=Kind.AWAITING in kinds,
             writes=Kind.WRITE in kinds,
             others=kinds.count(Kind.OTHER),
             queuing=Kind.QUEUING in kinds,
@@ -154,4 +163,4 @@ class Batch:
     @property
     def repeatable(self) -> bool:
         """Whether it can be sent again without a second effect."""
-        return not (self.writes or self.others or self.queuing)
+        return not (self.writes or self.awaits or self.others or self.queuing)

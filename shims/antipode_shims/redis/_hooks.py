@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import UnmetError, mark_incomplete
 
 from ._call import CALL, Call, Rules, is_named
-from ._client import link_errors, response_error
+from ._client import link_errors, no_script, response_error
 from ._commands import Kind, kind_of
 from ._exchange import exchange, look_on
 from ._tap import Tap, TappedConnection, packet_mark
@@ -67,10 +67,11 @@ class SyncHooks:
             return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         if kind is Kind.QUEUING:
             return self._by_hand(call, send, connection, args)
-        if kind is Kind.OTHER:
-            self.rules.uncovered()
+        if kind is Kind.OTHER or kind is Kind.AWAITING:
             if held and not self._held(call, held, connection):
                 return None
+            if kind is Kind.OTHER:
+                return self._uncovered(call, send, connection)
         return send(connection)
 
     def batch(
@@ -85,7 +86,7 @@ class SyncHooks:
         mark = packet_mark(commands, transaction=transaction)
         if held and meant.repeatable and not watching:
             return self._guarded(call, held, send, connection, mark)
-        self.rules.uncovered(meant.others)
+        call.uncovered(meant.others)
         if held and not self._held(call, held, connection):
             return []
         if meant.queuing:
@@ -96,6 +97,14 @@ class SyncHooks:
         if meant.writes:
             return self._tapped(call, send, connection, Tap(trail=True, last=mark))
         return send(connection)
+
+    def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
+        call.uncovered(1)
+        try:
+            return send(connection)
+        except no_script():
+            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
+            raise
 
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
