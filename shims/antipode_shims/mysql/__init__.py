@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from ._instrument import instrument_connection, uninstrument_connection
 from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
+from ._sqlalchemy import instrument_engine, uninstrument_engine
 
 __all__ = [
     "MySQLAsyncShim",
     "MySQLShim",
     "async_shim",
     "instrument_connection",
+    "instrument_engine",
     "shim",
     "uninstrument_connection",
+    "uninstrument_engine",
 ]

@@ -30,6 +30,7 @@ class Client:
         begin: makes a connection ask for session state from its next handshake on; returns its
             flags and whether the handshake it went through, if any, asked.
         end: undoes it.
+        told: whether it shows the server's flags.
         module: where the class lies that is mixed into its connections' classes.
         name: of that class.
     """
@@ -39,6 +40,7 @@ class Client:
     end: Callable[[Any], None]
     module: str
     name: str
+    told: bool = True
 
     def mixin(self) -> type:
         """The class that is mixed in."""
@@ -134,7 +136,12 @@ _CLIENTS = (
         "MySQLdb.connections",
         "Connection",
         Client(
-            _of_mysqlclient, _begin_untracked, _end_untracked, "._mysqlclient", "NativeConnection"
+            _of_mysqlclient,
+            _begin_untracked,
+            _end_untracked,
+            "._mysqlclient",
+            "NativeConnection",
+            told=False,
         ),
     ),
 )

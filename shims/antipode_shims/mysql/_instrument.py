@@ -125,10 +125,12 @@ def attach(connection: Any, shim: BaseMySQLShim) -> None:
     """Let *connection* mint for *shim*."""
     client = client_of(connection)
     status, tracked = client.begin(connection)
-    adopt(connection, client.mixin(), Tap(shim, status=status, tracked=tracked))
+    tap = Tap(shim, status=status, tracked=tracked, told=client.told)
+    adopt(connection, client.mixin(), tap)
 
 
 def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
-    client_of(connection).end(connection)
-    disown(connection, client_of(connection).mixin())
+    client = client_of(connection)
+    client.end(connection)
+    disown(connection, client.mixin())

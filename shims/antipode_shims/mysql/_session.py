@@ -63,11 +63,20 @@ class Session:
         server: the server's incarnation, once known.
     """
 
-    def __init__(self, *, status: int, tracked: bool, server: str = "") -> None:
-        """A session in *status*; what an open transaction did before is not known."""
+    def __init__(self, *, status: int, tracked: bool, told: bool = True) -> None:
+        """A session in *status*; what an open transaction did before is not known.
+
+        Args:
+            status: the server's flags.
+            tracked: whether replies carry positions.
+            told: whether the client shows the server's flags. Where it does not, they are what
+                the statements so far amount to.
+        """
         self.status = status
         self.tracked = tracked
-        self.server = server
+        self.server = ""
+        self._told = told
+        self._unsure = not told and not status & AUTOCOMMIT
         self._opened = bool(status & IN_TRANSACTION)
         self._snapshot = self._opened
         self._wrote = self._opened
@@ -122,7 +131,8 @@ class Session:
         """A statement is about to be sent."""
         self._flight = meaning
         autonomous = self.status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT
-        self._commits = bool(meaning & COMMITS) or autonomous
+        # A deadlock ends a transaction, other errors do not: then each may be the last.
+        self._commits = bool(meaning & COMMITS) or autonomous or self._unsure
         self._committed = self._changed = self._hinted = False
         if meaning & (READS | WRITES) and (not self._snapshot or meaning & ENDS):
             self._shown, self._shown_floor = self._known, self._passed
@@ -174,11 +184,12 @@ class Session:
     def _due(self, flight: int, *, failed: bool) -> Due:
         if not failed and flight & XA and not (self._committed and flight & WRITES):
             return Due.UNCOVERED
-        if not self._commits:
+        inside = self._told and not failed and self.status & IN_TRANSACTION
+        if not self._commits or (inside and not flight & COMMITS):
             return Due.NOTHING
         if self._hinted:
             return Due.SAMPLE
-        if self._committed or not (self._changed or self._wrote):
+        if self._committed or not (self._changed or (self._wrote and flight & COMMITS)):
             return Due.NOTHING  # What failed by itself left nothing.
         if self._unlogged:
             return Due.UNCOVERED
@@ -194,23 +205,30 @@ class Session:
             self._wrote = self._snapshot = self._isolation_unsure = False
         if flight & (LOGS | UNLOGS):
             self._unlogged = bool(flight & UNLOGS)
+        if self._told or (flight & ENDS and not flight & MANY):
+            self._unsure = False
+        elif flight & MANY or flight & OPAQUE == OPAQUE:
+            self._unsure = True
 
     def _settle_failed(self, flight: int) -> None:
         """An error carries no flags: what was open may still be, what was not hardly is."""
         if self._commits and not flight & (COMMITS | MANY):
             self._snapshot = False
         self._wrote = self._wrote or self._changed
+        autonomous = self.status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT
+        self._unsure = self._unsure or not autonomous or bool(flight & COMMITS)
 
     def heard(self, status: int) -> None:
         """The server's flags behind a question of the library's own."""
         self.status = status
+        self._unsure = False
         if not status & IN_TRANSACTION:
             self._wrote = self._snapshot = self._isolation_unsure = False
 
     def lost(self) -> bool:
         """The connection is lost; whether that leaves a write in doubt."""
         flight, self._flight = self._flight, 0
-        return self._commits and bool(self._wrote or flight & WRITES) and flight != 0
+        return self._commits and bool(flight & WRITES or (self._wrote and flight & COMMITS))
 
     def unsent(self) -> None:
         """What was about to be sent never was."""

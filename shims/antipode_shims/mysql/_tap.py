@@ -62,6 +62,7 @@ class Tap:
     __slots__ = (
         "_error",
         "_last_gtid",
+        "_told",
         "due",
         "facts",
         "own",
@@ -71,15 +72,18 @@ class Tap:
         "state",
     )
 
-    def __init__(self, shim: BaseMySQLShim, *, status: int, tracked: bool) -> None:
+    def __init__(
+        self, shim: BaseMySQLShim, *, status: int, tracked: bool, told: bool = True
+    ) -> None:
         """Ride along on a connection that may be open already."""
         self.shim = shim
         self.own = False
+        self._told = told
         self.connected(status=status, tracked=tracked)
 
     def connected(self, *, status: int, tracked: bool) -> None:
         """The connection went through a handshake; its session starts anew."""
-        self.session = Session(status=status, tracked=tracked)
+        self.session = Session(status=status, tracked=tracked, told=self._told)
         self.facts: Facts | None = None
         self.ready = False
         self.state = 0
@@ -119,7 +123,8 @@ class Tap:
 
     def reset(self) -> None:
         """A command gave the connection a new session."""
-        self.session = Session(status=AUTOCOMMIT, tracked=self.session.tracked)
+        tracked = self.session.tracked
+        self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
         self.ready = False
 
     def sent(self) -> None:
@@ -255,4 +260,6 @@ def adopt(connection: Any, mixin: type, tap: Tap) -> None:
 def disown(connection: Any, mixin: type) -> None:
     """Undo :func:`adopt`."""
     connection.__class__ = next(b for b in type(connection).__mro__[1:] if b is not mixin)
-    del connection._antipode  # noqa: SLF001
+    # mysqlclient's connections let no attribute be deleted otherwise.
+    for name in [name for name in vars(connection) if name.startswith("_antipode")]:
+        del vars(connection)[name]
