@@ -6,6 +6,18 @@ a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 
 from __future__ import annotations
 
+from ._commands import COVERED_READS, COVERED_WRITES
+from ._instrument import InstrumentedShim, instrument_client, uninstrument_client
 from ._shim import MongoAsyncShim, MongoShim, async_shim, shim
 
-__all__ = ["MongoAsyncShim", "MongoShim", "async_shim", "shim"]
+__all__ = [
+    "COVERED_READS",
+    "COVERED_WRITES",
+    "InstrumentedShim",
+    "MongoAsyncShim",
+    "MongoShim",
+    "async_shim",
+    "instrument_client",
+    "shim",
+    "uninstrument_client",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from antipode import WriteId
 
     from ._base import BaseMongoShim
+
+logger = logging.getLogger("antipode")
 
 #: The operation that runs in this thread or task; PyMongo's own code lies between its two ends.
 CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None)
@@ -131,6 +134,12 @@ class Call:
 
     def announce(self, command: MutableMapping[str, Any], session: Any) -> None:
         """Take note of a command that is about to be encoded, and ask what its reply must tell."""
+        try:
+            self._announce(command, session)
+        except Exception as error:  # noqa: BLE001 - the application's command goes on
+            self._broken(error)
+
+    def _announce(self, command: MutableMapping[str, Any], session: Any) -> None:
         name = next(iter(command))
         self._open = False
         self._name, self._command, self.session = name, command, session
@@ -141,6 +150,12 @@ class Call:
             self._announce_write()
         elif kind is Kind.OTHER:
             count("uncovered_write", self._rules.shim.datastore)
+
+    def _broken(self, error: Exception) -> None:
+        """What cannot be understood may have been a write."""
+        datastore = self._rules.shim.datastore
+        mark_incomplete(datastore, "unsampled")
+        logger.warning("a command to %r was not understood", datastore, exc_info=error)
 
     def presume_write(self) -> None:
         """Take whatever will be sent unannounced for writes that nobody waits for."""
@@ -174,6 +189,12 @@ class Call:
 
     def took(self, reply: MutableMapping[str, Any]) -> None:
         """Take a reply in."""
+        try:
+            self._took(reply)
+        except Exception as error:  # noqa: BLE001 - the application gets its reply
+            self._broken(error)
+
+    def _took(self, reply: MutableMapping[str, Any]) -> None:
         if self._kind is Kind.WRITE:
             self._open = False
             self._took_write(reply)
