@@ -9,11 +9,14 @@ from __future__ import annotations
 from ._instrument import instrument_connection, uninstrument_connection
 from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
 from ._sqlalchemy import instrument_engine, uninstrument_engine
+from ._table2 import Layout, ddl
 
 __all__ = [
+    "Layout",
     "MySQLAsyncShim",
     "MySQLShim",
     "async_shim",
+    "ddl",
     "instrument_connection",
     "instrument_engine",
     "shim",

@@ -1,0 +1,307 @@
+"""What writing and reading with the lineage beside the value mean in SQL, without I/O.
+
+The lineage lies in an INVISIBLE column of the value's own row: ``SELECT *`` and plain inserts go on
+as before. In front of it are nine bytes of a digest of the value, by which a value that a plain
+client changed is told from its lineage; the server computes it, whatever the column's type makes
+of a value. A deletion leaves its lineage in a table of tombstones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antipode import ConfigurationError, Lineage, config, current, scope
+from antipode.shim import count, mark_incomplete, record_read, record_write, stored_text
+from antipode.shim import stored_lineage as stored
+
+from ._base import BaseMySQLShim
+from ._flavor import COVER, Flavor, text
+from ._settings import errno_of
+
+if TYPE_CHECKING:
+    from ._settings import ServerSettings
+
+Key = str | bytes | int
+Value = str | bytes | int | float
+
+
+class Statement(NamedTuple):
+    """One statement in the drivers' own placeholders."""
+
+    sql: str
+    parameters: tuple[Any, ...] = ()
+
+    def spelled(self) -> Statement:
+        """The same without ``bytes`` among the parameters: aiomysql fails on them over PyMySQL 1.2.
+
+        The way they go is the one that PyMySQL takes: undecodable bytes as lone surrogates.
+        """
+        first, *others = self.sql.split("%s")
+        parameters: list[Any] = []
+        for parameter, piece in zip(self.parameters, others, strict=True):
+            binary = isinstance(parameter, bytes)
+            first += ("_binary %s" if binary else "%s") + piece
+            parameters.append(parameter.decode("ascii", "surrogateescape") if binary else parameter)
+        return Statement(first, tuple(parameters))
+
+
+#: Yields a statement, is sent its rows; no rows for one that has none.
+Steps = Generator[Statement, Sequence[Mapping[str, Any]], Any]
+
+_SEPARATOR = ","
+_DIGEST_BYTES = 9
+_NO_TABLE, _NO_COLUMN = 1146, 1054
+#: How many tombstones whose time is over a deletion takes along.
+_SWEEP = 8
+
+
+@dataclass
+class Minted:
+    """What the writes of one transaction came to."""
+
+    lineage: Lineage = field(default_factory=Lineage)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where values lie.
+
+    Attributes:
+        table: their table, perhaps ``schema.table``.
+        key: the column of their keys, the primary key or unique.
+        value: their column.
+        lineage: the invisible column beside it.
+        tombstones: the table of deletions; several tables may share one.
+    """
+
+    table: str = "antipode_kv"
+    key: str = "k"
+    value: str = "v"
+    lineage: str = "_ap"
+    tombstones: str = "antipode_tombstone"
+
+    def __post_init__(self) -> None:
+        """Refuse empty names.
+
+        Raises:
+            ConfigurationError: a name is empty.
+        """
+        if not all((self.table, self.key, self.value, self.lineage, self.tombstones)):
+            msg = "table, key, value, lineage and tombstones must be names, not empty"
+            raise ConfigurationError(msg)
+
+    def ddl(self) -> tuple[str, ...]:
+        """The statements that make both tables."""
+        return (
+            f"CREATE TABLE {quoted(self.table)} ({quoted(self.key)} VARBINARY(512) NOT NULL"
+            f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL,"
+            f" {quoted(self.lineage)} BLOB NULL INVISIBLE)",
+            f"CREATE TABLE {quoted(self.tombstones)} (t VARBINARY(256) NOT NULL,"
+            " k VARBINARY(512) NOT NULL, l BLOB NOT NULL, h INT UNSIGNED NOT NULL,"
+            " PRIMARY KEY (t, k), KEY (h))",
+        )
+
+    def alter(self) -> str:
+        """The statement that adds the lineage to a table that exists."""
+        return f"ALTER TABLE {quoted(self.table)} ADD COLUMN {quoted(self.lineage)} BLOB NULL INVISIBLE"
+
+    def explain(
+        self, datastore: str, number: int, error: BaseException
+    ) -> ConfigurationError | None:
+        """What a server's error number says about the tables, None where it says nothing."""
+        if number == _NO_TABLE:
+            needed = ";\n".join(self.ddl())
+        elif number == _NO_COLUMN:
+            needed = self.alter()
+        else:
+            return None
+        return ConfigurationError(
+            f"{datastore!r} lacks a table or column that Table 2 needs ({error.args[-1]}). The shim "
+            f"changes no schema by itself; run what is missing of:\n{needed};"
+        )
+
+
+def ddl(layout: Layout | None = None) -> tuple[str, ...]:
+    """The statements that make what :func:`shim` needs by default, or for another *layout*."""
+    return (layout or Layout()).ddl()
+
+
+def quoted(name: str) -> str:
+    """An identifier, with a schema before it perhaps, in the way no name can break out of."""
+    return ".".join(
+        "`" + part.replace("`", "``").replace("%", "%%") + "`" for part in name.split(".")
+    )
+
+
+class MySQLTable2(BaseMySQLShim):
+    """What the synchronous and the asyncio shim share."""
+
+    def __init__(
+        self, datastore: str, settings: ServerSettings, *, layout: Layout, **options: Any
+    ) -> None:
+        """Keep values where *layout* says."""
+        super().__init__(datastore, settings, **options)
+        self.layout = layout
+        where = layout
+        self._table, self._key = quoted(where.table), quoted(where.key)
+        self._value, self._lineage = quoted(where.value), quoted(where.lineage)
+        self._tombs = quoted(where.tombstones)
+        self._own = f"LEFT({self._lineage}, {_DIGEST_BYTES}) = {_digest(self._value)}"
+
+    def ddl(self) -> tuple[str, ...]:
+        """The statements that make what :meth:`write` and :meth:`delete` need; run by nobody.
+
+        For a table of your own, ``layout.alter()`` adds the invisible column.
+        """
+        return self.layout.ddl()
+
+    def write_steps(self, key: Key, value: Value, lineage: Lineage) -> Steps:
+        """Replace the value and its lineage; one statement.
+
+        Raises:
+            TypeError: the value is None.
+        """
+        if value is None:
+            msg = "a value cannot be None: use delete()"
+            raise TypeError(msg)
+        digest = _digest(self._value)
+        sql = (
+            f"INSERT INTO {self._table} ({self._key}, {self._value}, {self._lineage})"
+            f" VALUES (%s, %s, CONCAT({digest}, %s)) ON DUPLICATE KEY UPDATE"
+            f" {self._value} = VALUES({self._value}), {self._lineage} = VALUES({self._lineage})"
+        )
+        yield Statement(sql, (key, value, stored_text(lineage)))
+
+    def append_steps(self, key: Key, value: Value, lineage: Lineage) -> Steps:
+        """Append to the value and merge into its lineage, atomically; then make that one text."""
+        new, old = stored_text(lineage), self._lineage
+        longer = f"CONCAT({self._value}, VALUES({self._value}))"
+        kept = f"IF({self._own}, CONCAT(SUBSTRING({old}, {_DIGEST_BYTES + 1}), '{_SEPARATOR}'), '')"
+        yield Statement(
+            f"INSERT INTO {self._table} ({self._key}, {self._value}, {old})"
+            f" VALUES (%s, %s, CONCAT({_digest(self._value)}, %s)) ON DUPLICATE KEY UPDATE"
+            f" {old} = CONCAT({_digest(longer)}, COALESCE({kept}, ''), %s),"
+            f" {self._value} = {longer}",
+            (key, value, new, new),
+        )
+        found = yield Statement(
+            f"SELECT {old} AS beside FROM {self._table} WHERE {self._key} = %s", (key,)
+        )
+        beside = bytes(found[0]["beside"])
+        texts = beside[_DIGEST_BYTES:].decode("ascii", "replace")
+        if _SEPARATOR in texts:
+            one = stored_text(self._merged(texts)).encode("ascii")
+            yield Statement(
+                f"UPDATE {self._table} SET {old} = %s WHERE {self._key} = %s",
+                (beside[:_DIGEST_BYTES] + one, key),
+            )
+
+    def delete_steps(self, key: Key, lineage: Lineage) -> Steps:
+        """Delete the value, leave its lineage, and take along what nobody waits for any more."""
+        hour = self.clock.hour()
+        expires = hour + int(config().horizon.total_seconds() // 3600) + 1
+        yield Statement(f"DELETE FROM {self._table} WHERE {self._key} = %s", (key,))
+        yield Statement(
+            f"INSERT INTO {self._tombs} (t, k, l, h) VALUES (%s, %s, %s, %s)"
+            " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h)",
+            (self.layout.table, _bytes(key), stored_text(lineage), expires),
+        )
+        yield Statement(
+            f"DELETE FROM {self._tombs} WHERE h < %s ORDER BY h LIMIT {_SWEEP}", (hour,)
+        )
+
+    def read_steps(self, key: Key, flavor: Flavor) -> Steps:
+        """The value and what is known of it: its stored lineage and a covering position."""
+        rows = yield Statement(
+            f"SELECT {self._value} AS value, {self._lineage} AS beside, {self._own} AS own"
+            f" FROM {self._table} WHERE {self._key} = %s",
+            (key,),
+        )
+        if rows:
+            row = rows[0]
+            value, lineage = row["value"], self._beside(row["beside"], own=bool(row["own"]))
+        else:
+            value, lineage = None, (yield from self._tombstone(key))
+        covered = yield Statement(COVER[flavor])
+        return value, lineage.merge(self.covering(flavor, covered))
+
+    def seen(self, found: tuple[Any, Lineage]) -> tuple[Any, Lineage]:
+        """What a read found, merged into the scope where that is wanted."""
+        if self.on_read == "merge":
+            record_read(found[1])
+        return found
+
+    def _beside(self, beside: Any, *, own: bool) -> Lineage:
+        """The lineage beside a value; none where a plain client wrote the value."""
+        if beside is None:
+            count("companion_absent", self.datastore)
+            return Lineage()
+        if not own:
+            count("foreign", self.datastore)
+            return Lineage()
+        return self._merged(bytes(beside)[_DIGEST_BYTES:].decode("ascii", "replace"))
+
+    def _merged(self, texts: str) -> Lineage:
+        first, *others = (stored(self.datastore, one) for one in texts.split(_SEPARATOR))
+        return first.merge(*others)
+
+    def _tombstone(self, key: Key) -> Generator[Statement, Sequence[Mapping[str, Any]], Lineage]:
+        rows = yield Statement(
+            f"SELECT l FROM {self._tombs} WHERE t = %s AND k = %s", (self.layout.table, _bytes(key))
+        )
+        return stored(self.datastore, text(rows[0]["l"])) if rows else Lineage()
+
+    def base(self, lineage: Lineage | None) -> Lineage:
+        """What a write stores: *lineage*, default the current one."""
+        return current() if lineage is None else lineage
+
+    @contextmanager
+    def minting(self) -> Iterator[Minted]:
+        """A block whose writes are collected, and entered into the caller's scope at its end."""
+        minted = Minted()
+        try:
+            with scope() as own:
+                try:
+                    yield minted
+                finally:
+                    minted.lineage = own.lineage
+        finally:
+            for subject, reason in minted.lineage.incomplete:
+                mark_incomplete(subject, reason)
+            if writes := tuple(minted.lineage):
+                record_write(*writes)
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """A block in which a missing table becomes an error that says how to make it.
+
+        Raises:
+            ConfigurationError: in place of the driver's error.
+        """
+        try:
+            yield
+        except Exception as error:
+            cause = getattr(error, "orig", None)
+            if cause is not None:
+                better = self.layout.explain(self.datastore, errno_of(cause), cause)
+                if better is not None:
+                    raise better from error
+            raise
+
+    def written(self, base: Lineage, found: Lineage) -> Lineage:
+        """*base* with what a committed transaction minted."""
+        if found.empty:
+            self.unsampled("the commit's reply carried none")
+            return base.marked((self.datastore, "unsampled"))
+        return base.merge(found)
+
+
+def _digest(expression: str) -> str:
+    return f"LEFT(UNHEX(SHA2({expression}, 256)), {_DIGEST_BYTES})"
+
+
+def _bytes(key: Key) -> bytes:
+    return key if isinstance(key, bytes) else str(key).encode()
