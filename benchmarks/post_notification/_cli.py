@@ -23,7 +23,15 @@ INTERRUPTED = 130
 _NAME = "post_notification"
 #: Packages by the extra that brings them.
 _NEEDED: dict[str, tuple[str, ...]] = {"bench": ("rich", "matplotlib")}
-_NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {"redis": ("redis",), "rabbitmq": ("pika",)}
+_NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {
+    "redis": ("redis",),
+    "mysql": ("pymysql", "sqlalchemy"),
+    "mariadb": ("pymysql", "sqlalchemy"),
+    "mongodb": ("pymongo",),
+    "rabbitmq": ("pika",),
+}
+#: Stores whose extra is named after another.
+_EXTRAS = {"mariadb": "mysql"}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -140,7 +148,7 @@ def _check_packages(options: Options) -> None:
     """
     needed = dict(_NEEDED)
     needed |= {
-        store: _NEEDED_BY_STORE[store]
+        _EXTRAS.get(store, store): _NEEDED_BY_STORE[store]
         for store in (options.post_storage, options.notifier)
         if store in _NEEDED_BY_STORE
     }

@@ -14,7 +14,7 @@ Mode = Literal["without", "with"]
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
 #: Without the barrier nothing of the library runs; with it all of figure 4 does.
 MODES: tuple[Mode, ...] = ("without", "with")
-POST_STORAGES = ("embedded", "redis")
+POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")
 NOTIFIERS = ("embedded", "rabbitmq")
 
 #: The version that a write of each kind leaves behind; 0 stands for a post that is not there.

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Topology)
 
+#: The class of each store's two regions, in `antipode.testing`.
+_TOPOLOGIES = {
+    "redis": "RedisTopology",
+    "mysql": "MySQLTopology",
+    "mariadb": "MariaDBTopology",
+    "mongodb": "MongoDBTopology",
+}
 #: The exchange that is federated from the writer's broker to the reader's.
 EXCHANGE = "geo.notifications"
 
@@ -35,11 +42,18 @@ def post_storage_servers(store: str, lag_ms: float) -> Iterator[Spec]:
         with _embedded("post-storage", lag_ms) as spec:
             yield spec
         return
-    from antipode.testing import RedisTopology
+    from antipode import testing
 
-    with _started(RedisTopology()) as topology:
+    with _started(getattr(testing, _TOPOLOGIES[store])()) as topology:
+        places = topology.primary, topology.replica
+        if store in ("mysql", "mariadb"):
+            from ._storage_mysql import declare
+
+            places = topology.url(places[0]), topology.url(places[1])
+            declare({"writer": places[0]})
+            topology.wait_replicated()
         topology.set_lag(lag_ms)
-        yield {"store": store, "writer": topology.primary, "reader": topology.replica}
+        yield {"store": store, "writer": places[0], "reader": places[1]}
 
 
 @contextmanager

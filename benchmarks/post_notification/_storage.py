@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -9,6 +10,15 @@ if TYPE_CHECKING:
 
 #: The datastore's name in lineages.
 POST_STORAGE = "post-storage"
+
+#: The module of each store's client.
+MODULES = {
+    "embedded": "_storage_embedded",
+    "redis": "_storage_redis",
+    "mysql": "_storage_mysql",
+    "mariadb": "_storage_mysql",
+    "mongodb": "_storage_mongodb",
+}
 
 Spec = dict[str, Any]
 Region = Literal["writer", "reader"]
@@ -62,11 +72,6 @@ def open_post_storage(spec: Spec, *, region: Region, library: bool) -> PostStora
         library: through the library's shim, which this process then has registered for barriers;
             or by the store's own client, as if the library did not exist.
     """
-    if spec["store"] == "embedded":
-        from . import _storage_embedded
-
-        made = _storage_embedded.Shimmed if library else _storage_embedded.Plain
-        return made(spec, region)
-    from . import _storage_redis
-
-    return (_storage_redis.Shimmed if library else _storage_redis.Plain)(spec, region)
+    module = import_module(f".{MODULES[spec['store']]}", __package__)
+    made: PostStorage = (module.Shimmed if library else module.Plain)(spec, region)
+    return made

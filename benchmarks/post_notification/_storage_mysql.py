@@ -1,0 +1,122 @@
+"""Posts in MySQL or MariaDB: a primary and its replica."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy
+from sqlalchemy import bindparam, text
+
+from ._storage import POST_STORAGE, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antipode.shim import ReadsFrom
+
+    from ._storage import Region, Spec
+
+#: Connections that are kept, and how many more there may be: as many as threads ask at once.
+_KEPT, _MORE = 64, 448
+#: More than enough characters to hold the version at the beginning of a post.
+_HEAD = 20
+
+_WRITE = text(
+    "INSERT INTO antipode_kv (k, v) VALUES (:k, :v) ON DUPLICATE KEY UPDATE v = VALUES(v)"
+)
+_DELETE = text("DELETE FROM antipode_kv WHERE k = :k")
+_READ = text("SELECT v FROM antipode_kv WHERE k = :k")
+_VERSIONS = text("SELECT k, LEFT(v, :head) AS head FROM antipode_kv WHERE k IN :ks").bindparams(
+    bindparam("ks", expanding=True)
+)
+_BYTES = text(
+    "SELECT COALESCE(SUM(LENGTH(k) + LENGTH(v) + COALESCE(LENGTH(_ap), 0)), 0)"
+    " FROM antipode_kv WHERE k = :k"
+)
+
+
+def declare(spec: Spec) -> None:
+    """Make the tables, in the writer's region; the replica copies them."""
+    from antipode_shims.mysql import shim
+
+    engine = sqlalchemy.create_engine(spec["writer"])
+    with shim(POST_STORAGE, engine) as made:
+        statements = made.ddl()
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+class Plain:
+    """Without the library: values alone."""
+
+    def __init__(self, spec: Spec, region: Region) -> None:
+        """Connect to the server of *region*."""
+        self._engine: Any = sqlalchemy.create_engine(
+            spec[region], pool_size=_KEPT, max_overflow=_MORE, isolation_level="AUTOCOMMIT"
+        )
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post."""
+        with self._engine.connect() as connection:
+            connection.execute(_WRITE, {"k": post_id, "v": value})
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post."""
+        with self._engine.connect() as connection:
+            connection.execute(_DELETE, {"k": post_id})
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post, if it is there."""
+        with self._engine.connect() as connection:
+            value: bytes | None = connection.execute(_READ, {"k": post_id}).scalar()
+        return value
+
+    def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
+        """The versions of the posts that are there."""
+        with self._engine.connect() as connection:
+            found = connection.execute(_VERSIONS, {"ks": list(post_ids), "head": _HEAD})
+            return {row.k.decode(): version_of(row.head) for row in found}
+
+    def stored_bytes(self, post_id: str) -> int:
+        """The length of key, value and lineage in the post's row."""
+        with self._engine.connect() as connection:
+            return int(connection.execute(_BYTES, {"k": post_id}).scalar())
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+
+class Shimmed(Plain):
+    """With the library: each write stores its lineage beside the value, each read returns it."""
+
+    def __init__(self, spec: Spec, region: Region) -> None:
+        """Connect to the server of *region* and register its shim."""
+        from antipode_shims import mysql
+
+        super().__init__(spec, region)
+        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
+        # A pool of its own: the connections of the other one commit by themselves.
+        self._shimmed = sqlalchemy.create_engine(spec[region], pool_size=_KEPT, max_overflow=_MORE)
+        self._shim = mysql.shim(POST_STORAGE, self._shimmed, reads_from=reads_from)
+
+    def write(self, post_id: str, value: bytes) -> None:
+        """Write a post; the current lineage then has it."""
+        self._shim.write(post_id, value)
+
+    def delete(self, post_id: str) -> None:
+        """Delete a post; the current lineage then has it."""
+        self._shim.delete(post_id)
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post; the current lineage then has what it was written with."""
+        value: bytes | None = self._shim.read(post_id)[0]
+        return value
+
+    def close(self) -> None:
+        """Close the connections and the shim."""
+        self._shim.close()
+        self._shimmed.dispose()
+        super().close()
