@@ -18,10 +18,10 @@ BENCH_REQUESTS ?= 3000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check test bench docs stores clean
+.PHONY: help demo check test bench docs stores containers up down clean
 
 help: ## show this table
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 # A stamp per extra: pip runs again only when pyproject.toml changed.
 $(VENV)/.made:
@@ -46,12 +46,22 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 	$(PY) -m pytest -q tests/tidy
 
 stores: ## install the real servers that the tests use, or say what to install
-	@PYTHON="$(PYTHON)" tools/install_stores.sh $(STORES)
+	@PYTHON="$(firstword $(wildcard $(PY)) $(PYTHON))" tools/install_stores.sh $(STORES)
 
 test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
 	@# It compiles against headers that the stores brought.
 	@[[ " $(STORES) " != *" mysql "* ]] || $(MAKE) --no-print-directory $(VENV)/.with-mysqlclient
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)
+
+containers: ## an engine and the stores' images; stand-ins where these cannot be pulled
+	@tools/containers.sh engine
+	@tools/containers.sh images
+
+up: ## start the stack of docker-compose.yml: two regions of every store
+	@tools/containers.sh up
+
+down: ## stop that stack and remove its data
+	@tools/containers.sh down
 
 bench: $(VENV)/.with-bench ## the benchmarks in full size, into build/bench
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_REQUESTS)

@@ -1,0 +1,8 @@
+SET SESSION sql_log_bin = 0;
+CREATE DATABASE app;
+CREATE USER repl@'%' IDENTIFIED BY 'repl';
+GRANT REPLICATION SLAVE ON *.* TO repl@'%';
+CREATE USER app@'%' IDENTIFIED BY 'app';
+GRANT ALL ON app.* TO app@'%';
+GRANT REPLICATION CLIENT ON *.* TO app@'%';
+SET SESSION sql_log_bin = 1;

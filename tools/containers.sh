@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Containers: an engine, the stores' images, and the stack of docker-compose.yml.
+# Usage: containers.sh engine | images [store...] | up | down | stop
+#   engine  start one if none answers and we may; installed by apt if it is missing
+#   images  pull the images; where that fails, build what stands in for them, under the same names
+#   up      start the stack; returns once every service is healthy
+#   down    stop the stack and remove its data
+#   stop    end the engine that `engine` started
+# Environment: ANTIPODE_<STORE>_IMAGE, PULL_S (seconds that a pull may take; 0: do not try).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
+base=antipode-standin/base
+made=build/containers
+pid_file=/var/run/antipode-dockerd.pid
+pull_s=${PULL_S:-60}
+up_s=180
+
+declare -A image_of=(
+    [mariadb]=${ANTIPODE_MARIADB_IMAGE:-mariadb:10.11}
+    [mongodb]=${ANTIPODE_MONGODB_IMAGE:-mongo:6.0}
+    [mysql]=${ANTIPODE_MYSQL_IMAGE:-mysql:9}
+    [python]=${ANTIPODE_PYTHON_IMAGE:-python:3-slim}
+    [rabbitmq]=${ANTIPODE_RABBITMQ_IMAGE:-rabbitmq:3-management}
+    [redis]=${ANTIPODE_REDIS_IMAGE:-redis:7}
+)
+
+fail() {
+    echo "error: $1" >&2
+    exit 1
+}
+
+compose() {
+    if docker compose version >/dev/null 2>&1; then
+        docker compose "$@"
+    elif command -v docker-compose >/dev/null; then
+        docker-compose "$@"
+    else
+        fail "there is no docker compose: install docker-compose or its plug-in"
+    fi
+}
+
+engine() {
+    if docker info >/dev/null 2>&1; then
+        echo "a container engine is running"
+        return
+    fi
+    [[ $EUID -eq 0 ]] || fail "no container engine answers, and only root may start one"
+    local missing=()
+    command -v dockerd >/dev/null || missing+=(docker.io)
+    command -v docker-compose >/dev/null || missing+=(docker-compose)
+    command -v iptables >/dev/null || missing+=(iptables)
+    if [[ ${#missing[@]} -gt 0 ]]; then
+        tools/apt_install.sh "${missing[@]}"
+    fi
+    mkdir -p "$made"
+    setsid dockerd --pidfile "$pid_file" >"$made/dockerd.log" 2>&1 </dev/null &
+    local dockerd=$!
+    for _ in $(seq 300); do
+        if docker info >/dev/null 2>&1; then
+            echo "started a container engine; \`tools/containers.sh stop\` ends it"
+            return
+        fi
+        kill -0 "$dockerd" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill "$dockerd" 2>/dev/null || true
+    tail -5 "$made/dockerd.log" >&2
+    fail "the container engine does not start here: it needs a machine that may mount and route"
+}
+
+stop() {
+    [[ -e $pid_file ]] || return 0
+    local pid
+    pid=$(cat "$pid_file")
+    kill "$pid" 2>/dev/null || return 0
+    while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+}
+
+# A minimal Debian like this machine's, from the mirror and with the settings of its own apt.
+make_base() {
+    if docker image inspect "$base" >/dev/null 2>&1; then
+        return
+    fi
+    [[ $EUID -eq 0 ]] || fail "only root may build the base of the stand-ins"
+    command -v debootstrap >/dev/null || tools/apt_install.sh debootstrap
+    local mirror root
+    mirror=$(
+        {
+            grep -hoP '^URIs:\s*\K\S+' /etc/apt/sources.list.d/*.sources
+            grep -hoP '^deb\s+(\[[^]]*\]\s+)?\K\S+' /etc/apt/sources.list /etc/apt/sources.list.d/*.list
+        } 2>/dev/null | grep -m1 '/debian/\?$'
+    ) || fail "apt's sources name no Debian mirror"
+    root=$(mktemp -d)
+    # shellcheck disable=SC2064 # the folder of now
+    trap "rm -rf '$root'" EXIT
+    debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$mirror" \
+        >"$made/debootstrap.log" || fail "debootstrap failed, see $made/debootstrap.log"
+    local file
+    for file in /etc/apt/apt.conf.d/*; do
+        if [[ -f $file ]] && ! grep -q 'Invoke' "$file"; then
+            cp -n "$file" "$root/etc/apt/apt.conf.d/"
+        fi
+    done
+    chroot "$root" apt-get -qq update
+    chroot "$root" apt-get clean
+    tar -C "$root" -c . | docker import - "$base" >/dev/null
+}
+
+stand_in() {
+    local store=$1 context=$made/$1
+    rm -rf "$context"
+    cp -r "containers/$store" "$context"
+    case $store in
+        mongodb)
+            tools/fetch_mongodb.sh .stores
+            cp .stores/bin/mongod "$context/"
+            ;;
+        mysql)
+            tools/fetch_mysql.sh .stores
+            mkdir "$context/bin"
+            cp .stores/bin/mysqld "$context/bin/"
+            cp -r .stores/mysql "$context/mysql"
+            ;;
+    esac
+    docker build --network host --label antipode.standin=true --tag "${image_of[$store]}" "$context" \
+        >"$made/$store.log" 2>&1 || {
+        tail -20 "$made/$store.log" >&2
+        fail "the stand-in of ${image_of[$store]} cannot be built"
+    }
+    rm -rf "$context"
+}
+
+images() {
+    mkdir -p "$made"
+    local store image
+    for store in "$@"; do
+        image=${image_of[$store]:-}
+        [[ -n $image ]] || fail "no image for $store; there are: ${!image_of[*]}"
+        if docker image inspect "$image" >/dev/null 2>&1; then
+            echo "$image is here"
+        elif [[ $pull_s != 0 ]] && timeout "$pull_s" docker pull --quiet "$image" >/dev/null 2>&1; then
+            echo "$image: pulled"
+        else
+            pull_s=0 # one registry for all of them: do not wait for it again
+            make_base
+            stand_in "$store"
+            echo "$image: could not be pulled; built a stand-in from containers/$store"
+        fi
+    done
+}
+
+up() {
+    compose up --detach
+    local deadline=$((SECONDS + up_s)) waiting
+    while true; do
+        waiting=$(compose ps --quiet | xargs docker inspect \
+            --format '{{.Name}} {{.State.Status}} {{.State.Health.Status}}' | grep -v ' running healthy$' || true)
+        [[ -n $waiting ]] || break
+        if ((SECONDS >= deadline)) || grep -q ' exited ' <<<"$waiting"; then
+            echo "$waiting" >&2
+            fail "the stack is not healthy; \`docker compose logs\` says why"
+        fi
+        sleep 0.5
+    done
+    echo "the stack is up: two regions of Redis, MySQL, MongoDB and RabbitMQ"
+}
+
+verb=${1:-}
+shift || true
+case $verb in
+    engine) engine ;;
+    images)
+        if [[ $# -eq 0 ]]; then set -- python redis rabbitmq mysql mariadb mongodb; fi
+        images "$@"
+        ;;
+    up) up ;;
+    down) compose down --volumes ;;
+    stop) stop ;;
+    *) fail "usage: $0 engine | images [store...] | up | down | stop" ;;
+esac
