@@ -14,11 +14,12 @@ BUILD := build
 DEMO_REQUESTS ?= 300
 DEMO_LAG_MS ?= 100
 BENCH_REQUESTS ?= 3000
+LOAD_BARRIERS ?= 100000
 # The stores whose real servers the tests use; those that are not named are skipped.
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check test bench docs stores containers up down clean
+.PHONY: help demo check test load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -63,7 +64,10 @@ up: ## start the stack of docker-compose.yml: two regions of every store
 down: ## stop that stack and remove its data
 	@tools/containers.sh down
 
-bench: $(VENV)/.with-bench ## the benchmarks in full size, into build/bench
+load: $(VENV)/.with-dev stores ## an hour's worth of barriers over each store, in minutes
+	@ANTIPODE_LOAD_BARRIERS=$(LOAD_BARRIERS) tools/run_load.sh $(PY) $(STORES)
+
+bench: $(VENV)/.with-dev stores ## the benchmarks in full size, into build/bench
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_REQUESTS)
 
 docs: $(VENV)/.with-docs ## the documentation, into build/site

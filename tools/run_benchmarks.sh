@@ -8,7 +8,10 @@ mkdir -p "$out"
 echo "== micro"
 "$python" -m benchmarks.micro --json "$out/micro.json"
 
-for post_storage in embedded redis; do
+echo "== overhead"
+"$python" -m benchmarks.overhead --json "$out/overhead.json"
+
+for post_storage in embedded redis mysql mariadb mongodb; do
     for notifier in embedded rabbitmq; do
         echo "== post-notification: $post_storage and $notifier"
         "$python" -m benchmarks.post_notification --post-storage "$post_storage" \

@@ -129,6 +129,22 @@ def test_the_table_and_the_picture(run: tuple[str, dict[str, Any], Path]) -> Non
     assert all(len(line) <= 80 for line in table)
 
 
+@pytest.mark.parametrize("store", ["redis", "mysql", "mariadb", "mongodb"])
+def test_each_post_storage(store: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Over every real store: updates and deletes included, no read behind a barrier is wrong."""
+    request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where the store is required.
+    path = tmp_path / "out.json"
+    process = start(
+        *("--post-storage", store, "--requests", "40", "--lag-ms", "60", "--json", str(path))
+    )
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    result = json.loads(path.read_text())
+    assert sum(each["outcomes"]["violation"] for each in summaries(result, "without")) > 0
+    for summary in summaries(result, "with"):
+        assert summary["outcomes"]["consistent"] == 40
+
+
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     """Ctrl-C: one line, status 130, and every process that was started is gone."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from ._subject import Subject
 
-#: Over each store; ``make load`` runs 100,000.
+pytestmark = pytest.mark.timeout(1800)
+
+#: Over each store; ``make load`` has 100,000 of them.
 BARRIERS = int(os.environ.get("ANTIPODE_LOAD_BARRIERS", "4000"))
 #: Each is over shims of its own, and ends with a promotion where the store has one.
 ROUNDS = 4

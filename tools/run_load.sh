@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Many barriers over each of the stores named, while these are delayed, cut and promoted.
+# Environment: ANTIPODE_LOAD_BARRIERS (how many, over each).
+set -euo pipefail
+python=$1
+shift
+
+# Servers of Debian live in /usr/sbin, which is not on every user's PATH.
+export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
+names=$*
+export ANTIPODE_REQUIRE_STORES=${names// /,}
+"$python" -m pytest -q -ra --durations=0 tests/load
