@@ -55,13 +55,13 @@ class AsyncHooks:
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
+        if kind is Kind.WRITE:
+            return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         held = self.rules.floor()
         if kind is Kind.READ:
             if held is None:
                 return await send(connection)
             return await self._guarded(call, held, send, connection, None)
-        if kind is Kind.WRITE:
-            return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         if kind is Kind.QUEUING:
             return await self._by_hand(call, send, connection, args)
         if kind is Kind.OTHER or kind is Kind.AWAITING:

@@ -58,13 +58,13 @@ class SyncHooks:
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
+        if kind is Kind.WRITE:
+            return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         held = self.rules.floor()
         if kind is Kind.READ:
             if held is None:
                 return send(connection)
             return self._guarded(call, held, send, connection, None)
-        if kind is Kind.WRITE:
-            return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
         if kind is Kind.QUEUING:
             return self._by_hand(call, send, connection, args)
         if kind is Kind.OTHER or kind is Kind.AWAITING:

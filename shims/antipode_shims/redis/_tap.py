@@ -92,6 +92,13 @@ class Tap:
         chunks: list[Any] = list(real.pack_commands(packet))
         if self.sent or not packet or not self._mine(packet[-1]):
             return chunks
+        return self._ride(packet, chunks)
+
+    def pack_one(self, real: Any, command: Sequence[Any]) -> list[Any]:
+        """Pack a single *command*, which is quicker than a packet of one."""
+        return self._ride([command], list(real.pack_command(*command)))
+
+    def _ride(self, packet: list[Sequence[Any]], chunks: list[Any]) -> list[Any]:
         self._commands = packet
         self._packed = True
         if self._lead:
@@ -126,8 +133,10 @@ class Tap:
 
     def _acknowledges(self, command: Sequence[Any], reply: Any) -> bool:
         """Whether *reply* says that a covered write was done."""
+        if self._manual is None and kind_of(command) is Kind.WRITE:
+            return not self._transaction
         if name_of(command) != "EXEC":
-            return kind_of(command) is Kind.WRITE and not self._transaction
+            return False
         if not isinstance(reply, (list, tuple)):
             return False  # Aborted: a watched key changed.
         if self._manual is not None:
@@ -177,7 +186,7 @@ class TappedConnection:
     def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
         if self._tap.single and not self._tap.sent:
-            self.send_packed_command(self.pack_commands([args]))
+            self.send_packed_command(self._tap.pack_one(self._real, args))
         else:
             self._real.send_command(*args, **options)
 
@@ -258,7 +267,7 @@ class AsyncTappedConnection:
     async def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
         if self._tap.single and not self._tap.sent:
-            await self.send_packed_command(self.pack_commands([args]))
+            await self.send_packed_command(self._tap.pack_one(self._real, args))
         else:
             await self._real.send_command(*args, **options)
 
