@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._proxy import LagProxy, Traffic
     from ._rabbitmq import RabbitMQTopology
     from ._redis import RedisTopology
+    from ._redis_sentinel import RedisSentinelTopology
     from ._topology import Provider, Server, Topology
     from ._wait import wait_until
 
@@ -38,6 +39,7 @@ _HOMES = {
     "NativeProvider": "_native",
     "Provider": "_topology",
     "RabbitMQTopology": "_rabbitmq",
+    "RedisSentinelTopology": "_redis_sentinel",
     "RedisTopology": "_redis",
     "Server": "_topology",
     "ServerFailed": "_errors",
@@ -64,6 +66,7 @@ __all__ = [
     "NativeProvider",
     "Provider",
     "RabbitMQTopology",
+    "RedisSentinelTopology",
     "RedisTopology",
     "Server",
     "ServerFailed",

@@ -27,8 +27,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode.testing import wait_until
-from antipode.testing._redis_sentinel import RedisSentinelTopology
+from antipode.testing import RedisSentinelTopology, wait_until
 from antipode_shims import redis as shims
 from tests.integration._redis_clients import TIMEOUT_S, client, position, writes_of
 
