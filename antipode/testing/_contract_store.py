@@ -134,6 +134,16 @@ class ContractStore:
         """Let the writer write to the topology's new primary (``failover``)."""
         raise NotImplementedError(_needed("reconnect", "failover"))
 
+    def covers(self, lineage: Lineage, write: WriteId) -> bool:
+        """Whether whoever waits for *lineage* waits for *write* too (``stored_lineage``).
+
+        The default wants the write, or a position of the same log that is not before it.
+        """
+        mine = [w for w in lineage if (w.datastore, w.key) == (write.datastore, write.key)]
+        if isinstance(write.version, int):
+            return any(isinstance(w.version, int) and w.version >= write.version for w in mine)
+        return any(w.version == write.version for w in mine)
+
     def connections(self) -> int:
         """How many connections this process holds (``leaks``). The default counts descriptors."""
         folder = Path("/proc/self/fd")

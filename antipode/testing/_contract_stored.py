@@ -29,14 +29,6 @@ def _stored(store: ContractStore, key: str, lineage: Lineage, value: bytes = b"1
     return found
 
 
-def _covers(lineage: Lineage, write: WriteId) -> bool:
-    """Whether *lineage* has *write*, or a position of the same log that is not before it."""
-    mine = [w for w in lineage if (w.datastore, w.key) == (write.datastore, write.key)]
-    if isinstance(write.version, int):
-        return any(isinstance(w.version, int) and w.version >= write.version for w in mine)
-    return any(w.version == write.version for w in mine)
-
-
 class StoredContract:
     """Lineages come back as they were stored, or say that they are damaged."""
 
@@ -49,7 +41,7 @@ class StoredContract:
             value, found = store.read(key)
         assert value == b"1"
         assert ELSEWHERE in found
-        assert _covers(found, write)
+        assert store.covers(found, write)
 
     @category("stored_lineage")
     def test_read_merges_into_scope(self, store: ContractStore, key: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,7 @@ class ServerSettings:
         return (*sorted(self.seeds), self.direct)
 
     def connect(self, reads_from: ReadsFrom, *, timeout_s: float) -> Any:
-        """A client of the one server where the process reads; it has not connected yet.
+        """A client of the one server where the process reads, which listens.
 
         Raises:
             Unreachable: the server is not known now.
@@ -143,7 +144,7 @@ class ServerSettings:
             try:
                 with self._client(seed, timeout_s) as client:
                     reply = client.admin.command("hello")
-            except link_errors() as error:
+            except (Unreachable, *link_errors()) as error:
                 cause = str(error)
                 continue
             check_member(reply)
@@ -152,6 +153,7 @@ class ServerSettings:
         raise Unreachable(msg)
 
     def _client(self, address: tuple[str, int], timeout_s: float) -> Any:
+        _knock(address, timeout_s)
         timeout_ms = max(int(timeout_s * 1000), 1)
         return pymongo_module().MongoClient(
             host=address[0],
@@ -166,6 +168,21 @@ class ServerSettings:
             connectTimeoutMS=timeout_ms,
             socketTimeoutMS=_SOCKET_TIMEOUT_MS,
         )
+
+
+def _knock(address: tuple[str, int], timeout_s: float) -> None:
+    """Fail at once where nothing listens: PyMongo would go on trying until the time is up.
+
+    Raises:
+        Unreachable: nothing listens there.
+    """
+    if address[0].startswith("/"):
+        return  # A Unix domain socket.
+    try:
+        socket.create_connection(address, timeout_s).close()
+    except OSError as error:
+        msg = f"{address[0]}:{address[1]}: {error}"
+        raise Unreachable(msg) from error
 
 
 def _kept(name: str) -> bool:

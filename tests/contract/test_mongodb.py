@@ -1,0 +1,186 @@
+"""The MongoDB shim keeps the contract, on a real replica set."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pymongo
+import pytest
+
+import antipode
+from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode_shims import mongodb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode import Lineage, WriteId
+    from antipode.testing import MongoDBTopology
+
+pytestmark = pytest.mark.store("mongodb")
+
+LONG_MS = 60_000
+WHERE = {"database": "contract", "collection": "posts"}
+
+
+class MongoContractStore(ContractStore):
+    """The reader comes through a proxy, which can be cut.
+
+    MongoDB leaves out an update that changes nothing: its position is that of what is there
+    already. So that each write is one, values have a number beside them.
+    """
+
+    topology: MongoDBTopology
+    # A secondary that lost its source looks for it once a second.
+    promptly_s = 1.5
+
+    def __init__(self, topology: MongoDBTopology, stack: ExitStack) -> None:
+        self._stack = stack
+        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        super().__init__(topology, self._shim(topology.primary), self._reader())
+        self._numbers = itertools.count()
+
+    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
+        """Write a document that never was there before."""
+        document = {"value": value, "number": next(self._numbers)}
+        written: Lineage = self.writer.write(key, document, lineage)
+        return written
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        return _value(self.reader.read(key))
+
+    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
+        return _value(self.writer.read(key))
+
+    def _client(self, address: Any, **options: Any) -> Any:
+        client: Any = pymongo.MongoClient(
+            address.host, address.port, directConnection=True, **options
+        )
+        self._stack.callback(client.close)
+        return client
+
+    def _shim(self, address: Any, **options: Any) -> Any:
+        return mongodb.shim("posts", self._client(address), **WHERE, **options)
+
+    def _reader(self) -> Any:
+        return self._shim(self.proxy.address, reads_from="replica")
+
+    async def read_async(self, key: str) -> Any:
+        """Read by the asyncio shim, which looks where the synchronous one does."""
+        address = self.proxy.address
+        url = f"mongodb://{address}/?directConnection=true"
+        reader = mongodb.async_shim("posts", url, **WHERE, reads_from="replica")
+        try:
+            return _value(await reader.read(key))
+        finally:
+            await reader.aclose()
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The write arrives; the reply does not."""
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            client = self._client(slow.address, socketTimeoutMS=200)
+            client.admin.command("ping")
+            doubtful = mongodb.shim("posts", client, **WHERE)
+            doubtful.read(key)
+            slow.set_lag(LONG_MS)
+            try:
+                doubtful.write(key, value)
+            finally:
+                doubtful.close()
+
+    def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
+        updated: Lineage = self.writer.update(key, {field: value}, lineage)
+        return updated
+
+    def covers(self, lineage: Lineage, write: WriteId) -> bool:
+        """What a majority has is one log, whatever the term in which it was written."""
+        return super().covers(lineage, write) or any(
+            each.key == "antipode" and int(each.version) >= int(write.version) for each in lineage
+        )
+
+    def corrupt(self, key: str, text: str) -> None:
+        """Overwrite the lineage, digest aside."""
+        plain = self._client(self.topology.primary).contract.posts
+        mark, _, _ = plain.find_one({"_id": key})["_ap"].partition("|")
+        plain.update_one({"_id": key}, {"$set": {"_ap": f"{mark}|{text}"}})
+        self.topology.wait_replicated()
+
+    def unknown(self, write: WriteId) -> WriteId:
+        """As if of a replica set of another name."""
+        return antipode.WriteId(
+            write.datastore, f"another-{write.key}", write.version, write.minted_h
+        )
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse connections to the replica."""
+        self.proxy.cut()
+        try:
+            yield
+        finally:
+            self.proxy.heal()
+
+    @contextmanager
+    def regressed(self) -> Iterator[None]:
+        """The replica is back without data, and nobody is there to copy from."""
+        self.topology.cut()
+        self.topology._replica(0).restart(graceful=False, wipe=True)
+        try:
+            yield
+        finally:
+            self.topology.heal()
+            self.topology.wait_replicated()
+
+    def reconnect(self) -> None:
+        self.writer.close()
+        self.writer = self._shim(self.topology.primary)
+
+
+def _value(found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
+    document, lineage = found
+    return (None if document is None else document.get("value", b"")), lineage
+
+
+class TestMongoDB(ShimContract):
+    """Real servers."""
+
+    @pytest.fixture
+    def store(self, antipode_mongodb: MongoDBTopology) -> Iterator[MongoContractStore]:
+        """A shim at the primary and one at the replica."""
+        with ExitStack() as stack:
+            store = MongoContractStore(antipode_mongodb, stack)
+            yield store
+            store.writer.close()
+            store.reader.close()
+
+
+def test_async_shim_round_trip(antipode_mongodb: MongoDBTopology) -> None:
+    """The asyncio shim writes, waits and reads as the synchronous one does."""
+
+    async def request() -> None:
+        primary, replica = antipode_mongodb.primary, antipode_mongodb.replica
+        options = "?directConnection=true"
+        writer = mongodb.async_shim("posts", f"mongodb://{primary}/{options}", **WHERE)
+        reader = mongodb.async_shim(
+            "posts", f"mongodb://{replica}/{options}", **WHERE, reads_from="replica"
+        )
+        antipode_mongodb.set_lag(50)
+        with antipode.scope() as scope:
+            lineage = await writer.write("async-key", "value")
+            assert lineage == scope.lineage
+            await writer.update("async-other", {"a": 1})
+            await reader.wait_async(timeout=5)
+            value, found = await reader.read("async-key")
+            assert value == "value"
+            assert found.datastores == {"posts"}
+            assert (await reader.read("async-other"))[0] == {"a": 1}
+            await writer.delete("async-key")
+            await reader.wait_async(timeout=5)
+            assert (await reader.read("async-key"))[0] is None
+        await writer.aclose()
+        await reader.aclose()
+
+    asyncio.run(request())
