@@ -167,6 +167,8 @@ class MongoDBTopology(Topology):
     def cut(self, *, replica: int | None = None) -> None:
         """Partition secondaries from every other member; the primary stays primary."""
         self._change(replica, cut=True)
+        for node in self._others(replica):
+            node.await_loss(self._primary_node)
 
     def heal(self, *, replica: int | None = None) -> None:
         """End the partition; a secondary then looks for its primary about once a second."""
@@ -223,9 +225,8 @@ class MongoDBTopology(Topology):
         node.restart(graceful=graceful)
         ahead = max(self._others(None), key=lambda one: one.position())
         if ahead.position() > node.position():
-            node.forgive(ahead.proxy.address)
+            node.forgive(ahead)
         node.step_up(timeout_s=TIMEOUT_S)
-        self._reconnect(None)
         self._settle()
         self._rebuild = rebuild
 
@@ -286,7 +287,7 @@ class MongoDBTopology(Topology):
         """Restart a secondary with no data; return once it has copied the primary."""
         self._touched = True
         self._replica(replica).restart(graceful=False, wipe=True)
-        self._settle()
+        self._settle(replica)
 
     @property
     def _primary_node(self) -> MongoDBNode:
@@ -314,7 +315,7 @@ class MongoDBTopology(Topology):
     def _reconnect(self, number: int | None) -> None:
         for node in self._others(number):
             if node is not self._primary_node:
-                node.forgive(self._primary_node.proxy.address)
+                node.forgive(self._primary_node)
 
     def _others(self, number: int | None) -> list[MongoDBNode]:
         """One replica, or every member but the primary and one that a failover cut off."""
@@ -344,16 +345,18 @@ class MongoDBTopology(Topology):
         first.admin("setDefaultRWConcern", defaultWriteConcern={"w": 1})
         self._reconfigure(first, voters=self._nodes if self._voting else [first])
 
-    def _settle(self) -> None:
-        """Return once every member copies the primary.
+    def _settle(self, replica: int | None = None) -> None:
+        """Return once every secondary, or one, copies the primary and goes on doing so.
 
-        Only a write shows that: a secondary without a source, which it looks for once a second, has
-        everything as long as nothing is written.
+        Only writes show that: a secondary without a source, which it looks for once a second, has
+        everything as long as nothing is written, and one may change its source after a write.
         """
-        self.wait_replicated()  # one that still makes its first copy would confirm the write too
-        note = {"antipode": "every member copies the primary"}
-        concern = {"w": self._count + 1, "wtimeout": TIMEOUT_S * 1000}
-        self._primary_node.admin("appendOplogNote", data=note, writeConcern=concern)
+        for _ in range(2):
+            note = {"antipode": "every member copies the primary"}
+            self._primary_node.admin("appendOplogNote", data=note, writeConcern={"w": 1})
+            wanted = self._primary_node.position()
+            for node in self._others(replica):
+                node.await_copying(self._primary_node, wanted, timeout_s=TIMEOUT_S)
 
     def _member(self, index: int, *, votes: bool) -> dict[str, Any]:
         return {
@@ -402,6 +405,5 @@ class MongoDBTopology(Topology):
             node.unstall()
             node.restore()
             self._shape(node, Faults())
-        self._reconnect(None)
         self._settle()
         self._touched = False

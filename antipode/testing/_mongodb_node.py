@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ APPLIER_TIMEOUT_MS = 10_000
 # Stops a secondary before it applies the next batch; what it fetches meanwhile is kept.
 STOP_APPLYING = "rsSyncApplyStop"
 POLL_S = 0.01
-FORGIVE_TIMEOUT_S = 3.0
+PATIENCE_S = 3.0
 DEFAULT_PORT = 27017
 
 
@@ -119,24 +120,54 @@ class MongoDBNode:
         what = f"the secondary at {self.address} to reach {wanted}"
         wait_until(there, what=what, timeout_s=timeout_s)
 
-    def forgive(self, source: Address) -> None:
-        """Have it copy from a member again that it lost; at once, where that one is in reach.
+    def await_copying(
+        self, source: MongoDBNode, wanted: tuple[int, Any], *, timeout_s: float
+    ) -> None:
+        """Return once it is a secondary that has applied a write, helped to find its source."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self.forgive(source)
+            try:
+                return self.await_position(wanted, timeout_s=PATIENCE_S)
+            except TopologyTimeout:
+                if time.monotonic() >= deadline:
+                    raise
 
-        By itself it would avoid that member for ten seconds.
+    def forgive(self, source: MongoDBNode) -> None:
+        """Have it copy again from a member that it lost, where that one is in reach.
+
+        By itself it would avoid that member for ten seconds. One that copies from there already is
+        not told: it would stop for a second.
         """
         from pymongo.errors import PyMongoError
 
         def told() -> bool:
             try:
-                self.admin("replSetSyncFrom", str(source))
+                if not self.hello().get("secondary") or self._copies_from(source):
+                    return True  # what is not a secondary yet finds its source in its own way
+                self.admin("replSetSyncFrom", str(source.proxy.address))
             except PyMongoError:
                 return False  # it has not heard of the other yet
             return True
 
-        reachable = self.server.running and not self.suspended
-        if reachable and not (self.faults.cut or self.faults.paused):
+        if self._answers and not (self.faults.cut or self.faults.paused):
             with contextlib.suppress(TopologyTimeout):  # a long lag: it comes back later
-                wait_until(told, what="a heartbeat", timeout_s=FORGIVE_TIMEOUT_S)
+                wait_until(told, what="a heartbeat", timeout_s=PATIENCE_S)
+
+    def await_loss(self, source: MongoDBNode) -> None:
+        """Return once it has noticed that it was cut off, if it can."""
+        if self._answers:
+            with contextlib.suppress(TopologyTimeout):
+                wait_until(
+                    lambda: not self._copies_from(source), what="a loss", timeout_s=PATIENCE_S
+                )
+
+    @property
+    def _answers(self) -> bool:
+        return self.server.running and not self.suspended
+
+    def _copies_from(self, source: MongoDBNode) -> bool:
+        return str(self.admin("replSetGetStatus")["syncSourceHost"]) == str(source.proxy.address)
 
     def suspend(self) -> None:
         """Freeze the process."""
