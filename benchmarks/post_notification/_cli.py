@@ -10,7 +10,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ._options import KINDS, MODES, NOTIFIERS, POST_STORAGES, BenchmarkError, Options
+from ._options import (
+    IN_COMPOSE,
+    KINDS,
+    MODES,
+    NOTIFIERS,
+    POST_STORAGES,
+    STACKS,
+    BenchmarkError,
+    Options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +60,14 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     out_dir: Path = given.out_dir or (json_path.parent if json_path else Path("build", _NAME))
     if out_dir.exists() and not out_dir.is_dir():
         parser.error(f"argument --out-dir: {out_dir} is not a directory")
+    if given.stack == "compose" and given.post_storage not in IN_COMPOSE:
+        parser.error(f"argument --stack: docker-compose.yml has no {given.post_storage}")
     pair = f"{_NAME}-{given.post_storage}-{given.notifier}"
     stem = json_path.stem if json_path is not None and given.out_dir is None else pair
     return Options(
         post_storage=given.post_storage,
         notifier=given.notifier,
+        stack=given.stack,
         requests=given.requests,
         warmup=warmup,
         kinds=given.kinds,
@@ -82,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--post-storage", choices=POST_STORAGES, default="embedded", help="where posts are kept")
     add("--notifier", choices=NOTIFIERS, default="embedded", help="what carries notifications")
+    add(
+        "--stack", choices=STACKS, default="own", help="servers of its own, or docker-compose.yml's"
+    )
     add("--requests", type=_count, default=3000, help="measured requests of each kind (3000)")
     add("--warmup", type=_count_or_none, help="requests before those (a 20th, from 10 to 100)")
     add("--kinds", type=_kinds, default=KINDS, help="any of new,update,delete (all)")

@@ -29,8 +29,13 @@ def _connect(url: str) -> Any:  # noqa: ANN401 - pika ships no annotations
     return pika.BlockingConnection(parameters)
 
 
-def declare(spec: Spec) -> None:
-    """Declare the exchange in both regions, and the queue that followers read from."""
+def declare(spec: Spec, *, purge: bool = False) -> None:
+    """Declare the exchange in both regions, and the queue that followers read from.
+
+    Args:
+        spec: where the brokers are.
+        purge: empty the queue of what an earlier run left.
+    """
     for region in ("writer", "reader"):
         connection = _connect(spec[region])
         channel = connection.channel()
@@ -38,6 +43,8 @@ def declare(spec: Spec) -> None:
         if region == "reader":
             channel.queue_declare(_QUEUE, durable=True)
             channel.queue_bind(_QUEUE, EXCHANGE, routing_key=_KEY)
+            if purge:
+                channel.queue_purge(_QUEUE)
         connection.close()
 
 

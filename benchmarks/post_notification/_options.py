@@ -10,12 +10,18 @@ if TYPE_CHECKING:
 
 Kind = Literal["new", "update", "delete"]
 Mode = Literal["without", "with"]
+Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
 #: Without the barrier nothing of the library runs; with it all of figure 4 does.
 MODES: tuple[Mode, ...] = ("without", "with")
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")
 NOTIFIERS = ("embedded", "rabbitmq")
+
+#: Servers that the run starts for itself, or those of docker-compose.yml, which run already.
+STACKS: tuple[Stack, ...] = ("own", "compose")
+#: The stores that docker-compose.yml brings up; the embedded one needs no server.
+IN_COMPOSE = ("embedded", "mongodb", "mysql", "rabbitmq", "redis")
 
 #: The version that a write of each kind leaves behind; 0 stands for a post that is not there.
 EXPECTED_VERSION: dict[Kind, int] = {"new": 1, "update": 2, "delete": 0}
@@ -28,6 +34,7 @@ class Options:
     Attributes:
         post_storage: where posts are kept.
         notifier: what carries notifications to the other region.
+        stack: whose servers are used.
         requests: measured requests of each kind, in each mode.
         warmup: requests before those, reported apart.
         kinds: what requests do to their post.
@@ -43,6 +50,7 @@ class Options:
 
     post_storage: str
     notifier: str
+    stack: Stack
     requests: int
     warmup: int
     kinds: tuple[Kind, ...]

@@ -77,9 +77,9 @@ def run(options: Options, progress: Progress) -> Iterator[Round]:
         BenchmarkError: a server is missing, or a service died.
     """
     progress.say(f"starting {options.post_storage} as post storage")
-    with post_storage_servers(options.post_storage, options.lag_ms) as storage:
+    with post_storage_servers(options.post_storage, options.lag_ms, options.stack) as storage:
         progress.say(f"starting {options.notifier} as notifier")
-        with notifier_servers(options.notifier) as notifier:
+        with notifier_servers(options.notifier, options.stack) as notifier:
             for mode in options.modes:
                 progress.say(f"starting the services, {mode} the barrier")
                 with _application(options, progress, mode, storage, notifier) as application:
@@ -121,7 +121,9 @@ class Application:
         options = self._options
         count = options.warmup + options.requests
         place = MODES.index(self._mode)  # ids of both modes are equally long
-        ids = [f"{place}-{kind}-{number}" for number in range(count)]
+        # Servers that outlive a run may still have the posts of an earlier one.
+        run = "" if options.stack == "own" else f"{time.time_ns():x}-"
+        ids = [f"{run}{place}-{kind}-{number}" for number in range(count)]
         if kind != "new":
             self._progress.say(f"writing {count} posts to {kind}")
             self._seed(ids)

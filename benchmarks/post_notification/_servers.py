@@ -16,6 +16,7 @@ from ._process import Processes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ._options import Stack
     from ._storage import Spec
 
 T = TypeVar("T", bound=Topology)
@@ -32,8 +33,10 @@ EXCHANGE = "geo.notifications"
 
 
 @contextmanager
-def post_storage_servers(store: str, lag_ms: float) -> Iterator[Spec]:
+def post_storage_servers(store: str, lag_ms: float, stack: Stack) -> Iterator[Spec]:
     """Two regions of *store*, the reader's *lag_ms* milliseconds behind the writer's.
+
+    They are started for this run, or those of a stack that runs.
 
     Raises:
         BenchmarkError: a server is missing or does not start.
@@ -41,6 +44,11 @@ def post_storage_servers(store: str, lag_ms: float) -> Iterator[Spec]:
     if store == "embedded":
         with _embedded("post-storage", lag_ms) as spec:
             yield spec
+        return
+    if stack == "compose":
+        from . import _stack
+
+        yield _stack.post_storage(store, lag_ms)
         return
     from antipode import testing
 
@@ -57,7 +65,7 @@ def post_storage_servers(store: str, lag_ms: float) -> Iterator[Spec]:
 
 
 @contextmanager
-def notifier_servers(store: str) -> Iterator[Spec]:
+def notifier_servers(store: str, stack: Stack) -> Iterator[Spec]:
     """Two regions of *store*, with nothing between them but its own replication.
 
     Raises:
@@ -66,6 +74,11 @@ def notifier_servers(store: str) -> Iterator[Spec]:
     if store == "embedded":
         with _embedded("notifier", 0.0) as spec:
             yield spec
+        return
+    if stack == "compose":
+        from . import _stack
+
+        yield _stack.notifier(EXCHANGE)
         return
     from antipode.testing import RabbitMQTopology
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     [
         (["--post-storage", "mongo"], "'mongo'"),
         (["--notifier", "redis"], "'redis'"),
+        (["--stack", "swarm"], "'swarm'"),
+        (["--stack", "compose", "--post-storage", "mariadb"], "no mariadb"),
         (["--requests", "0"], "--requests"),
         (["--requests", "many"], "--requests"),
         (["--warmup", "-1"], "--warmup"),

@@ -1,0 +1,123 @@
+"""The servers of docker-compose.yml: used as they run, told how long their link delays."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from antipode import AntipodeError
+from antipode.testing import Address, wait_until
+from antipode.testing._management import PASSWORD, USER, Management
+
+from ._options import BenchmarkError
+
+if TYPE_CHECKING:
+    from ._storage import Spec
+
+_HOST = "127.0.0.1"
+_TIMEOUT_S = 30.0
+#: Ports of the regions us and eu, unless a variable names others; as in docker-compose.yml.
+_PORTS = {
+    "LINK": 17000,
+    "MONGODB_EU": 17018,
+    "MONGODB_US": 17017,
+    "MYSQL_EU": 13307,
+    "MYSQL_US": 13306,
+    "RABBITMQ_EU": 16673,
+    "RABBITMQ_EU_MANAGEMENT": 17673,
+    "RABBITMQ_US": 16672,
+    "RABBITMQ_US_MANAGEMENT": 17672,
+    "REDIS_EU": 16380,
+    "REDIS_US": 16379,
+}
+#: The account and the database that the stack makes.
+_MYSQL = "mysql+pymysql://app:app@{}/app"
+
+
+def post_storage(store: str, lag_ms: float) -> Spec:
+    """Where the stack keeps posts, behind a link with this lag.
+
+    Raises:
+        BenchmarkError: the stack does not run, or does not replicate.
+    """
+    places = [_address(store, region) for region in ("us", "eu")]
+    spec: Spec = {"store": store, "writer": places[0], "reader": places[1]}
+    _set_lag(store, 0)
+    if store == "mysql":
+        spec |= {"writer": _MYSQL.format(places[0]), "reader": _MYSQL.format(places[1])}
+        _declare_tables(spec)
+    _set_lag(store, lag_ms)
+    return spec
+
+
+def notifier(exchange: str) -> Spec:
+    """Where the stack's brokers are, once they federate an exchange; its queue is empty.
+
+    Raises:
+        BenchmarkError: the stack does not run, or does not federate.
+    """
+    from ._notifier_rabbitmq import declare
+
+    _set_lag("rabbitmq", 0)
+    urls = [f"amqp://{USER}:{PASSWORD}@{_address('rabbitmq', it)}/%2f" for it in ("us", "eu")]
+    spec: Spec = {"store": "rabbitmq", "writer": urls[0], "reader": urls[1]}
+    try:
+        declare(spec, purge=True)
+        what = f"the stack's brokers to federate {exchange}"
+        wait_until(lambda: _federated(exchange), what=what, timeout_s=_TIMEOUT_S, interval_s=0.1)
+    except AntipodeError as error:
+        raise BenchmarkError(str(error).splitlines()[0]) from error
+    return spec
+
+
+def _address(store: str, region: str, suffix: str = "") -> Address:
+    return Address(_HOST, _port(f"{store}_{region}{suffix}".upper()))
+
+
+def _port(name: str) -> int:
+    return int(os.environ.get(f"ANTIPODE_{name}_PORT") or _PORTS[name])
+
+
+def _set_lag(store: str, lag_ms: float) -> None:
+    """Tell the stack's link how long to delay what a store replicates."""
+    port = _port("LINK")
+    try:
+        with socket.create_connection((_HOST, port), _TIMEOUT_S) as sock:
+            sock.sendall(json.dumps({store: lag_ms}).encode() + b"\n")
+            answer = json.loads(sock.makefile("rb").readline() or "{}")
+    except (OSError, ValueError) as error:
+        raise BenchmarkError(
+            f"the stack's link does not answer on port {port} ({error}): start the stack, `make up`"
+        ) from error
+    if answer.get(store) != lag_ms:
+        raise BenchmarkError(f"the stack's link refuses a lag for {store}: {answer}")
+
+
+def _declare_tables(spec: Spec) -> None:
+    """Make the tables of posts; return once the other region has them."""
+    import sqlalchemy
+
+    from ._storage_mysql import declare
+
+    declare(spec)
+    engines = [sqlalchemy.create_engine(spec[region]) for region in ("writer", "reader")]
+    with engines[0].connect() as writer, engines[1].connect() as reader:
+        executed = writer.execute(sqlalchemy.text("SELECT @@GLOBAL.gtid_executed")).scalar()
+        wait = sqlalchemy.text("SELECT WAIT_FOR_EXECUTED_GTID_SET(:executed, :seconds)")
+        late = reader.execute(wait, {"executed": executed, "seconds": _TIMEOUT_S}).scalar()
+    for engine in engines:
+        engine.dispose()
+    if late:
+        raise BenchmarkError("the stack's MySQL does not replicate: `docker compose logs mysql-eu`")
+
+
+def _federated(exchange: str) -> bool:
+    """Whether the link of an exchange runs and the first broker knows who follows it."""
+    us, eu = (Management(_address("rabbitmq", it, "_management")) for it in ("us", "eu"))
+    links = eu.get("federation-links")
+    if not any(it.get("exchange") == exchange and it.get("status") == "running" for it in links):
+        return False
+    bindings = us.get(f"exchanges/%2f/{exchange}/bindings/source")
+    return any(binding["destination"].startswith("federation:") for binding in bindings)
