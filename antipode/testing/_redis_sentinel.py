@@ -39,7 +39,7 @@ CALM_MS = 3_600_000
 
 
 class RedisSentinelTopology(RedisTopology):
-    """A `RedisTopology` whose primary is chosen by real ``redis-sentinel`` processes.
+    """A `RedisTopology` whose primary is chosen by real Sentinel processes.
 
     Clients come from ``redis.sentinel.Sentinel(topology.sentinels)``, by ``master_for`` and
     ``slave_for`` of ``topology.service``.
@@ -52,7 +52,7 @@ class RedisSentinelTopology(RedisTopology):
 
     Raises:
         ClientMissing: on `start`, if redis-py is not installed.
-        ServerMissing: on `start`, if there is no ``redis-server`` or no ``redis-sentinel``.
+        ServerMissing: on `start`, if there is no ``redis-server``.
     """
 
     service = "antipode"
@@ -266,7 +266,7 @@ def _fields(reply: Any) -> dict[str, str]:
 
 def watch(service: str, number: int, primary: Address) -> SentinelNode:
     """Start one Sentinel, which keeps what it learns in its own configuration file."""
-    executable = find_executable("redis-sentinel", install="apt-get install redis-sentinel")
+    executable = find_executable("redis-server", install="apt-get install redis-server")
 
     noticed_ms = DOWN_AFTER_MS + STAGGER_MS * number
 
@@ -285,7 +285,7 @@ def watch(service: str, number: int, primary: Address) -> SentinelNode:
         )
         process = ServerProcess(
             f"sentinel-{number}",
-            [str(executable), str(settings)],
+            [str(executable), str(settings), "--sentinel"],  # which is all that redis-sentinel is
             directory=directory,
             ready=lambda: probe(address, b"PING\r\n", b"+PONG"),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from antipode import Status, WriteId
@@ -15,6 +17,7 @@ from antipode_shims.redis._info import (
     judge,
     observation,
     parse_info,
+    plainly_shows,
 )
 from antipode_shims.redis._look import look
 
@@ -192,3 +195,35 @@ def test_recorder_notes_each_promotion_once() -> None:
     assert recorder.commands(replica(**PROMOTED)) == []
     assert recorder.commands(promoted) == [("HSET", LOG_KEY, OLD, "120")]
     assert recorder.commands(promoted) == []
+
+
+@pytest.mark.parametrize("backlog", [0, 1])
+@pytest.mark.parametrize("second", [("0" * 40, -1), ("b" * 40, 121)])
+def test_primary_reads_alike_by_either_way(backlog: int, second: tuple[str, int]) -> None:
+    """The quick reading of a primary's answer finds what the reading line by line finds."""
+    text = (
+        "# Replication\r\nrole:master\r\nconnected_slaves:1\r\n"
+        "slave0:ip=127.0.0.1,port=6380,state=online,offset=9,lag=0\r\n"
+        "master_failover_state:no-failover\r\n"
+        f"master_replid:{'a' * 40}\r\nmaster_replid2:{second[0]}\r\n"
+        f"master_repl_offset:42\r\nsecond_repl_offset:{second[1]}\r\n"
+        f"repl_backlog_active:{backlog}\r\nrepl_backlog_size:1048576\r\n"
+    )
+    assert parse_info(text.encode()) == parse_info(text)
+    assert parse_info(text).offset == 42
+
+
+def test_usual_case_is_judged_alike() -> None:
+    """What is plainly shown is visible by the full judgement; nothing else is taken for it."""
+    state = ReplicationState(primary=False, replid="a", offset=10, replid2="b", second_offset=5)
+    for write in (
+        WriteId("posts", "a", 10, 1),
+        WriteId("posts", "a", 11, 1),
+        WriteId("posts", "b", 3, 1),
+        WriteId("posts", "c", 3, 1),
+        WriteId("posts", "a", "opaque", 1),
+    ):
+        status = observation(state, [write], LogHistory()).statuses[write]
+        assert plainly_shows(state, [write]) == (status is Status.VISIBLE and write.key == "a")
+    syncing = replace(state, syncing=True)
+    assert not plainly_shows(syncing, [WriteId("posts", "a", 10, 1)])

@@ -8,10 +8,17 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, UnmetError, mark_incomplete
-from antipode.shim import Floor, Observation, count, floor, record_write
+from antipode.shim import Floor, count, floor, record_write
 
 from ._commands import Batch, Kind, kind_of, name_of
-from ._info import InfoError, observation, parse_info, refused, unknown_logs
+from ._info import (
+    InfoError,
+    observation,
+    parse_info,
+    plainly_shows,
+    refused,
+    unknown_logs,
+)
 
 if TYPE_CHECKING:
     from ._base import BaseRedisShim
@@ -104,16 +111,16 @@ class Rules:
         Raises:
             UnmetError: waiting cannot help.
         """
-        shown = self._observation(held, reply)
+        try:
+            state = parse_info(reply)
+        except InfoError as error:
+            return held.accepts(refused(held.writes, error))
+        if plainly_shows(state, held.writes):
+            return True
+        shown = observation(state, held.writes, self.shim.history)
         if not final and unknown_logs(shown):
             return False
         return held.accepts(shown)
-
-    def _observation(self, held: Floor, reply: Any) -> Observation:
-        try:
-            return observation(parse_info(reply), held.writes, self.shim.history)
-        except InfoError as error:
-            return refused(held.writes, error)
 
     def queuing(self, connection: Any) -> bool:
         """Whether a ``MULTI`` sent by hand is open on *connection*."""

@@ -181,6 +181,17 @@ def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     return Status.UNKNOWN_LOG, f"the server is on {state.replid}"
 
 
+def plainly_shows(state: ReplicationState, writes: Collection[WriteId]) -> bool:
+    """Whether *writes* are all of the log that the server is on, and visible: the usual case."""
+    if not state.primary and state.syncing:
+        return False
+    for write in writes:
+        version = write.version
+        if write.key != state.replid or not isinstance(version, int) or version > state.offset:
+            return False
+    return True
+
+
 def observation(
     state: ReplicationState,
     writes: Collection[WriteId],

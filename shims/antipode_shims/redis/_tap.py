@@ -127,7 +127,7 @@ class Tap:
         command = self._commands[self._answered]
         self._answered += 1
         self.last = reply
-        if not isinstance(reply, Exception):
+        if self._trail and not isinstance(reply, Exception):
             self.wrote = self.wrote or self._acknowledges(command, reply)
         return self._trail and not self.riding
 
