@@ -71,9 +71,15 @@ def mysql() -> Installation:
     for path in _on_path("mysqld"):
         version = _version(path)
         if "MariaDB" not in version:
-            options = ("--initialize-insecure", "--innodb-redo-log-capacity=16M")
+            options = (
+                "--initialize-insecure",
+                "--innodb-doublewrite=OFF",
+                "--innodb-flush-method=nosync",
+                "--innodb-redo-log-capacity=16M",
+                "--secure-file-priv=NULL",
+            )
             command = (str(path), "--no-defaults", *as_this_user(), *options)
-            return Installation(path, version, (*command, "--secure-file-priv=NULL", "--datadir="))
+            return Installation(path, version, (*command, "--datadir="))
     raise ServerMissing(
         "no `mysqld` on PATH is MySQL's own (MariaDB's may have that name): install it from"
         " MySQL's packages, or with `tools/fetch_mysql.sh .stores` in a checkout of Antipode"

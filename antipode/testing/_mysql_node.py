@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -162,6 +163,8 @@ class MySQLNode(ABC):
 
     def restart(self, *, graceful: bool, wipe: bool = False) -> None:
         """Start the process again at its address; it is then read-only and follows nobody."""
+        if graceful and self.server.running and not self.suspended:
+            self._end_sessions()
         self.disconnect()
         self.server.restart(graceful=graceful, wipe=wipe)
         self.suspended = False
@@ -223,6 +226,17 @@ class MySQLNode(ABC):
         if self.feed is not None:
             self.feed.close()
         self.server.close()
+
+    def _end_sessions(self) -> None:
+        """End clients' connections, for which MySQL would wait ten seconds before it ends."""
+        others = self.execute(
+            "SELECT id AS id FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+            " AND command NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"
+            " AND user NOT IN ('system user', 'event_scheduler')"
+        )
+        for row in others:
+            with suppress(_pymysql().Error):  # it has gone by itself
+                self.execute(f"KILL {row['id']}")
 
     def _live_connection(self) -> Any:
         """The administrator's connection, or a new one where the server ended the last."""

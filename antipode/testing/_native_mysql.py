@@ -19,11 +19,14 @@ ADMINISTRATOR = ("root", "antipode")
 # A greeting is a packet header of four bytes, then the version of the protocol.
 GREETING = (4, b"\x0a")
 # Each server starts read-only and follows nobody, until its topology says otherwise: so also after
-# a restart. The sizes keep it small; the data need not outlive the machine.
+# a restart. The sizes keep it small. What it wrote outlives its process but not the machine: no
+# file is forced to the disk, which makes a start twice as fast where the disk is busy.
 COMMON = {
     "bind-address": "127.0.0.1",
     "innodb-buffer-pool-size": "32M",
+    "innodb-doublewrite": "0",
     "innodb-flush-log-at-trx-commit": "2",
+    "innodb-flush-method": "nosync",
     "innodb-log-buffer-size": "1M",
     "log-bin": "bin",
     "max-connections": "100",
