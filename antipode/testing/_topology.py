@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._address import Address
+    from ._proxy import LagProxy
 
 
 class Server(Protocol):
@@ -79,7 +80,7 @@ class Provider(Protocol):
         """Start one server and return once it answers.
 
         Args:
-            store: ``redis`` or ``rabbitmq``.
+            store: by the name of its shim, such as ``redis``.
             name: of the server in its topology, for messages.
             config: settings in the store's own words, over the provider's defaults.
 
@@ -87,6 +88,10 @@ class Provider(Protocol):
             ServerMissing: nothing here can run this store.
             ServerFailed: it did not start.
         """
+        ...
+
+    def link(self, upstream: Address) -> LagProxy:
+        """Make a proxy to one of its servers, at an address that its other servers reach."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The pytest plugin: real replicated stores as fixtures, healed after every test.
 
-`antipode_embedded`, `antipode_redis` and `antipode_rabbitmq` yield one topology for the whole
+`antipode_embedded`, `antipode_redis` and those of the other stores yield one topology for the whole
 session; what a test did to it is undone when that test ends. Where a server or its client library
 is missing, the tests that need it are skipped with the command that installs it, and *fail* where
 the store is named in the environment variable ``ANTIPODE_REQUIRE_STORES`` (names separated by
