@@ -81,8 +81,17 @@ class MySQLEndpoint(Endpoint):
             causes, statuses = shown.observation.causes, shown.observation.statuses
             shown = Shown(shown.state, Observation(server, statuses, causes=causes), shown.targets)
         self._state, self._shown = shown.state, shown
-        self.blocks = wait_sql(shown, 1.0) is not None
+        self.blocks = wait_sql(shown, 1.0) is not None and self._can_wait(timeout_s)
         return shown.observation
+
+    def _can_wait(self, timeout_s: float) -> bool:
+        """Whether there is a connection to block on; one is made when it is needed first."""
+        if self._waiter is None:
+            try:
+                self._waiter = Waiter(self._settings, timeout_s=timeout_s)
+            except (Unreachable, pymysql_module().err.Error):
+                return False  # Too many connections, perhaps: looks are paced by time then.
+        return True
 
     def _answer(self, ask: Ask) -> Rows:
         if ask.server is None:
@@ -94,12 +103,9 @@ class MySQLEndpoint(Endpoint):
         shown, sql = self._shown, None
         if shown is not None:
             sql = wait_sql(shown, timeout_s)
-        if sql is None or shown is None:
+        if sql is None or self._waiter is None:
             wake.wait(timeout_s)
             return
-        if self._waiter is None:
-            self._waiter = Waiter(self._settings)
-            return  # Connecting took its time: look again at once.
         self._waiter.wait(sql, timeout_s, wake, self._kill)
 
     def _kill(self, thread_id: int) -> None:
@@ -137,13 +143,14 @@ class MySQLEndpoint(Endpoint):
 class Waiter:
     """The connection that blocks. One statement at a time; it may outlast the call."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        """Connect.
+    def __init__(self, settings: ServerSettings, *, timeout_s: float) -> None:
+        """Connect within *timeout_s*.
 
         Raises:
             Unreachable: not now.
+            pymysql.Error: the server refuses this user another connection.
         """
-        self._connection = settings.connect(timeout_s=1.0)
+        self._connection = settings.connect(timeout_s=timeout_s)
         self._asked = ""
 
     def wait(self, sql: str, timeout_s: float, wake: Wake, kill: Any) -> None:

@@ -18,7 +18,7 @@ from ._settings import ServerSettings
 if TYPE_CHECKING:
     from antipode.shim import ReadsFrom
 
-    from ._base import OnRead
+    from ._base import BaseMySQLShim, OnRead
 
 EngineT = TypeVar("EngineT")
 
@@ -28,7 +28,7 @@ _DRIVERS = ("pymysql", "aiomysql", "mysqldb")
 class EngineHooks:
     """What listens to one engine."""
 
-    def __init__(self, engine: Any, shim: InstrumentedShim) -> None:
+    def __init__(self, engine: Any, shim: BaseMySQLShim) -> None:
         """Listen to nothing yet."""
         self.shim = shim
         self._engine = weakref.ref(engine)

@@ -3,7 +3,8 @@
 The lineage lies in an INVISIBLE column of the value's own row: ``SELECT *`` and plain inserts go on
 as before. In front of it are nine bytes of a digest of the value, by which a value that a plain
 client changed is told from its lineage; the server computes it, whatever the column's type makes
-of a value. A deletion leaves its lineage in a table of tombstones.
+of a value. A byte that each write changes comes between the two: a row that stays as it was is no
+transaction, and has no position. A deletion leaves its lineage in a table of tombstones.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ Steps = Generator[Statement, Sequence[Mapping[str, Any]], Any]
 
 _SEPARATOR = ","
 _DIGEST_BYTES = 9
+_HEAD_BYTES = _DIGEST_BYTES + 1
 _NO_TABLE, _NO_COLUMN = 1146, 1054
 #: How many tombstones whose time is over a deletion takes along.
 _SWEEP = 8
@@ -93,20 +95,26 @@ class Layout:
             msg = "table, key, value, lineage and tombstones must be names, not empty"
             raise ConfigurationError(msg)
 
-    def ddl(self) -> tuple[str, ...]:
+    def ddl(self) -> tuple[str, str]:
         """The statements that make both tables."""
-        return (
+        values = (
             f"CREATE TABLE {quoted(self.table)} ({quoted(self.key)} VARBINARY(512) NOT NULL"
-            f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL,"
-            f" {quoted(self.lineage)} BLOB NULL INVISIBLE)",
-            f"CREATE TABLE {quoted(self.tombstones)} (t VARBINARY(256) NOT NULL,"
-            " k VARBINARY(512) NOT NULL, l BLOB NOT NULL, h INT UNSIGNED NOT NULL,"
-            " PRIMARY KEY (t, k), KEY (h))",
+            f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL, {self._column})"
         )
+        tombstones = (
+            f"CREATE TABLE {quoted(self.tombstones)} (t VARBINARY(256) NOT NULL,"
+            " k VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
+            " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))"
+        )
+        return values, tombstones
+
+    @property
+    def _column(self) -> str:
+        return f"{quoted(self.lineage)} MEDIUMBLOB NULL INVISIBLE"
 
     def alter(self) -> str:
         """The statement that adds the lineage to a table that exists."""
-        return f"ALTER TABLE {quoted(self.table)} ADD COLUMN {quoted(self.lineage)} BLOB NULL INVISIBLE"
+        return f"ALTER TABLE {quoted(self.table)} ADD COLUMN {self._column}"
 
     def explain(
         self, datastore: str, number: int, error: BaseException
@@ -131,9 +139,8 @@ def ddl(layout: Layout | None = None) -> tuple[str, ...]:
 
 def quoted(name: str) -> str:
     """An identifier, with a schema before it perhaps, in the way no name can break out of."""
-    return ".".join(
-        "`" + part.replace("`", "``").replace("%", "%%") + "`" for part in name.split(".")
-    )
+    parts = (part.replace("`", "``").replace("%", "%%") for part in name.split("."))
+    return ".".join(f"`{part}`" for part in parts)
 
 
 class MySQLTable2(BaseMySQLShim):
@@ -149,6 +156,12 @@ class MySQLTable2(BaseMySQLShim):
         self._table, self._key = quoted(where.table), quoted(where.key)
         self._value, self._lineage = quoted(where.value), quoted(where.lineage)
         self._tombs = quoted(where.tombstones)
+        self._insert = (
+            f"INSERT INTO {self._table} ({self._key}, {self._value}, {self._lineage})"
+            f" VALUES (%s, %s, CONCAT({_digest(self._value)}, CHAR(0), %s))"
+        )
+        count_up = f"(COALESCE(ASCII(SUBSTRING({self._lineage}, {_HEAD_BYTES}, 1)), 0) + 1)"
+        self._next = f"CHAR({count_up} & 255)"
         self._own = f"LEFT({self._lineage}, {_DIGEST_BYTES}) = {_digest(self._value)}"
 
     def ddl(self) -> tuple[str, ...]:
@@ -158,7 +171,7 @@ class MySQLTable2(BaseMySQLShim):
         """
         return self.layout.ddl()
 
-    def write_steps(self, key: Key, value: Value, lineage: Lineage) -> Steps:
+    def write_steps(self, key: Key, value: Value | None, lineage: Lineage) -> Steps:
         """Replace the value and its lineage; one statement.
 
         Raises:
@@ -167,11 +180,10 @@ class MySQLTable2(BaseMySQLShim):
         if value is None:
             msg = "a value cannot be None: use delete()"
             raise TypeError(msg)
-        digest = _digest(self._value)
         sql = (
-            f"INSERT INTO {self._table} ({self._key}, {self._value}, {self._lineage})"
-            f" VALUES (%s, %s, CONCAT({digest}, %s)) ON DUPLICATE KEY UPDATE"
-            f" {self._value} = VALUES({self._value}), {self._lineage} = VALUES({self._lineage})"
+            f"{self._insert} ON DUPLICATE KEY UPDATE {self._lineage} ="
+            f" INSERT(VALUES({self._lineage}), {_HEAD_BYTES}, 1, {self._next}),"
+            f" {self._value} = VALUES({self._value})"
         )
         yield Statement(sql, (key, value, stored_text(lineage)))
 
@@ -179,11 +191,10 @@ class MySQLTable2(BaseMySQLShim):
         """Append to the value and merge into its lineage, atomically; then make that one text."""
         new, old = stored_text(lineage), self._lineage
         longer = f"CONCAT({self._value}, VALUES({self._value}))"
-        kept = f"IF({self._own}, CONCAT(SUBSTRING({old}, {_DIGEST_BYTES + 1}), '{_SEPARATOR}'), '')"
+        kept = f"IF({self._own}, CONCAT(SUBSTRING({old}, {_HEAD_BYTES + 1}), '{_SEPARATOR}'), '')"
         yield Statement(
-            f"INSERT INTO {self._table} ({self._key}, {self._value}, {old})"
-            f" VALUES (%s, %s, CONCAT({_digest(self._value)}, %s)) ON DUPLICATE KEY UPDATE"
-            f" {old} = CONCAT({_digest(longer)}, COALESCE({kept}, ''), %s),"
+            f"{self._insert} ON DUPLICATE KEY UPDATE"
+            f" {old} = CONCAT({_digest(longer)}, {self._next}, COALESCE({kept}, ''), %s),"
             f" {self._value} = {longer}",
             (key, value, new, new),
         )
@@ -191,12 +202,12 @@ class MySQLTable2(BaseMySQLShim):
             f"SELECT {old} AS beside FROM {self._table} WHERE {self._key} = %s", (key,)
         )
         beside = bytes(found[0]["beside"])
-        texts = beside[_DIGEST_BYTES:].decode("ascii", "replace")
+        texts = beside[_HEAD_BYTES:].decode("ascii", "replace")
         if _SEPARATOR in texts:
             one = stored_text(self._merged(texts)).encode("ascii")
             yield Statement(
                 f"UPDATE {self._table} SET {old} = %s WHERE {self._key} = %s",
-                (beside[:_DIGEST_BYTES] + one, key),
+                (beside[:_HEAD_BYTES] + one, key),
             )
 
     def delete_steps(self, key: Key, lineage: Lineage) -> Steps:
@@ -205,8 +216,8 @@ class MySQLTable2(BaseMySQLShim):
         expires = hour + int(config().horizon.total_seconds() // 3600) + 1
         yield Statement(f"DELETE FROM {self._table} WHERE {self._key} = %s", (key,))
         yield Statement(
-            f"INSERT INTO {self._tombs} (t, k, l, h) VALUES (%s, %s, %s, %s)"
-            " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h)",
+            f"INSERT INTO {self._tombs} (t, k, l, h, n) VALUES (%s, %s, %s, %s, 0)"
+            " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h), n = (n + 1) & 65535",
             (self.layout.table, _bytes(key), stored_text(lineage), expires),
         )
         yield Statement(
@@ -242,7 +253,7 @@ class MySQLTable2(BaseMySQLShim):
         if not own:
             count("foreign", self.datastore)
             return Lineage()
-        return self._merged(bytes(beside)[_DIGEST_BYTES:].decode("ascii", "replace"))
+        return self._merged(bytes(beside)[_HEAD_BYTES:].decode("ascii", "replace"))
 
     def _merged(self, texts: str) -> Lineage:
         first, *others = (stored(self.datastore, one) for one in texts.split(_SEPARATOR))

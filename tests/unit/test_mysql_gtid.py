@@ -1,0 +1,164 @@
+"""GTIDs of MySQL and MariaDB as values: sets with gaps and tags, runs, positions and states."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antipode_shims.mysql._gtid import (
+    GtidError,
+    GtidSet,
+    Interval,
+    MariaDBGtid,
+    MariaDBState,
+    MySQLLog,
+    Runs,
+    mariadb_gtids,
+    mariadb_log,
+)
+
+A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def test_set_with_gaps_tags_and_newlines() -> None:
+    """What MySQL prints is read: several logs, gaps, tags, upper case, line ends."""
+    found = GtidSet.parse(f"{A.upper()}:1-5:9:foo:1:3-4,\n{B}:7")
+    assert found.logs == {
+        A: (Interval(1, 5), Interval(9, 9)),
+        f"{A}:foo": (Interval(1, 1), Interval(3, 4)),
+        B: (Interval(7, 7),),
+    }
+    assert found.gaps
+
+
+def test_owned_is_read_though_nothing_parts_its_logs() -> None:
+    """``gtid_owned`` has threads behind ``#`` and no comma before the next log."""
+    found = GtidSet.parse(f"{A}:7#12{B}:bar:9#13:10#14")
+    assert found.logs == {A: (Interval(7, 7),), f"{B}:bar": (Interval(9, 10),)}
+
+
+def test_empty_set() -> None:
+    """A server that executed nothing has an empty set without gaps."""
+    assert GtidSet.parse("") == GtidSet({})
+    assert not GtidSet.parse("\n").gaps
+
+
+@pytest.mark.parametrize(
+    "text", ["x", A, f"{A}:", f"{A}:1-", f"{A}:a-b", "0-1-2", f"{A}:1:tag!:2", f"{A}:-1"]
+)
+def test_nonsense_is_refused(text: str) -> None:
+    """What is no set of GTIDs raises; it never becomes an empty set."""
+    with pytest.raises(GtidError):
+        GtidSet.parse(text)
+
+
+@given(st.text(alphabet="0123456789abcdef-:,#\n \u00e4", max_size=200))
+def test_parsing_is_total(text: str) -> None:
+    """Any text is a set or a GtidError."""
+    with contextlib.suppress(GtidError):
+        GtidSet.parse(text)
+
+
+numbers = st.sets(st.integers(1, 40), max_size=20)
+
+
+def as_set(members: set[int]) -> GtidSet:
+    return GtidSet.parse(f"{A}:{':'.join(map(str, members))}") if members else GtidSet({})
+
+
+@given(numbers, numbers, st.integers(1, 40), st.integers(0, 5))
+def test_sets_are_sets(one: set[int], other: set[int], first: int, length: int) -> None:
+    """Union, covering and containing mean what they mean for sets of numbers."""
+    union = as_set(one).union(as_set(other))
+    run = set(range(first, first + length + 1))
+    assert union.contains(A, first, first + length) == (run <= one | other)
+    assert as_set(one).covers(as_set(other)) == (other <= one)
+    assert union == as_set(one | other)
+
+
+def test_run_key_round_trip() -> None:
+    """A run from 1 is named by its log alone, any other by its first number too."""
+    assert MySQLLog(A, 1).key == A
+    assert MySQLLog(f"{A}:t", 101).key == f"{A}:t/101"
+    assert MySQLLog.of(f"{A}:t/101") == (f"{A}:t", 101)
+    assert MySQLLog.of(A) == (A, 1)
+    assert MySQLLog(A, 101).gtids(150) == f"{A}:101-150"
+
+
+@pytest.mark.parametrize("key", ["", "0.1", f"{A}/0", f"{A}/x", f"{A}:", "elsewhere", f"{A}/1-2"])
+def test_foreign_keys_are_none(key: str) -> None:
+    """A key of another store is no MySQL log."""
+    assert MySQLLog.of(key) is None
+
+
+def test_numbers_without_gaps_run_from_one() -> None:
+    """Without gaps every position stands for all before it."""
+    runs = Runs()
+    assert runs.first(A, 17) == 1
+    runs.learn(GtidSet.parse(f"{A}:1-9"))
+    assert runs.first(A, 17) == 1
+
+
+def test_behind_a_gap_runs_begin_there() -> None:
+    """With an open gap, a number below it belongs to the run before, one behind it to the next."""
+    runs = Runs()
+    runs.learn(GtidSet.parse(f"{A}:1-9:1000-1010"))
+    assert runs.first(A, 10) == 1
+    assert runs.first(A, 1011) == 1000
+    assert runs.first(A, 11) == 1
+
+
+def test_closed_gap_is_forgotten() -> None:
+    """Once the gap is filled, positions stand for everything again."""
+    runs = Runs()
+    runs.learn(GtidSet.parse(f"{A}:1-9:1000-1010"))
+    runs.learn(GtidSet.parse(f"{A}:1-1012"))
+    assert runs.first(A, 1013) == 1
+
+
+def test_group_member_numbers_by_blocks() -> None:
+    """In a group, a number of a block not seen before begins a run of its own."""
+    runs = Runs()
+    runs.learn(GtidSet.parse(f"{A}:1-7:1000001-1000003"), group_block=1_000_000)
+    assert runs.first(A, 8) == 1
+    assert runs.first(A, 1_000_004) == 1_000_001
+    assert runs.first(A, 3_000_001) == 3_000_001
+    assert runs.first(A, 3_000_004) == 3_000_001
+
+
+def test_mariadb_position() -> None:
+    """A MariaDB position has one GTID for each domain; spaces do no harm."""
+    assert mariadb_gtids("0-1-5, 7-3-18446744073709551615") == (
+        MariaDBGtid(0, 1, 5),
+        MariaDBGtid(7, 3, 2**64 - 1),
+    )
+    assert MariaDBGtid(0, 1, 5).key == "0.1"
+    assert mariadb_log("0.1") == (0, 1)
+
+
+@pytest.mark.parametrize("text", ["0-1", "a-b-c", f"{A}:1", "0-1-2-3", "0-1--2"])
+def test_mariadb_nonsense_is_refused(text: str) -> None:
+    """What is no GTID raises."""
+    with pytest.raises(GtidError):
+        mariadb_gtids(text)
+
+
+@pytest.mark.parametrize("key", ["0", "0-1", "0.1.2", A, ".1"])
+def test_foreign_keys_are_no_mariadb_log(key: str) -> None:
+    """A key of another store is no MariaDB log."""
+    assert mariadb_log(key) is None
+
+
+def test_state_judges_each_server_alone() -> None:
+    """Another server's larger number in the domain never stands for this server's."""
+    state = MariaDBState.parse("0-1-8,0-2-11,5-1-3")
+    assert state.reaches(0, 1, 8)
+    assert not state.reaches(0, 1, 9)
+    assert state.domain_max(0) == 11
+    assert state.domain_max(9) == -1
+    assert state.covers(MariaDBState.parse("0-1-8"))
+    assert not state.covers(MariaDBState.parse("0-1-9"))
