@@ -27,6 +27,7 @@ class AsyncConnection:
     """Mixed into the class of an instrumented ``aiomysql.Connection``."""
 
     _antipode: Tap
+    _reader: Any
     _writer: Any
     _result: Any
     _affected_rows: Any
@@ -68,6 +69,7 @@ class AsyncConnection:
         if held is not None:
             await self._antipode_hold(held, found)
         tap.session.starts(found)
+        tap.ended = self._reader is not None and self._reader.at_eof()
         try:
             await plain._execute_command(command, sql)  # noqa: SLF001
         except Exception:
@@ -116,6 +118,7 @@ class AsyncConnection:
         tap = self._antipode
         plain: Any = super()
         kept = self._result, self._affected_rows, self.server_status
+        self._result = None  # What is left of it, an unbuffered result's end, has been read.
         tap.own = True
         try:
             await plain.query(sql)

@@ -87,6 +87,8 @@ def _end_untracked(connection: Any) -> None:
 
 
 def _of_pymysql(connection: Any) -> ServerSettings:
+    # PyMySQL 1.2 takes TLS where the server has it; earlier ones only where it is asked for.
+    required = connection.ssl and getattr(connection, "_ssl_required", True)
     return ServerSettings.of(
         {
             "host": connection.host,
@@ -94,7 +96,7 @@ def _of_pymysql(connection: Any) -> ServerSettings:
             "user": connection.user,
             "password": connection.password,
             "unix_socket": connection.unix_socket,
-            "ssl": connection.ctx if connection.ssl else None,
+            "ssl": connection.ctx if required else None,
             "server_public_key": connection.server_public_key,
             "bind_address": connection.bind_address,
         }

@@ -77,7 +77,8 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
     try:
         info, after = _text(data, at)
         state = _text(data, after)[0] if status & STATE_CHANGED else b""
-        return Ok(status, affected, data[:at] + info, _committed(state))
+        # Servers send the length to clients that know of none, too.
+        return Ok(status, affected, data[:after] if info else data[:at], _committed(state))
     except (IndexError, UnicodeDecodeError):
         return Ok(status, affected, data[:at], torn=True)
 

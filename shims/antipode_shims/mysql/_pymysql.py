@@ -6,6 +6,7 @@ PyMySQL's own, and what the library asks in between uses them too. Import only w
 
 from __future__ import annotations
 
+import select
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,22 @@ if TYPE_CHECKING:
     from ._tap import Tap
 
 
+_CLOSED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
 
 
 def is_tracked(connection: Any) -> bool:
     """Whether a connection that went through its handshake agreed on session state."""
     return bool(connection.client_flag & connection.server_capabilities & SESSION_TRACK)
+
+
+def closed_by_server(sock: Any) -> bool:
+    """Whether the server's end of a connection is closed, as far as this machine heard."""
+    if sock is None:
+        return False
+    poll = select.poll()
+    poll.register(sock, _CLOSED)
+    return bool(poll.poll(0))
 
 
 def rows_of(result: Any) -> Rows:
@@ -96,6 +107,7 @@ class SyncConnection:
         if held is not None:
             self._antipode_hold(held, found)
         tap.session.starts(found)
+        tap.ended = tap.session.doubtful and closed_by_server(self._sock)
         try:
             plain._execute_command(command, sql)  # noqa: SLF001
         except Exception:
@@ -144,6 +156,7 @@ class SyncConnection:
         tap = self._antipode
         plain: Any = super()
         kept = self._result, self._affected_rows, self.server_status
+        self._result = None  # What is left of it, an unbuffered result's end, has been read.
         tap.own = True
         try:
             plain.query(sql)

@@ -225,13 +225,19 @@ class Session:
         if not status & IN_TRANSACTION:
             self._wrote = self._snapshot = self._isolation_unsure = False
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether what is in flight may commit a write."""
+        wrote = self._flight & WRITES or (self._wrote and self._flight & COMMITS)
+        return self._commits and bool(wrote)
+
     def lost(self) -> bool:
         """The connection is lost; whether that leaves a write in doubt."""
-        flight, self._flight = self._flight, 0
-        return self._commits and bool(flight & WRITES or (self._wrote and flight & COMMITS))
+        doubtful, self._flight = self.doubtful, 0
+        return doubtful
 
     def unsent(self) -> None:
-        """What was about to be sent never was."""
+        """What was about to be sent never was, or to nobody."""
         self._flight = 0
 
 

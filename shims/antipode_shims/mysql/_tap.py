@@ -57,6 +57,7 @@ class Tap:
         state: which packet of a reply comes next; 0 outside replies.
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
+        ended: whether the server had closed the connection before the command was sent.
     """
 
     __slots__ = (
@@ -64,6 +65,7 @@ class Tap:
         "_last_gtid",
         "_told",
         "due",
+        "ended",
         "facts",
         "own",
         "ready",
@@ -88,6 +90,7 @@ class Tap:
         self.ready = False
         self.state = 0
         self.due = Due.NOTHING
+        self.ended = False
         self._error: BaseException | None = None
         self._last_gtid = ""
 
@@ -106,9 +109,9 @@ class Tap:
                 self.shim.datastore,
             )
 
-    def starts(self, sql: bytes | str) -> int:
+    def starts(self, sql: bytes | bytearray | str) -> int:
         """What a statement may do; what it resets is asked for again behind it."""
-        found = meaning(sql if isinstance(sql, bytes) else sql.encode("utf-8", "replace"))
+        found = meaning(sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql))
         if found & RESETS:
             self.ready = False
         return found
@@ -186,7 +189,7 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
-        if self.session.lost():
+        if self.session.lost() and not self.ended:
             mark_incomplete(self.shim.datastore, "in_doubt")
 
     def _mint(self, gtid: str) -> None:
