@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import antipode
+from antipode.testing import RedisSentinelTopology
 from antipode_shims import redis as shims
 
 if TYPE_CHECKING:
@@ -19,11 +21,16 @@ pytestmark = pytest.mark.store("redis")
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "redis.md"
 
 
+def blocks() -> list[str]:
+    """The examples in Python."""
+    text = GUIDE.read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
 def test_examples_run(antipode_redis: RedisTopology) -> None:
     """Both examples, run one after the other on a lagging pair of servers, hold."""
     antipode_redis.set_lag(50)
-    text = GUIDE.read_text(encoding="utf-8")
-    examples = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+    examples = "\n".join(each for each in blocks() if "sentinel" not in each)
     for port, address in (("6379", antipode_redis.primary), ("6380", antipode_redis.replica)):
         examples = examples.replace(port, str(address.port))
     names: dict[str, Any] = {}
@@ -36,6 +43,23 @@ def test_examples_run(antipode_redis: RedisTopology) -> None:
     names["posts"].close()
     names["posts"]._client.close()
     names["near"].close()
+
+
+def test_example_with_sentinel_runs() -> None:
+    """The example under Sentinel holds at every replica that may answer."""
+    (example,) = (each for each in blocks() if "sentinel" in each)
+    with RedisSentinelTopology() as topology:
+        for port, address in zip((26379, 26380, 26381), topology.sentinels, strict=True):
+            example = example.replace(str(port), str(address.port))
+        topology.set_lag(50)
+        names: dict[str, Any] = {"antipode": antipode, "antipode_redis": shims}
+        exec(compile(example, str(GUIDE), "exec"), names)  # noqa: S102 - our own example
+        assert names["value"] == b"hello"
+        for one in ("writer", "reader"):
+            shims.uninstrument_client(names[one])
+            names[one].close()
+        for one in names["sentinel"].sentinels:
+            one.close()
 
 
 def test_every_option_is_in_the_guide() -> None:
