@@ -90,6 +90,15 @@ def test_a_missing_broker_names_its_package(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["SKIPPED*apt-get install rabbitmq-server*"])
 
 
+@pytest.mark.usefixtures("no_servers")
+def test_a_missing_mongod_says_where_to_get_one(pytester: pytest.Pytester) -> None:
+    """Debian has no package of it: the reason names our own verb and MongoDB's package."""
+    pytester.makepyfile("def test_one(antipode_mongodb): pass")
+    result = pytester.runpytest_inprocess("-rs", "-p", "no:asyncio")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*make stores STORES=mongodb*mongodb-org-server*"])
+
+
 def test_a_missing_client_names_the_extra(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
