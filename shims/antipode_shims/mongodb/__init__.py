@@ -7,13 +7,12 @@ a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 from __future__ import annotations
 
 from ._commands import COVERED_READS, COVERED_WRITES
-from ._instrument import InstrumentedShim, instrument_client, uninstrument_client
+from ._instrument import instrument_client, uninstrument_client
 from ._shim import MongoAsyncShim, MongoShim, async_shim, shim
 
 __all__ = [
     "COVERED_READS",
     "COVERED_WRITES",
-    "InstrumentedShim",
     "MongoAsyncShim",
     "MongoShim",
     "async_shim",

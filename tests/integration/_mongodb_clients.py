@@ -1,0 +1,104 @@
+"""Clients and counts that the tests of instrumented MongoDB clients share."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pymongo import AsyncMongoClient, MongoClient
+
+import antipode
+from antipode import Lineage, Metric, WriteId
+from antipode_shims.mongodb import instrument_client, uninstrument_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from antipode.testing import Address, LagProxy, MongoDBTopology
+
+SET = "antipode"
+DB = "app"
+
+
+def arguments(where: Address | str, **options: Any) -> dict[str, Any]:
+    """What makes a client of one server, or of the set that a URI names."""
+    known = {"serverSelectionTimeoutMS": 20_000, "heartbeatFrequencyMS": 500, **options}
+    if isinstance(where, str):
+        return {"host": where, **known}
+    return {"host": where.host, "port": where.port, "directConnection": True, **known}
+
+
+@contextmanager
+def plain_client(where: Address | str, **options: Any) -> Iterator[Any]:
+    """A client as PyMongo makes it."""
+    with MongoClient(**arguments(where, **options)) as one:
+        yield one
+
+
+@contextmanager
+def client(
+    where: Address | str, instrument: dict[str, Any] | None = None, **options: Any
+) -> Iterator[Any]:
+    """An instrumented client; *instrument* are options of ``instrument_client``."""
+    with plain_client(where, **options) as one:
+        wanted: dict[str, Any] = {"datastore": "posts", **(instrument or {})}
+        instrument_client(one, **wanted)
+        try:
+            yield one
+        finally:
+            uninstrument_client(one)
+
+
+@asynccontextmanager
+async def async_client(
+    where: Address | str, instrument: dict[str, Any] | None = None, **options: Any
+) -> AsyncIterator[Any]:
+    """The asyncio twin of :func:`client`."""
+    async with AsyncMongoClient[Any](**arguments(where, **options)) as one:
+        wanted: dict[str, Any] = {"datastore": "posts", **(instrument or {})}
+        instrument_client(one, **wanted)
+        try:
+            yield one
+        finally:
+            uninstrument_client(one)
+
+
+def position(address: Address) -> tuple[int, int]:
+    """Term and version of what a server applied last."""
+    with plain_client(address) as one:
+        applied = one.admin.command("hello")["lastWrite"]["opTime"]
+    return int(applied["t"]), applied["ts"].time << 32 | applied["ts"].inc
+
+
+def exact(lineage: Lineage | None = None) -> list[WriteId]:
+    """The exact entries, of the current lineage by default."""
+    found = antipode.current() if lineage is None else lineage
+    return [write for write in found if not write.covering]
+
+
+def counted(name: str, datastore: str = "posts") -> int:
+    """How often a metric was counted so far."""
+    return antipode.metrics().get(Metric(name, datastore), 0)
+
+
+@contextmanager
+def exchanges(proxy: LagProxy) -> Iterator[list[int]]:
+    """How many round trips a block makes through *proxy*, in a list of one.
+
+    The driver's own monitoring is of other connections: it streams, and answers rarely.
+    """
+    before, result = proxy.traffic(), [0]
+    yield result
+    result[0] = (proxy.traffic() - before).exchanges
+
+
+@contextmanager
+def failing(topology: MongoDBTopology, *commands: str, **data: Any) -> Iterator[None]:
+    """Let the primary fail the next of *commands*, once."""
+    with plain_client(topology.primary) as one:
+        what = {"failCommands": list(commands), **data}
+        one.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=what)
+        try:
+            yield
+        finally:
+            one.admin.command("configureFailPoint", "failCommand", mode="off")
