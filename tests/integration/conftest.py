@@ -9,6 +9,7 @@ import pytest
 
 from antipode.testing import LagProxy
 from antipode_shims import rabbitmq, redis
+from tests.integration._mysql_clients import STORES, Sql
 from tests.integration._rabbitmq_bench import NEWS, Bench
 from tests.integration._redis_clients import client
 
@@ -54,3 +55,21 @@ def channel(bench: Bench) -> Any:
     channel = bench.channel()
     bench.declare(channel)
     return rabbitmq.instrument_channel(channel, datastore=NEWS)
+
+
+@pytest.fixture(params=STORES)
+def sql(request: pytest.FixtureRequest) -> Iterator[Sql]:
+    """MySQL and MariaDB in turn, with an empty table ``notes`` that is replicated."""
+    topology = request.getfixturevalue(f"antipode_{request.param}")
+    topology.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+    topology.execute("DELETE FROM app.notes")
+    topology.wait_replicated()
+    with contextlib.closing(Sql(topology)) as one:
+        yield one
+
+
+@pytest.fixture
+def to_primary(sql: Sql) -> Iterator[LagProxy]:
+    """A proxy to the primary, which counts round trips and fails when told to."""
+    with LagProxy(sql.topology.primary) as through:
+        yield through
