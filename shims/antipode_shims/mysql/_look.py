@@ -164,10 +164,10 @@ def _judge_alone(facts: Facts, state: State, write: WriteId) -> Verdict:
         return Status.UNKNOWN_LOG, "the server does not know this log, and follows no other server"
     if facts.group:
         return Status.NOT_YET, ""
-    if not state.writable:
-        return Status.UNKNOWN_LOG, "the server follows no other server and is read-only"
     if state.has(write, replica=False):
         return Status.VISIBLE, ""
+    if not state.writable:
+        return Status.NOT_YET, "the server follows no other server, and takes no writes either"
     return Status.LOST, "this primary lacks it and follows no other server"
 
 
