@@ -10,7 +10,7 @@ from antipode import Status
 from antipode.shim import Observation, Unreachable
 
 from ._history import Fate, judge
-from ._position import OpTime, log_of, timestamp_of
+from ._position import OpTime, log_of, timestamp_of, version_of
 from ._reply import ASK, state_of_hello
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ T = TypeVar("T")
 Conversation = Generator[Question, "Reply | Exception", T]
 Look = Conversation[Observation]
 
+_UNAUTHORIZED = 13
 HELLO: Question = ("admin", {"hello": 1, **ASK})
 
 
@@ -114,11 +115,8 @@ def _ask_oplog(
     log that has a committed entry of a later term will never have it.
     """
     version = int(write.version)
-    found = yield _oplog({"ts": {"$gte": timestamp_of(version)}})
-    first = _first(found)
-    if isinstance(found, Exception):
-        history.learn(state, term, version, Fate.UNKNOWN)
-    elif first is not None and first.term == term:
+    first = _first((yield _oplog({"ts": {"$gte": timestamp_of(version)}})))
+    if first is not None and first.term == term:
         if version <= state.committed.version:
             history.learn(state, term, version, Fate.SURVIVED)
     elif state.committed.term > term:
@@ -141,10 +139,20 @@ def _oplog(where: dict[str, Any]) -> Question:
 
 
 def _first(reply: Reply | Exception) -> OpTime | None:
+    """The entry that was found; None where there is none, or where this user may not ask.
+
+    Raises:
+        Unreachable: the server could not answer now.
+    """
     if isinstance(reply, Exception):
-        return None
+        if getattr(reply, "code", None) == _UNAUTHORIZED:
+            return None
+        raise Unreachable(str(reply)) from reply
     batch = reply["cursor"]["firstBatch"]
-    return OpTime.of(batch[0]) if batch else None
+    if not batch:
+        return None
+    # The entry that initiated the set is of no term.
+    return OpTime(int(batch[0].get("t", -1)), version_of(batch[0]["ts"]))
 
 
 @dataclass(frozen=True, slots=True)
