@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 import time
+import traceback
 import uuid
 from collections import Counter, deque
 from contextlib import contextmanager
@@ -96,8 +97,8 @@ class Load:
         def run() -> None:
             try:
                 work(*args)
-            except Exception as error:  # noqa: BLE001 - the test asserts that there was none
-                self._tally.failures.append(f"{type(error).__name__}: {error}")
+            except Exception:  # noqa: BLE001 - the test asserts that there was none
+                self._tally.failures.append(traceback.format_exc())
 
         thread = threading.Thread(target=run, name="load")
         thread.start()

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pika
+import pymongo
 import redis
+import sqlalchemy
 
 from antipode_shims.embedded import EmbeddedStore
 from tests.contract.test_embedded import EmbeddedContractStore
+from tests.contract.test_mongodb import WHERE, MongoContractStore
+from tests.contract.test_mysql import MySQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
 from tests.contract.test_redis import RedisContractStore
 
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from antipode.testing import (
         ContractStore,
         EmbeddedTopology,
+        MariaDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
         RabbitMQTopology,
         RedisTopology,
     )
@@ -113,3 +120,61 @@ class RabbitMQSubject(Subject):
     def _disconnect(self) -> None:
         while self._connections:
             self._connections.pop().close()
+
+
+class MySQLSubject(Subject):
+    """A primary and a replica of MySQL or MariaDB."""
+
+    _SHOWN = sqlalchemy.text("SELECT v FROM antipode_kv WHERE k = :k")
+    _WAITS = sqlalchemy.text(
+        "SELECT COUNT(*) FROM information_schema.processlist"
+        " WHERE info LIKE '%GTID%WAIT%' OR info LIKE '%WAIT%GTID%'"
+    )
+
+    def __init__(self, topology: MySQLTopology | MariaDBTopology) -> None:
+        self._topology = topology
+
+    @contextmanager
+    def open(self) -> Iterator[ContractStore]:
+        with ExitStack() as stack:
+            store = MySQLContractStore(self._topology, stack)
+            url = self._topology.url(self._topology.replica)
+            self._plain = sqlalchemy.create_engine(url, pool_size=40, isolation_level="AUTOCOMMIT")
+            stack.callback(self._plain.dispose)
+            with _closing(store):
+                yield store
+
+    def shown(self, key: str) -> int:
+        with self._plain.connect() as connection:
+            return int(connection.execute(self._SHOWN, {"k": key}).scalar() or 0)
+
+    def server_waits(self) -> int:
+        """Statements that wait for a position, this one not counted."""
+        with self._plain.connect() as connection:
+            return int(connection.execute(self._WAITS).scalar() or 0) - 1
+
+
+class MongoDBSubject(Subject):
+    """A replica set's primary and a secondary."""
+
+    def __init__(self, topology: MongoDBTopology) -> None:
+        self._topology = topology
+
+    @contextmanager
+    def open(self) -> Iterator[ContractStore]:
+        with ExitStack() as stack:
+            store = MongoContractStore(self._topology, stack)
+            host, port = self._topology.replica
+            self._plain: Any = pymongo.MongoClient(host, port, directConnection=True)
+            stack.callback(self._plain.close)
+            with _closing(store):
+                yield store
+
+    def shown(self, key: str) -> int:
+        found = self._plain[WHERE["database"]][WHERE["collection"]].find_one({"_id": key})
+        return 0 if found is None else int(found["value"]["value"])
+
+    def server_waits(self) -> int:
+        """Operations that wait for a cluster time."""
+        waiting = {"command.readConcern.afterClusterTime": {"$exists": True}}
+        return len(list(self._plain.admin.aggregate([{"$currentOp": {}}, {"$match": waiting}])))

@@ -14,10 +14,22 @@ import pytest
 from antipode.testing import EmbeddedTopology, wait_until
 
 from ._load import Load, Tally
-from ._subjects import EmbeddedSubject, RabbitMQSubject, RedisSubject
+from ._subjects import (
+    EmbeddedSubject,
+    MongoDBSubject,
+    MySQLSubject,
+    RabbitMQSubject,
+    RedisSubject,
+)
 
 if TYPE_CHECKING:
-    from antipode.testing import RabbitMQTopology, RedisTopology
+    from antipode.testing import (
+        MariaDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
 
     from ._subject import Subject
 
@@ -60,7 +72,7 @@ def bear(subject: Subject, capsys: pytest.CaptureFixture[str]) -> None:
         sizes.append(resident_bytes())
     with capsys.disabled():
         sys.stdout.write(f"\n{dict(tally.ended)}, {(sizes[-1] - sizes[0]) >> 10} KiB more\n")
-    assert not tally.failures
+    assert not tally.failures, "\n".join(tally.failures)
     assert not tally.early
     assert not tally.late_s
     assert tally.ended.total() == BARRIERS // ROUNDS * ROUNDS
@@ -84,3 +96,21 @@ def test_redis(antipode_redis: RedisTopology, capsys: pytest.CaptureFixture[str]
 def test_rabbitmq(antipode_rabbitmq: RabbitMQTopology, capsys: pytest.CaptureFixture[str]) -> None:
     """RabbitMQ bears the load, promotions aside."""
     bear(RabbitMQSubject(antipode_rabbitmq), capsys)
+
+
+@pytest.mark.store("mysql")
+def test_mysql(antipode_mysql: MySQLTopology, capsys: pytest.CaptureFixture[str]) -> None:
+    """MySQL bears the load."""
+    bear(MySQLSubject(antipode_mysql), capsys)
+
+
+@pytest.mark.store("mariadb")
+def test_mariadb(antipode_mariadb: MariaDBTopology, capsys: pytest.CaptureFixture[str]) -> None:
+    """MariaDB bears the load."""
+    bear(MySQLSubject(antipode_mariadb), capsys)
+
+
+@pytest.mark.store("mongodb")
+def test_mongodb(antipode_mongodb: MongoDBTopology, capsys: pytest.CaptureFixture[str]) -> None:
+    """MongoDB bears the load."""
+    bear(MongoDBSubject(antipode_mongodb), capsys)
