@@ -47,7 +47,7 @@ def session(connection: Any) -> list[Any]:
                 found.append((type(error), error.args))
                 return
             found.append((count, cursor.rowcount, cursor.lastrowid, cursor.fetchall()))
-            result = connection._result  # noqa: SLF001 - what the reply was taken for
+            result = connection._result  # What the reply was taken for.
             found.append((result.message, connection.affected_rows(), connection.insert_id()))
             while cursor.nextset():
                 found.append((cursor.rowcount, cursor.fetchall()))
@@ -155,7 +155,7 @@ def test_tracking_that_the_application_turned_off_comes_back(sql: Sql) -> None:
 
 
 def test_a_read_after_a_barrier_is_never_stale(sql: Sql) -> None:
-    """The floor is met on the connection that reads, whatever the lag; the next read asks nothing."""
+    """The floor is met on the connection that reads, whatever the lag; a later one asks nothing."""
     writer = sql.connect()
     with LagProxy(sql.topology.replica) as proxy:
         reader = sql.connect(proxy.address, reads_from="replica")
