@@ -62,7 +62,10 @@ class MySQLEndpoint(Endpoint):
         Asks the operating system, not the server: no round trip.
         """
         sock = socket_of(self._looker)
-        return sock is not None and not _readable(0.0, sock)
+        try:
+            return sock is not None and not _readable(0.0, sock)
+        except (ValueError, OSError):
+            return False  # Whoever looks has closed it at this very moment.
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         """Look once: one round trip, and one more where something is missing.
