@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from antipode import ConfigurationError, register
+from antipode import AntipodeError, ConfigurationError, register
 
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented, refuse_beside
 from ._ok_packet import SESSION_TRACK
@@ -39,6 +39,7 @@ class EngineHooks:
             ("connect", self._connected),
             ("checkout", self._checked_out),
             ("begin_twophase", self._begin_twophase),
+            ("handle_error", self._handle_error),
         )
 
     def listen(self) -> None:
@@ -82,6 +83,14 @@ class EngineHooks:
 
             msg = "opened before the engine was instrumented"
             raise DisconnectionError(msg)
+
+    def _handle_error(self, context: Any) -> None:
+        """A floor that was not met leaves the connection as it was.
+
+        SQLAlchemy takes a TimeoutError for a cancelled call, and would close it.
+        """
+        if isinstance(context.original_exception, AntipodeError):
+            context.is_disconnect = False
 
     def _begin_twophase(self, connection: Any, xid: Any) -> None:
         del connection, xid
