@@ -96,11 +96,17 @@ class RedisSentinelTopology(RedisTopology):
         """Undo lag, faults and `config`; after a failover the servers are built anew."""
         if not all(node.server.running for node in self._sentinels):
             self._rebuild = True
+        for node in self._running_sentinels():
+            node.server.resume_process()
         super().reset()
 
     def kill_sentinel(self, number: int) -> None:
         """Kill one Sentinel's process."""
         self._sentinels[number].server.kill()
+
+    def suspend_sentinel(self, number: int) -> None:
+        """Freeze one Sentinel: connections stay and nothing answers; `reset` lets it run again."""
+        self._sentinels[number].server.suspend()
 
     def failover(self, *, lose_unreplicated: bool = True, replica: int = 0) -> None:
         """Tell a Sentinel to fail over; return when all agree and every replica follows.
