@@ -250,6 +250,24 @@ def test_rolled_back_write_is_lost() -> None:
                     new[DB].posts.find_one({"_id": 2})
 
 
+def test_rollback_under_a_client_is_seen() -> None:
+    """What a server showed before it rolled back is not taken for known afterwards."""
+    with MongoDBTopology() as topology, client(topology.primary, retryReads=True) as old:
+        topology.cut()
+        lost = written(old, _id=1)
+        with antipode.scope(lost):
+            antipode.barrier(timeout=10, at="read")
+            assert old[DB].posts.find_one({"_id": 1})
+        topology.failover()
+        with client(topology.primary) as new:
+            new[DB].posts.insert_one({"_id": 2})
+        assert topology.rejoin()
+        with antipode.scope(lost):
+            antipode.barrier(timeout=10, at="read")
+            with pytest.raises(DependencyLost):
+                old[DB].get_collection("posts", read_preference=Secondary()).find_one({"_id": 1})
+
+
 @pytest.mark.parametrize("lose", [False, True])
 def test_change_of_primary_under_load(lose: bool) -> None:  # noqa: FBT001
     """Whatever a read behind a barrier returns, it has the write; errors are clear ones."""

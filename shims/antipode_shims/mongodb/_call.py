@@ -63,8 +63,6 @@ class Rules:
         self.shim = shim
         self.majority_cursors = False
         self.memory = Memory()
-        api = client.options.pool_options.server_api
-        self.asks = not (api is not None and api.strict)
         self._client = weakref.ref(client)
         self._sessions: weakref.WeakKeyDictionary[Any, SessionState] = weakref.WeakKeyDictionary()
 
@@ -178,7 +176,7 @@ class Call:
 
     def _announce_write(self) -> None:
         self._open = True
-        if self._name not in TELLING and self._rules.asks:
+        if self._name not in TELLING:
             self._command.update(ASK)
 
     @property
@@ -218,7 +216,7 @@ class Call:
             self._sample(reply)
         elif reply.get("code") in _INTERRUPTED:
             self._in_doubt = True
-        if self._name not in TELLING and self._rules.asks:
+        if self._name not in TELLING:
             self._strip(reply)
 
     def _wrote_nothing(self, reply: Mapping[str, Any]) -> bool:
