@@ -76,7 +76,7 @@ class Session:
         self.tracked = tracked
         self.server = ""
         self._told = told
-        self._unsure = not told and not status & AUTOCOMMIT
+        self._unsure = False
         self._opened = bool(status & IN_TRANSACTION)
         self._snapshot = self._opened
         self._wrote = self._opened
@@ -131,8 +131,9 @@ class Session:
         """A statement is about to be sent."""
         self._flight = meaning
         autonomous = self.status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT
-        # A deadlock ends a transaction, other errors do not: then each may be the last.
-        self._commits = bool(meaning & COMMITS) or autonomous or self._unsure
+        # A deadlock ends a transaction, other errors do not: behind one nobody knows.
+        unsure = self._unsure and self.status & AUTOCOMMIT
+        self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = False
         if meaning & (READS | WRITES) and (not self._snapshot or meaning & ENDS):
             self._shown, self._shown_floor = self._known, self._passed

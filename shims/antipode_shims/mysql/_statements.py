@@ -62,7 +62,8 @@ _SESSION_READ: Final = re.compile(
     re.IGNORECASE,
 )
 _LOGGED: Final = re.compile(rb"SQL_LOG_BIN\s*:?=\s*(?:1|ON)\b|SKIP_REPLICATION\s*:?=\s*(?:0|OFF)\b")
-_NESTED_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
+_NESTED_READ: Final = re.compile(rb"\b(?:select|returning)\b", re.IGNORECASE)
+_INSERTED_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
 
 _BY_WORD: Final[dict[bytes, int]] = {
@@ -150,6 +151,10 @@ def _write(sql: bytes) -> int:
     return WRITES | READS if _NESTED_READ.search(sql) else WRITES
 
 
+def _insert(sql: bytes) -> int:
+    return WRITES | READS if _INSERTED_READ.search(sql) else WRITES
+
+
 def _with(sql: bytes) -> int:
     return READS | WRITES if _NESTED_WRITE.search(sql) else READS
 
@@ -221,8 +226,8 @@ def _explain(sql: bytes) -> int:
 
 _SPECIAL: Final = {
     b"SELECT": _select,
-    b"INSERT": _write,
-    b"REPLACE": _write,
+    b"INSERT": _insert,
+    b"REPLACE": _insert,
     b"UPDATE": _write,
     b"DELETE": _write,
     b"LOAD": _write,

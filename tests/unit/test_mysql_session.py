@@ -1,0 +1,267 @@
+"""One connection's session, told of statements and replies: what is known, due and in doubt."""
+
+from __future__ import annotations
+
+import pytest
+
+from antipode import WriteId
+from antipode._engine import Policies
+from antipode.shim import Floor
+from antipode_shims.mysql._ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
+from antipode_shims.mysql._session import Due, Session, Verdict
+from antipode_shims.mysql._statements import meaning
+
+POLICIES = Policies("raise", "raise", "raise", 168, 500_000)
+OPEN = AUTOCOMMIT | IN_TRANSACTION
+WRITE = WriteId("notes", "0.1", 7)
+
+
+class Told:
+    """A session to which a server answers as it is told here."""
+
+    def __init__(
+        self, status: int = AUTOCOMMIT, *, tracked: bool = True, told: bool = True
+    ) -> None:
+        self.session = Session(status=status, tracked=tracked, told=told)
+        self.session.server = "server"
+
+    def ok(self, sql: str, status: int = AUTOCOMMIT, *, affected: int = 0, gtid: str = "") -> Due:
+        """A statement is answered with an OK packet."""
+        self.session.starts(meaning(sql.encode()))
+        self.session.replied(Ok(status, affected, b"", gtid or None))
+        return self.session.ended()
+
+    def rows(self, sql: str, status: int = AUTOCOMMIT, *, changed: bool = False) -> Due:
+        """A statement is answered with rows."""
+        self.session.starts(meaning(sql.encode()))
+        self.session.rows_ended(status, changed=changed)
+        return self.session.ended()
+
+    def error(self, sql: str) -> Due:
+        """A statement is answered with an error."""
+        self.session.starts(meaning(sql.encode()))
+        return self.session.ended(failed=True)
+
+    def lost(self, sql: str) -> bool:
+        """The connection is lost with a statement in flight."""
+        self.session.starts(meaning(sql.encode()))
+        return self.session.lost()
+
+    def judge(self, floor: Floor, sql: str = "SELECT a FROM t") -> Verdict:
+        """What a statement under a floor may do."""
+        return self.session.judge(floor, meaning(sql.encode()))
+
+
+def demand(*writes: WriteId, proved_on: frozenset[str] = frozenset()) -> Floor:
+    """A floor of these writes."""
+    return Floor(
+        "notes",
+        frozenset(writes or [WRITE]),
+        timeout_s=1,
+        policies=POLICIES,
+        proved_on=proved_on,
+    )
+
+
+def test_a_position_in_the_reply_leaves_nothing_to_do() -> None:
+    """Tracked: writes, commits and DDL bring their own."""
+    told = Told()
+    assert told.ok("INSERT INTO t VALUES (1)", affected=1, gtid="g:1") is Due.NOTHING
+    assert told.ok("BEGIN", OPEN) is Due.NOTHING
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("COMMIT", gtid="g:2") is Due.NOTHING
+    assert told.ok("CREATE TABLE u (a INT)", gtid="g:3") is Due.NOTHING
+
+
+def test_no_position_is_believed_once_positions_came() -> None:
+    """Until the first one, a proxy may be swallowing them: a change without one is asked for."""
+    told = Told()
+    assert told.ok("UPDATE t SET a = 1", affected=1) is Due.SAMPLE
+    assert told.ok("UPDATE t SET a = 1", affected=1, gtid="g:1") is Due.NOTHING
+    assert told.ok("UPDATE t SET a = 1", affected=1) is Due.NOTHING
+    assert told.ok("UPDATE t SET a = 1", affected=0) is Due.NOTHING
+
+
+def test_untracked_commits_are_sampled_where_they_wrote() -> None:
+    """Behind an autocommitted write and behind the COMMIT, never before or elsewhere."""
+    told = Told(tracked=False)
+    assert told.ok("INSERT INTO t VALUES (1)", affected=1) is Due.SAMPLE
+    assert told.ok("UPDATE t SET a = 1", affected=0) is Due.NOTHING
+    assert told.rows("SELECT a FROM t") is Due.NOTHING
+    assert told.ok("BEGIN", OPEN) is Due.NOTHING
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("COMMIT") is Due.SAMPLE
+    assert told.ok("BEGIN", OPEN) is Due.NOTHING
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("ROLLBACK") is Due.NOTHING
+    assert told.ok("COMMIT") is Due.NOTHING
+    assert told.ok("CALL p()") is Due.SAMPLE
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_an_error_that_commits_is_sampled(tracked: bool) -> None:  # noqa: FBT001 - pytest's
+    """Failed DDL commits what was open; a failed INSERT leaves nothing."""
+    told = Told(tracked=tracked)
+    told.ok("INSERT INTO t VALUES (1)", affected=1, gtid="g:1" if tracked else "")
+    assert told.error("INSERT INTO t VALUES (1)") is Due.NOTHING
+    told.ok("BEGIN", OPEN)
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    assert told.error("INSERT INTO t VALUES (1)") is Due.NOTHING
+    assert told.error("CREATE TABLE t (a INT)") is Due.SAMPLE
+    assert told.error("CALL p()") is Due.SAMPLE
+
+
+def test_behind_an_error_each_write_may_be_a_transaction() -> None:
+    """A deadlock ended the transaction without saying so: the next write is not lost."""
+    for told in (Told(tracked=False), Told(tracked=False, told=False)):
+        told.ok("BEGIN", OPEN)
+        told.error("UPDATE t SET a = 1")
+        status = AUTOCOMMIT if told.session._told else OPEN
+        assert told.ok("INSERT INTO t VALUES (1)", status, affected=1) is Due.SAMPLE
+
+
+def test_rows_of_a_write_are_sampled() -> None:
+    """RETURNING brings no position; nor does a function that writes, which MariaDB hints at."""
+    told = Told()
+    told.ok("INSERT INTO t VALUES (1)", affected=1, gtid="g:1")
+    assert told.rows("INSERT INTO t VALUES (1) RETURNING a") is Due.SAMPLE
+    assert told.rows("SELECT f()", changed=True) is Due.SAMPLE
+    assert told.rows("SELECT f()") is Due.NOTHING
+    told.ok("BEGIN", OPEN)
+    assert told.rows("INSERT INTO t VALUES (1) RETURNING a", OPEN) is Due.NOTHING
+
+
+def test_what_is_not_logged_is_uncovered() -> None:
+    """Until logging is on again."""
+    told = Told()
+    told.ok("SET sql_log_bin = 0")
+    told.ok("SET sql_log_bin = 0")
+    assert told.ok("INSERT INTO t VALUES (1)", affected=1) is Due.UNCOVERED
+    told.ok("SET sql_log_bin = 1")
+    assert told.ok("INSERT INTO t VALUES (1)", affected=1, gtid="g:1") is Due.NOTHING
+
+
+def test_two_phases() -> None:
+    """Prepared work is uncovered; its commit is too, unless it brings a position."""
+    told = Told()
+    told.ok("XA START 'x'", OPEN)
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    told.ok("XA END 'x'", OPEN)
+    assert told.ok("XA PREPARE 'x'", gtid="g:1") is Due.UNCOVERED
+    assert told.ok("XA COMMIT 'x'", gtid="g:2") is Due.NOTHING
+    assert told.ok("XA COMMIT 'y'") is Due.UNCOVERED
+    assert told.lost("XA COMMIT 'z'")
+
+
+@pytest.mark.parametrize(
+    ("before", "sql", "doubt"),
+    [
+        ("", "INSERT INTO t VALUES (1)", True),
+        ("", "SELECT a FROM t", False),
+        ("", "CREATE TABLE t (a INT)", True),
+        ("", "CALL p()", True),
+        ("", "COMMIT", False),
+        ("", "INSERT INTO t VALUES (1); SELECT 1", True),
+        ("write", "COMMIT", True),
+        ("write", "COMMIT AND CHAIN", True),
+        ("write", "BEGIN", True),
+        ("write", "SET autocommit = 1", True),
+        ("write", "ROLLBACK", False),
+        ("write", "INSERT INTO t VALUES (1)", False),
+        ("write", "SELECT a FROM t", False),
+        ("read", "COMMIT", False),
+    ],
+)
+def test_in_doubt(before: str, sql: str, doubt: bool) -> None:  # noqa: FBT001 - pytest's
+    """Only what may commit a write is in doubt."""
+    told = Told()
+    if before:
+        told.ok("BEGIN", OPEN)
+    if before == "write":
+        told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    if before == "read":
+        told.rows("SELECT a FROM t", OPEN)
+    assert told.lost(sql) is doubt
+
+
+def test_a_floor_is_asked_for_once() -> None:
+    """What was shown, or proved on this server, or written here, needs no question again."""
+    told = Told()
+    assert told.judge(demand()) is Verdict.HOLD
+    assert told.judge(demand(proved_on=frozenset({"server"}))) is Verdict.PASS
+    assert told.judge(demand(proved_on=frozenset({"other"}))) is Verdict.HOLD
+    told.session.passed(demand(), [WRITE])
+    assert told.judge(demand(WriteId("notes", "0.1", 6))) is Verdict.PASS
+    assert told.judge(demand(WriteId("notes", "0.1", 8))) is Verdict.HOLD
+    assert told.judge(demand(WriteId("notes", "0.2", 1))) is Verdict.HOLD
+    told.session.minted([WriteId("notes", "0.2", 5)])
+    assert told.judge(demand(WriteId("notes", "0.2", 5))) is Verdict.PASS
+    assert told.judge(demand(WriteId("notes", "0.2", 4))) is Verdict.HOLD
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"), [("BEGIN", OPEN), ("SET autocommit = 0", 0)], ids=["begin", "autocommit"]
+)
+def test_an_open_snapshot_is_old(begin: str, status: int) -> None:
+    """From the first read on, until the transaction ends."""
+    told = Told()
+    told.ok(begin, status)
+    assert told.judge(demand()) is Verdict.HOLD
+    told.rows("SELECT a FROM t", status | IN_TRANSACTION)
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+    assert told.judge(demand(proved_on=frozenset({"server"}))) is Verdict.OLD_SNAPSHOT
+    told.session.passed(demand(), [WRITE])
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+    assert told.judge(demand(), "START TRANSACTION WITH CONSISTENT SNAPSHOT") is Verdict.PASS
+    told.ok("SAVEPOINT s", status | IN_TRANSACTION)
+    told.ok("ROLLBACK TO s", status | IN_TRANSACTION)
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+    told.ok("ROLLBACK AND CHAIN", status | IN_TRANSACTION)
+    assert told.judge(demand()) is Verdict.PASS
+
+
+def test_a_snapshot_shows_what_was_waited_for_before_it() -> None:
+    """Reads within a transaction that began behind the wait pass without a question."""
+    told = Told()
+    floor = demand()
+    told.session.passed(floor, [WRITE])
+    told.ok("BEGIN", OPEN)
+    told.rows("SELECT a FROM t", OPEN)
+    assert told.judge(floor) is Verdict.PASS
+    assert told.judge(demand()) is Verdict.PASS
+    assert told.judge(demand(WriteId("notes", "0.1", 8))) is Verdict.OLD_SNAPSHOT
+
+
+def test_a_connection_that_was_open_may_have_an_old_snapshot() -> None:
+    """What a transaction did before it was instrumented is not known."""
+    assert Told(OPEN).judge(demand()) is Verdict.OLD_SNAPSHOT
+    assert Told(OPEN).lost("COMMIT")
+
+
+def test_isolation() -> None:
+    """READ COMMITTED counts only where it must be that of the open transaction."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    assert told.session.reads_committed("READ-COMMITTED")
+    assert not told.session.reads_committed("REPEATABLE-READ")
+    told.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", OPEN)
+    assert not told.session.reads_committed("READ-COMMITTED")
+    told.ok("COMMIT")
+    told.ok("BEGIN", OPEN)
+    assert told.session.reads_committed("READ-COMMITTED")
+    told.ok("COMMIT")
+    told.ok("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    told.ok("BEGIN", OPEN)
+    assert not told.session.reads_committed("READ-COMMITTED")
+
+
+def test_several_statements_keep_what_was_open_old() -> None:
+    """In what order they end and read, nobody knows."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    told.rows("SELECT a FROM t", OPEN)
+    assert told.judge(demand(), "SELECT a FROM t; COMMIT") is Verdict.OLD_SNAPSHOT
+    told.rows("COMMIT; BEGIN; SELECT a FROM t", OPEN)
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+    told.ok("COMMIT")
+    assert told.judge(demand()) is Verdict.HOLD
