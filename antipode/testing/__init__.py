@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._address import Address
+    from ._compose import ComposeProvider
+    from ._containers import ContainerProvider
     from ._contract import ShimContract
     from ._contract_store import ContractStore
     from ._embedded import EmbeddedTopology
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Address": "_address",
     "ClientMissing": "_errors",
+    "ComposeProvider": "_compose",
+    "ContainerProvider": "_containers",
     "ContractStore": "_contract_store",
     "EmbeddedTopology": "_embedded",
     "FakeStore": "_fake",
@@ -56,6 +60,8 @@ _HOMES = {
 __all__ = [
     "Address",
     "ClientMissing",
+    "ComposeProvider",
+    "ContainerProvider",
     "ContractStore",
     "EmbeddedTopology",
     "FakeStore",

@@ -20,18 +20,21 @@ class Address(NamedTuple):
 
 
 class ReservedPort:
-    """A loopback port chosen by the operating system that nobody else is given until `close`.
+    """A port chosen by the operating system, of loopback by default, that is ours until `close`.
 
     A server that restarts, or a proxy that is cut, must find its port free afterwards. On Linux a
     bound socket that never listens reserves it: others that set ``SO_REUSEADDR`` can listen there
     by number, connections are refused while nobody does, and the system gives it to nobody else.
     Elsewhere two sockets cannot share a port like this, and it is only chosen.
+
+    Args:
+        host: an address of this machine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = LOOPBACK) -> None:
         self._holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._holder.bind((LOOPBACK, 0))
+        self._holder.bind((host, 0))
         self.address = Address(*self._holder.getsockname())
         if not sys.platform.startswith("linux"):
             self._holder.close()

@@ -6,6 +6,7 @@ that the system chose, and reach the proxies of a topology there.
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,10 @@ from ._containers_guard import GUARD, LABEL
 from ._errors import ClientMissing, ServerFailed, ServerMissing
 from ._native import reserving
 from ._process import LOG_TAIL_BYTES, STOP_TIMEOUT_S
+from ._proxy import LagProxy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ._address import Address, ReservedPort
     from ._containers_recipes import Recipe
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 # The official images initialise a new database by starting it twice.
 START_TIMEOUT_S = 120.0
 POLL_S = 0.05
+UNIX = "unix://"
+DEFAULT_ENGINE = f"{UNIX}/var/run/docker.sock"
 
 
 class ContainerProvider:
@@ -49,33 +53,40 @@ class ContainerProvider:
 
         def build(ports: dict[str, ReservedPort]) -> ContainerServer:
             addresses = {key: port.address for key, port in ports.items()}
-            return ContainerServer(f"{store}-{name}", ports, recipe(store, name, config, addresses))
+            made = recipe(store, name, config, addresses)
+            return ContainerServer(f"{store}-{name}", addresses, made, ports.values())
 
-        server = reserving(PORTS[store], build)
-        try:
-            server.start()
-        except BaseException:
-            server.close()
-            raise
-        return server
+        return started(reserving(PORTS[store], build))
+
+    def link(self, upstream: Address) -> LagProxy:
+        """A proxy on loopback; see `Provider.link`."""
+        return LagProxy(upstream)
 
 
 class ContainerServer:
-    """One container with its reserved ports.
+    """One container.
 
     Args:
         name: for messages.
-        ports: reserved by name; the one called ``client`` is the address.
+        endpoints: where it listens, by name; the one called ``client`` is the address.
         recipe: what runs in it.
+        ports: reserved for it, to be given back in the end.
     """
 
-    def __init__(self, name: str, ports: Mapping[str, ReservedPort], recipe: Recipe) -> None:
-        self.endpoints: Mapping[str, Address] = {key: port.address for key, port in ports.items()}
+    def __init__(
+        self,
+        name: str,
+        endpoints: Mapping[str, Address],
+        recipe: Recipe,
+        ports: Iterable[ReservedPort] = (),
+    ) -> None:
+        self.endpoints: Mapping[str, Address] = dict(endpoints)
         self.address = self.endpoints["client"]
         self._name = name
-        self._ports = dict(ports)
+        self._ports = tuple(ports)
         self._recipe = recipe
         self._testcontainer: Any = None
+        self._made: Any = None
 
     @property
     def running(self) -> bool:
@@ -84,9 +95,7 @@ class ContainerServer:
 
     def start(self) -> None:
         """Make a container with no data, and start it; return once it answers."""
-        GUARD.add(self)
-        self._testcontainer = _make(self._recipe)
-        _started(self._testcontainer, self._recipe.image)
+        self._made = self._make()
         self._await_ready()
 
     def suspend(self) -> None:
@@ -139,26 +148,33 @@ class ContainerServer:
         """End it for good: the container, its volumes and its ports. Idempotent."""
         self._remove()
         GUARD.remove(self)
-        for port in self._ports.values():
+        for port in self._ports:
             port.close()
 
     @property
     def _container(self) -> Any:
         """The engine's container."""
-        if self._testcontainer is None:
+        if self._made is None:
             raise ServerFailed(f"{self._name} does not run: its topology is closed")
-        return self._testcontainer.get_wrapped_container()
+        return self._made
 
     def _status(self) -> str:
-        if self._testcontainer is None:
+        if self._made is None:
             return "removed"
-        self._container.reload()
-        return str(self._container.status)
+        self._made.reload()
+        return str(self._made.status)
+
+    def _make(self) -> Any:
+        """Make and start the container."""
+        GUARD.add(self)
+        self._testcontainer = _configured(self._recipe)
+        _start(self._testcontainer, self._recipe.image)
+        return self._testcontainer.get_wrapped_container()
 
     def _remove(self) -> None:
-        made, self._testcontainer = self._testcontainer, None
-        if made is not None:
-            made.stop(force=True, delete_volume=True)
+        testcontainer, self._testcontainer, self._made = self._testcontainer, None, None
+        if testcontainer is not None:
+            testcontainer.stop(force=True, delete_volume=True)
 
     def _await_ready(self) -> None:
         """Return once the server answers.
@@ -173,6 +189,7 @@ class ContainerServer:
             if time.monotonic() >= deadline:
                 raise ServerFailed(self._epitaph(f"was not ready in {START_TIMEOUT_S:g} s"))
             time.sleep(POLL_S)
+        self._recipe.settle(self)
 
     def _is_ready(self) -> bool:
         try:
@@ -185,7 +202,17 @@ class ContainerServer:
         return f"{self._name} {what}; the end of its output:\n{tail or '(it printed nothing)'}"
 
 
-def _make(recipe: Recipe) -> Any:
+def started(server: ContainerServer) -> ContainerServer:
+    """Start a server; close it if it fails, or if the wait is interrupted."""
+    try:
+        server.start()
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _configured(recipe: Recipe) -> Any:
     """A container that is not yet started.
 
     Raises:
@@ -195,13 +222,15 @@ def _make(recipe: Recipe) -> Any:
     try:
         from docker.errors import DockerException
         from testcontainers.core.container import DockerContainer
+        from testcontainers.core.docker_client import get_docker_host
     except ImportError as error:
         raise ClientMissing(
             "servers in containers need testcontainers: pip install antipode-xcy[containers]"
         ) from error
     try:
+        _connect(get_docker_host() or DEFAULT_ENGINE)
         made: Any = DockerContainer(recipe.image)
-    except DockerException as error:
+    except (DockerException, OSError) as error:
         raise ServerMissing(
             f"no container engine answers ({error}): start one, as `make containers` does in a"
             " checkout of Antipode"
@@ -213,30 +242,43 @@ def _make(recipe: Recipe) -> Any:
     )
 
 
-def _started(made: Any, image: str) -> None:
+def _connect(engine: str) -> None:
+    """Look whether anybody listens: the engine's client leaves a socket open if nobody does."""
+    if engine.startswith(UNIX):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(engine.removeprefix(UNIX))
+
+
+def _start(made: Any, image: str) -> None:
     """Start a container.
 
     Raises:
         ServerMissing: its image is not here and cannot be pulled.
         ServerFailed: the engine refused.
     """
-    from docker.errors import APIError, ImageNotFound
+    from docker.errors import APIError
 
     try:
         made.start()
-    except ImageNotFound as error:
-        raise ServerMissing(_not_here(image, error)) from error
     except APIError as error:
-        # What a registry that does not answer looks like.
-        if made.get_wrapped_container() is None:
+        if not _has_image(made, image):
             raise ServerMissing(_not_here(image, error)) from error
         raise ServerFailed(f"the container engine refused to start {image}: {error}") from error
+
+
+def _has_image(made: Any, image: str) -> bool:
+    from docker.errors import ImageNotFound
+
+    try:
+        made.get_docker_client().client.images.get(image)
+    except ImageNotFound:
+        return False
+    return True
 
 
 def _not_here(image: str, error: Exception) -> str:
     reason = str(error).splitlines()[0]
     return (
-        f"the image {image!r}, or the one of testcontainers' own Ryuk, is not here and cannot be"
-        f" pulled ({reason}): `make containers` in a checkout of Antipode builds what stands in"
-        " for it; TESTCONTAINERS_RYUK_DISABLED=true does without Ryuk"
+        f"the image {image!r} is not here and cannot be pulled ({reason}): `make containers` in a"
+        " checkout of Antipode builds what stands in for it"
     )

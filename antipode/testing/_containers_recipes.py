@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ._address import Address
+    from ._containers import ContainerServer
 
 IMAGES = {
     "mariadb": "mariadb:10.11",
@@ -50,12 +51,14 @@ class Recipe:
         command: what the image's entry point is given.
         ready: asked until it holds; an `OSError` counts as not ready.
         environment: variables beside the image's own.
+        settle: done each time once it is ready.
     """
 
     image: str
     command: tuple[str, ...]
     ready: Callable[[], bool]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    settle: Callable[[ContainerServer], None] = lambda _: None
 
 
 def image_of(store: str) -> str:

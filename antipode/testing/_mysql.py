@@ -9,13 +9,13 @@ from antipode._errors import ConfigurationError
 from ._errors import ServerFailed, TopologyTimeout
 from ._mysql_node import MySQLNode, launch
 from ._provider import default_provider
-from ._proxy import LagProxy
 from ._topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ._address import Address
+    from ._proxy import LagProxy
     from ._topology import Provider
 
 # A replica tries to connect once a second, and a handshake takes several lags.
@@ -99,7 +99,7 @@ class _SQLTopology(Topology):
         self._launch("primary", None)
         self._primary_node.lead()
         for number in range(self._count):
-            feed = LagProxy(self.primary)
+            feed = self._provider.link(self.primary)
             try:
                 self._launch(f"replica-{number}", feed)
             except BaseException:
@@ -288,7 +288,7 @@ class _SQLTopology(Topology):
             raise ConfigurationError("no failover happened: there is no old primary to demote")
         node = self._node(self._former)
         if node.feed is None:
-            node.feed = LagProxy(self.primary)
+            node.feed = self._provider.link(self.primary)
         else:
             node.feed.retarget(self.primary)
             node.feed.heal()

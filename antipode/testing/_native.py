@@ -14,6 +14,7 @@ from antipode._errors import ConfigurationError
 from ._address import Address, ReservedPort
 from ._errors import ServerFailed
 from ._process import ServerProcess, find_executable, inherited
+from ._proxy import LagProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -173,6 +174,10 @@ class NativeProvider:
         else:
             raise ConfigurationError(f"no native server for the store {store!r}")
         return started(server)
+
+    def link(self, upstream: Address) -> LagProxy:
+        """A proxy on loopback; see `Provider.link`."""
+        return LagProxy(upstream)
 
 
 def started(server: NativeServer) -> NativeServer:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "ANTIPODE_PROVIDER"
 NATIVE = "native"
-PROVIDERS = (NATIVE, "containers")
+COMPOSE = "compose"
+PROVIDERS = (NATIVE, "containers", COMPOSE)
 
 
 def provider_name() -> str:
@@ -29,10 +30,15 @@ def provider_name() -> str:
 
 def default_provider() -> Provider:
     """The provider that the environment names."""
-    if provider_name() == NATIVE:
+    name = provider_name()
+    if name == NATIVE:
         from ._native import NativeProvider
 
         return NativeProvider()
+    if name == COMPOSE:
+        from ._compose import ComposeProvider
+
+        return ComposeProvider()
     from ._containers import ContainerProvider
 
     return ContainerProvider()

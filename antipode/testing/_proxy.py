@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._address import Address, ReservedPort
+from ._address import LOOPBACK, Address, ReservedPort
 from ._relay import Flow, Relay
 
 if TYPE_CHECKING:
@@ -71,10 +71,16 @@ class LagProxy:
         lag_ms: milliseconds from the server to its clients. Replication that is pulled, as of
             Redis or a federated exchange, flows this way.
         request_lag_ms: milliseconds from clients to the server.
+        host: where it listens instead, for clients that do not reach this machine's loopback.
     """
 
     def __init__(
-        self, upstream: tuple[str, int], *, lag_ms: float = 0.0, request_lag_ms: float = 0.0
+        self,
+        upstream: tuple[str, int],
+        *,
+        lag_ms: float = 0.0,
+        request_lag_ms: float = 0.0,
+        host: str = LOOPBACK,
     ) -> None:
         self._upstream = Address(*upstream)
         self._requests = Flow(_seconds(request_lag_ms))
@@ -83,7 +89,7 @@ class LagProxy:
         self._relays: dict[socket.socket, Relay] = {}
         self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._closed = False
-        self._port = ReservedPort()
+        self._port = ReservedPort(host)
         self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()

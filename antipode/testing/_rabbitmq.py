@@ -12,7 +12,6 @@ from antipode._errors import ConfigurationError
 from ._errors import ServerFailed
 from ._management import PASSWORD, USER, Management
 from ._provider import default_provider
-from ._proxy import LagProxy
 from ._topology import Topology
 from ._wait import wait_until
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ._address import Address
+    from ._proxy import LagProxy
     from ._topology import Provider, Server
 
 Region = Literal["us", "eu"]
@@ -110,7 +110,7 @@ class RabbitMQTopology(Topology):
         self._touched = self._rebuild = False
         self._launch_all()
         if AWAY in self._servers:
-            self._link = LagProxy(self.address(HOME))
+            self._link = self._provider.link(self.address(HOME))
             self._federate()
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ from antipode._errors import ConfigurationError
 
 from ._errors import TopologyTimeout
 from ._provider import default_provider
-from ._proxy import LagProxy
 from ._redis_node import RedisNode, launch
 from ._topology import Topology
 from ._wait import wait_until
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ._address import Address
+    from ._proxy import LagProxy
     from ._topology import Provider
 
 # A replica looks for its primary once a second, and a handshake takes several lags.
@@ -97,7 +97,7 @@ class RedisTopology(Topology):
         self._touched = self._rebuild = False
         self._nodes.append(launch(self._provider, "primary", self._config, None))
         for number in range(self._count):
-            feed = LagProxy(self.primary)
+            feed = self._provider.link(self.primary)
             try:
                 node = launch(self._provider, f"replica-{number}", self._config, feed)
             except BaseException:
@@ -234,7 +234,7 @@ class RedisTopology(Topology):
             raise ConfigurationError("no failover happened: there is no old primary to demote")
         node = self._node(self._former)
         if node.feed is None:
-            node.feed = LagProxy(self.primary)
+            node.feed = self._provider.link(self.primary)
         self._follow_primary(node)
         node.client.replicaof(*node.feed.address)
         node.await_following(self._primary_node, timeout_s=LINK_TIMEOUT_S)
