@@ -294,6 +294,20 @@ def test_unscoped_write_names_the_caller(one: Any, caplog: pytest.LogCaptureFixt
     assert __file__ in caplog.text
 
 
+def test_barrier_now_looks_at_the_servers_of_the_clients(
+    antipode_mongodb: MongoDBTopology, one: Any
+) -> None:
+    """Of two clients under one name the replica's server is waited for; reads cost no question."""
+    replica = {"datastore": "posts", "reads_from": "replica"}
+    options: dict[str, Any] = {"readPreference": "secondary"}
+    antipode_mongodb.set_lag(100)
+    with client(antipode_mongodb.replica, replica, **options) as reader, antipode.scope():
+        for number in range(10):
+            one[DB].posts.insert_one({"_id": f"now-{number}"})
+            antipode.barrier(timeout=10)
+            assert reader[DB].posts.find_one({"_id": f"now-{number}"})
+
+
 def test_lineage_beside_is_refused(antipode_mongodb: MongoDBTopology) -> None:
     """The error names the face that stores it."""
     with (
@@ -320,6 +334,12 @@ def test_standalone_is_refused() -> None:
         one[DB].posts.insert_one({})
         with pytest.raises(ConfigurationError, match="--replSet"):
             instrument_client(one, datastore="posts")
+        with plain_client(server.address, connect=False) as other:
+            instrument_client(other, datastore="others")
+            with pytest.raises(ConfigurationError), other.start_session() as session:
+                other[DB].posts.insert_one({}, session=session)
+            other.close()
+            uninstrument_client(other)
 
 
 def test_strict_api_changes_nothing(antipode_mongodb: MongoDBTopology) -> None:

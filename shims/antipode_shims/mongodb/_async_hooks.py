@@ -10,6 +10,7 @@ from antipode.shim import floor
 
 from ._call import CALL, Call, Rules
 from ._guard import AsyncGuard
+from ._hooks import closes
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -135,7 +136,7 @@ class AsyncClient:
     async def _conn_for_reads(self, *args: Any, **options: Any) -> Any:
         plain: Any = super()
         inner = await plain._conn_for_reads(*args, **options)  # noqa: SLF001
-        return AsyncHeld(inner, self._antipode)
+        return inner if closes(options) else AsyncHeld(inner, self._antipode)
 
     async def _conn_for_writes(self, *args: Any, **options: Any) -> Any:
         plain: Any = super()
@@ -157,10 +158,10 @@ class AsyncClient:
             call.announce(command, session)
 
     async def _process_response(self, reply: Any, session: Any) -> None:
-        plain: Any = super()
-        await plain._process_response(reply, session)  # noqa: SLF001
         if (call := CALL.get()) is not None:
             call.took(reply)
+        plain: Any = super()
+        await plain._process_response(reply, session)  # noqa: SLF001
 
     def start_session(self, *args: Any, **options: Any) -> Any:
         """A session that is instrumented, too."""

@@ -35,6 +35,7 @@ CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None
 _INTERRUPTED = frozenset({11600, 11601, 11602, 91, 50, 262, 89, 237, 24})
 
 _NONE: Mapping[str, WriteId] = {}
+_NOTHING: MutableMapping[str, Any] = {}
 _UNACKNOWLEDGED: MutableMapping[str, Any] = {"bulkWrite": 1, "writeConcern": {"w": 0}}
 
 
@@ -122,6 +123,7 @@ class Call:
         self._kind = Kind.NEUTRAL
         self._writes: Mapping[str, WriteId] = _NONE
         self._open = self._in_doubt = False
+        self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
         self.proved: dict[str, int] | None = None
 
@@ -246,10 +248,12 @@ class Call:
     def failed(self, connection: Any, error: BaseException) -> None:
         """Take note of an attempt that ended without an answer."""
         error = getattr(error, "error", None) or error  # Of a bulk write of the client.
-        lost = not isinstance(error, Exception) or _is_lost(error)
-        if self._kind is Kind.WRITE and connection.closed and lost:
+        cancelled = not isinstance(error, Exception)
+        if self._kind is Kind.WRITE and (
+            (cancelled and self._open) or (connection.closed and (cancelled or _is_lost(error)))
+        ):
             self._in_doubt = True
-        if self._open and self._waits_for != 0:
+        if self._waits_for != 0:
             self._open = False
 
     def settle(self) -> None:
@@ -277,7 +281,7 @@ class Call:
             self.settle()
 
 
-def _is_lost(error: Exception) -> bool:
+def _is_lost(error: BaseException) -> bool:
     """Whether a request may have been carried out though no reply came."""
     from pymongo.errors import ConnectionFailure
 

@@ -142,7 +142,8 @@ class SyncClient:
 
     def _conn_for_reads(self, *args: Any, **options: Any) -> Any:
         plain: Any = super()
-        return SyncHeld(plain._conn_for_reads(*args, **options), self._antipode)  # noqa: SLF001
+        inner = plain._conn_for_reads(*args, **options)  # noqa: SLF001
+        return inner if closes(options) else SyncHeld(inner, self._antipode)
 
     def _conn_for_writes(self, *args: Any, **options: Any) -> Any:
         plain: Any = super()
@@ -163,10 +164,10 @@ class SyncClient:
             call.announce(command, session)
 
     def _process_response(self, reply: Any, session: Any) -> None:
-        plain: Any = super()
-        plain._process_response(reply, session)  # noqa: SLF001
         if (call := CALL.get()) is not None:
             call.took(reply)
+        plain: Any = super()
+        plain._process_response(reply, session)  # noqa: SLF001
 
     def start_session(self, *args: Any, **options: Any) -> Any:
         """A session that is instrumented, too."""
@@ -188,6 +189,11 @@ def repeating(session: Any, rules: Rules) -> Any:
 
     session.with_transaction = with_transaction
     return session
+
+
+def closes(options: Any) -> bool:
+    """Whether PyMongo itself ends sessions, as a client that is refused may be closed, too."""
+    return bool(options.get("operation") == "endSessions")
 
 
 @lru_cache(maxsize=64)
