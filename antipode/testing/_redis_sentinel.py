@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._redis_node import RedisNode
 
 #: Long enough for a busy machine: a server that only got no time to answer is not down.
-DOWN_AFTER_MS = 2_000
+DOWN_AFTER_MS = 3_000
 #: One Sentinel after the other notices, and the first one's word is enough to start a vote: who
 #: stands against nobody needs no second ballot.
 STAGGER_MS = 700
@@ -31,6 +31,8 @@ FAILOVER_TIMEOUT_S = 60.0
 #: they ask replicas once a second, and choose none that was silent for five ``ping``.
 PERIODS_MS = {"info": 200, "ping": 500, "ask": 100}
 BRISK_MS = 100
+#: How soon they meet.
+MEETING_MS = 700
 #: How often while they fail over: after four periods they undo a promotion that is news to them.
 WARY_MS = 2_000
 #: They correct replicas that copy from elsewhere than the primary's own address, as ours do
@@ -85,6 +87,7 @@ class RedisSentinelTopology(RedisTopology):
             self._sentinels.append(watch(self.service, number, self.primary))
         wait_until(self._acquainted, what="the Sentinels to meet", timeout_s=LINK_TIMEOUT_S)
         self._publish_every(CALM_MS)
+        self._copy_through_proxies(LINK_TIMEOUT_S)
 
     def close(self) -> None:
         """Stop every server and remove its data. Idempotent."""
@@ -157,11 +160,17 @@ class RedisSentinelTopology(RedisTopology):
         chosen = self._sentinels_say().pop()
         self._former = self._leader
         self._leader = next(i for i, node in enumerate(self._nodes) if node.address == chosen)
+        self._copy_through_proxies(timeout_s)
+
+    def _copy_through_proxies(self, timeout_s: float) -> None:
+        """Undo what Sentinels corrected: each replica copies through its own proxy again."""
         for node in self._nodes:
-            if node is not self._primary_node and node.server.running and node.feed:
-                self._follow_primary(node)
+            if node is self._primary_node or not node.server.running or node.feed is None:
+                continue
+            self._follow_primary(node)
+            if node.info().get("master_port") != node.feed.address.port:
                 node.client.replicaof(*node.feed.address)
-                node.await_following(self._primary_node, timeout_s=timeout_s)
+            node.await_following(self._primary_node, timeout_s=timeout_s)
 
     def _prefer(self, node: RedisNode | None) -> None:
         """Leave Sentinels one replica to choose, or all of them again."""
@@ -298,6 +307,6 @@ def watch(service: str, number: int, primary: Address) -> SentinelNode:
         return NativeServer(directory, ports, process, data=())
 
     node = SentinelNode(started(reserving(("client",), build)))
-    for period, ms in {**PERIODS_MS, "publish": BRISK_MS}.items():
+    for period, ms in {**PERIODS_MS, "publish": MEETING_MS}.items():
         node.ask("DEBUG", f"{period}-period", str(ms))
     return node

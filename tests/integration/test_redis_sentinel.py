@@ -65,7 +65,8 @@ def test_stalled_replica_is_never_read_stale(watched: Watched) -> None:
         written = write(writer, "k", number)
         try:
             found.append(int(read(reader, written, "k", timeout=0.1)) == number)
-        except (BarrierTimeout, redis.TimeoutError):  # The latter from a busy machine.
+        except (BarrierTimeout, redis.TimeoutError, redis.ConnectionError):
+            # On a busy machine a reply, or a connection, may fail before the floor's time is up.
             found.append(None)
         reader.connection_pool.disconnect()  # The next connection goes to the next replica.
     assert False not in found
