@@ -31,9 +31,8 @@ FAILOVER_TIMEOUT_S = 60.0
 #: they ask replicas once a second, and choose none that was silent for five ``ping``.
 PERIODS_MS = {"info": 200, "ping": 500, "ask": 100}
 BRISK_MS = 100
-#: How soon they meet.
-MEETING_MS = 700
-#: How often while they fail over: after four periods they undo a promotion that is news to them.
+#: How often while they meet or fail over: after four periods they undo a promotion that is news to
+#: them, and have replicas copy from the primary's own address.
 WARY_MS = 2_000
 #: They correct replicas that copy from elsewhere than the primary's own address, as ours do
 #: through their proxies, after four periods.
@@ -307,6 +306,6 @@ def watch(service: str, number: int, primary: Address) -> SentinelNode:
         return NativeServer(directory, ports, process, data=())
 
     node = SentinelNode(started(reserving(("client",), build)))
-    for period, ms in {**PERIODS_MS, "publish": MEETING_MS}.items():
+    for period, ms in {**PERIODS_MS, "publish": WARY_MS}.items():
         node.ask("DEBUG", f"{period}-period", str(ms))
     return node
