@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Containers: an engine, the stores' images, and the stack of docker-compose.yml.
-# Usage: containers.sh engine | images [store...] | up | down | stop
+# Usage: containers.sh engine | images [store...] | up | down | check | stop
 #   engine  start one if none answers and we may; installed by apt if it is missing
 #   images  pull the images; where that fails, build what stands in for them, under the same names
 #   up      start the stack; returns once every service is healthy
 #   down    stop the stack and remove its data
+#   check   all of it, with the contract suite in containers and on the stack; says what cannot be done
 #   stop    end the engine that `engine` started
-# Environment: ANTIPODE_<STORE>_IMAGE, PULL_S (seconds that a pull may take; 0: do not try).
+# Environment: ANTIPODE_<STORE>_IMAGE, PULL_S (seconds that a pull may take; 0: do not try),
+# ANTIPODE_REQUIRE_CONTAINERS (`check` fails where no engine can run), PYTHON (for `check`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +18,9 @@ made=build/containers
 pid_file=/var/run/antipode-dockerd.pid
 pull_s=${PULL_S:-60}
 up_s=180
+in_containers="redis rabbitmq mysql mariadb mongodb"
+on_stack="redis rabbitmq"
+posts_on_stack="redis mysql mongodb"
 engine_package=docker".io" # written apart: it is no host
 
 declare -A image_of=(
@@ -168,6 +173,40 @@ up() {
     echo "the stack is up: two regions of Redis, MySQL, MongoDB and RabbitMQ"
 }
 
+check() {
+    if ! "$0" engine; then
+        echo "======== NOTHING WAS TESTED IN CONTAINERS: no engine runs here ========" >&2
+        [[ -z ${ANTIPODE_REQUIRE_CONTAINERS:-} ]] || exit 1
+        return 0
+    fi
+    trap '"$0" down >/dev/null 2>&1 || true; "$0" stop' EXIT
+    images python redis rabbitmq mysql mariadb mongodb
+    export TESTCONTAINERS_RYUK_DISABLED=true ANTIPODE_REQUIRE_CONTAINERS=1
+    local pytest=("${PYTHON:-python3}" -m pytest -q -p no:cacheprovider)
+    "${pytest[@]}" tests/integration/test_containers.py
+    echo "== the contract suite in containers"
+    ANTIPODE_PROVIDER=containers ANTIPODE_REQUIRE_STORES=${in_containers// /,} \
+        "${pytest[@]}" $(contracts $in_containers)
+    echo "== post-notification on the stack"
+    up
+    local store
+    for store in $posts_on_stack; do
+        "${PYTHON:-python3}" -m benchmarks.post_notification --stack compose --requests 100 --kinds new \
+            --post-storage "$store" --notifier rabbitmq --out-dir "$made/bench"
+    done
+    echo "== the contract suite on the stack"
+    ANTIPODE_PROVIDER=compose ANTIPODE_REQUIRE_STORES=${on_stack// /,} \
+        "${pytest[@]}" $(contracts $on_stack)
+}
+
+# The files of the contract suite of these stores; MariaDB is tested beside MySQL.
+contracts() {
+    local store
+    for store in "$@"; do
+        if [[ -e tests/contract/test_$store.py ]]; then echo "tests/contract/test_$store.py"; fi
+    done
+}
+
 verb=${1:-}
 shift || true
 case $verb in
@@ -178,6 +217,7 @@ case $verb in
         ;;
     up) up ;;
     down) compose down --volumes ;;
+    check) check ;;
     stop) stop ;;
-    *) fail "usage: $0 engine | images [store...] | up | down | stop" ;;
+    *) fail "usage: $0 engine | images [store...] | up | down | check | stop" ;;
 esac
