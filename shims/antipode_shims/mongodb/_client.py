@@ -140,11 +140,12 @@ class ServerSettings:
         if self.direct:
             return self._client(self.seeds[0], timeout_s)
         cause = "no seed"
+        passing: tuple[type[Exception], ...] = (Unreachable, *link_errors())
         for seed in self.seeds:
             try:
                 with self._client(seed, timeout_s) as client:
                     reply = client.admin.command("hello")
-            except (Unreachable, *link_errors()) as error:
+            except passing as error:
                 cause = str(error)
                 continue
             check_member(reply)
