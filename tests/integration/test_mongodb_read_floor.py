@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pymongo import CursorType, ReadPreference
-from pymongo.errors import ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Secondary
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, StaleSnapshot, UnmetError, WriteId
 from antipode.testing import LagProxy, MongoDBTopology, wait_until
+from antipode_shims.mongodb._guard import Defaults
 from tests.integration._mongodb_clients import (
     DB,
     SET,
@@ -166,7 +167,9 @@ def test_proved_floor_costs_nothing(antipode_mongodb: MongoDBTopology, writer: A
         quiet = {"heartbeatFrequencyMS": 60_000, "serverMonitoringMode": "poll"}
         with client(proxy.address, READER, **quiet, **SECONDARY) as reader:
             posts = reader[DB].posts
-            posts.find_one({})
+            with antipode.scope(written(writer, _id=0)):
+                antipode.barrier(timeout=10, at="read")
+                assert posts.find_one({"_id": 0})  # The first read under a floor asks more.
             lineage = written(writer, _id=1)
             antipode_mongodb.wait_replicated()
             with antipode.scope(lineage):
@@ -322,6 +325,36 @@ def test_tags_choose_the_server_that_is_held(
         with antipode.scope(lineage):
             antipode.barrier(timeout=20, at="read")
             assert posts.find_one({"_id": 1})
+
+
+def test_default_read_concern_of_the_server_counts() -> None:
+    """Where reads that state nothing show what a majority has, a floor waits for that."""
+    with MongoDBTopology() as topology, client(topology.primary) as one:
+        one.admin.command("setDefaultRWConcern", defaultReadConcern={"level": "majority"})
+        posts = one[DB].posts
+        posts.insert_one({"_id": 0})
+        topology.wait_replicated()
+        topology.stall()
+        with antipode.scope():
+            posts.insert_one({"_id": 1})
+            assert posts.find_one({"_id": 1}) is None
+            antipode.barrier(timeout=0.2, at="read")
+            with pytest.raises(BarrierTimeout):
+                posts.find_one({"_id": 1})
+            topology.unstall()
+            antipode.barrier(timeout=10, at="read")
+            assert posts.find_one({"_id": 1})
+            assert list(posts.aggregate([{"$match": {"_id": 1}}]))
+
+
+def test_user_who_may_not_ask_for_the_default(caplog: pytest.LogCaptureFixture) -> None:
+    """Taken for ``local``, and said so once."""
+    defaults = Defaults("secret")
+    for _ in range(2):
+        assert not defaults.majority
+        defaults.learn(OperationFailure("not authorized", 13))
+        assert not defaults.due
+    assert caplog.text.count("getDefaultRWConcern") == 1
 
 
 def test_linearizable_read(writer: Any) -> None:

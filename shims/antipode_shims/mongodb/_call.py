@@ -14,7 +14,7 @@ from antipode.shim import count, record_write
 
 from ._client import known_set_name
 from ._commands import TELLING, Kind, kind_of
-from ._guard import Memory
+from ._guard import Defaults, Memory
 from ._reply import ASK, MONGOS, STANDALONE
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Rules:
         self.shim = shim
         self.majority_cursors = False
         self.memory = Memory()
+        self.defaults = Defaults(shim.datastore)
         self._client = weakref.ref(client)
         self._sessions: weakref.WeakKeyDictionary[Any, SessionState] = weakref.WeakKeyDictionary()
 

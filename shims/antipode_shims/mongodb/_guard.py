@@ -7,12 +7,13 @@ judged by what the read's own read concern shows.
 
 from __future__ import annotations
 
+import time
 import weakref
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from antipode import StaleSnapshot
-from antipode.shim import Observation, Unreachable
+from antipode.shim import Observation, Unreachable, log_once
 
 from ._client import link_errors, refusals
 from ._commands import READING_WRITES, Kind, kind_of
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
     from antipode.shim import Floor
 
     from ._call import Call, Rules
+    from ._look import Look, Question
 
 #: Read concerns whose reads show what a majority has.
 _COMMITTED = frozenset({"majority", "snapshot"})
+#: The question after the servers' default, which an administrator may change.
+DEFAULTS: Question = ("admin", {"getDefaultRWConcern": 1, "inMemory": True})
+_DEFAULTS_S = 60.0
 _AGGREGATIONS = frozenset({"aggregate", "mapReduce"})
 
 
@@ -70,6 +75,37 @@ def covers(positions: Mapping[str, int], held: Floor) -> bool:
     )
 
 
+class Defaults:
+    """The read concern that the servers give to reads that state none."""
+
+    def __init__(self, datastore: str) -> None:
+        """Not asked yet."""
+        self.majority = False
+        self._datastore = datastore
+        self._due_s = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether to ask (again)."""
+        return time.monotonic() >= self._due_s
+
+    def learn(self, reply: Any) -> None:
+        """Take the answer to :data:`DEFAULTS` in, or its refusal."""
+        self._due_s = time.monotonic() + _DEFAULTS_S
+        if not isinstance(reply, Exception):
+            self.majority = reply.get("defaultReadConcern", {}).get("level") in _COMMITTED
+            return
+        log_once(
+            "mongodb_default_read_concern",
+            self._datastore,
+            "",
+            "the servers of %r do not tell their default read concern, which is taken for 'local': "
+            "state readConcernLevel on the client, or grant getDefaultRWConcern (%s)",
+            self._datastore,
+            reply,
+        )
+
+
 class Memory:
     """What is known of the servers behind a client's connections. Thread-safe."""
 
@@ -101,6 +137,8 @@ class Guard:
         self._rules = rules
         self._call = call
         self._passed = False
+        self._implied = False
+        self._majority = False
 
     def demand(
         self, command: Mapping[str, Any], session: Any = None, read_concern: Any = None
@@ -122,7 +160,9 @@ class Guard:
         if in_transaction and not starts:
             self._check_snapshot(covers(self._rules.session(session).proved, self.held))
             return None
-        majority = self._level(name, command, session, read_concern) in _COMMITTED
+        level = self._level(name, command, session, read_concern)
+        self._implied = level is None
+        majority = self._rules.defaults.majority if level is None else level in _COMMITTED
         if starts and self._call is not None:
             self._call.proved = positions_of(self.held)
         return None if self._known(majority=majority) else majority
@@ -165,8 +205,9 @@ class Guard:
             return "snapshot"
         if read_concern is not None and read_concern.level:
             return str(read_concern.level)
-        level: str | None = command.get("readConcern", {}).get("level")
-        return level
+        concern: Mapping[str, str] = command.get("readConcern", {})
+        # One that says something else alone, such as afterClusterTime, is not completed.
+        return concern.get("level", "local" if concern else None)
 
     def _check_snapshot(self, recent: bool) -> None:  # noqa: FBT001 - what it is about
         if not recent:
@@ -177,13 +218,18 @@ class Guard:
             )
             raise StaleSnapshot(msg)
 
-    def steps(self, *, majority: bool) -> Any:
-        """The conversation of one look."""
-        return self._rules.shim.look(self.held.writes, majority=majority)
+    def steps(self, *, majority: bool) -> Look:
+        """The conversation of one look; the first also asks what reads that say nothing get."""
+        defaults = self._rules.defaults
+        if self._implied and defaults.due:
+            defaults.learn((yield DEFAULTS))
+        self._majority = majority or (self._implied and defaults.majority)
+        return (yield from self._rules.shim.look(self.held.writes, majority=self._majority))
 
-    def learn(self, observation: Observation, *, majority: bool) -> None:
+    def learn(self, observation: Observation) -> None:
         """Note what the server showed when the floor was met."""
-        self._rules.memory.learn(self.connection, observation.server, self.held, majority=majority)
+        memory, majority = self._rules.memory, self._majority
+        memory.learn(self.connection, observation.server, self.held, majority=majority)
 
 
 def _starts(command: Mapping[str, Any], session: Any) -> bool:
@@ -261,7 +307,7 @@ class SyncGuard(Guard):
             give_up(error)
         finally:
             self._passed = False
-        self.learn(shown, majority=majority)
+        self.learn(shown)
 
     def _look(self, timeout_s: float, *, majority: bool) -> Observation:
         connection, steps = self.connection, self.steps(majority=majority)
@@ -337,7 +383,7 @@ class AsyncGuard(Guard):
             give_up(error)
         finally:
             self._passed = False
-        self.learn(shown, majority=majority)
+        self.learn(shown)
 
     async def _look(self, timeout_s: float, *, majority: bool) -> Observation:
         connection, steps = self.connection, self.steps(majority=majority)
