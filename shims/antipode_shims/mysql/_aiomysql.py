@@ -17,6 +17,8 @@ from ._session import Due, Verdict
 from ._tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antipode.shim import Floor
 
     from ._flavor import Rows
@@ -27,6 +29,7 @@ class AsyncConnection:
     """Mixed into the class of an instrumented ``aiomysql.Connection``."""
 
     _antipode: Tap
+    _antipode_read: Callable[..., Any]
     _reader: Any
     _writer: Any
     _result: Any
@@ -83,14 +86,13 @@ class AsyncConnection:
 
     async def _read_packet(self, *args: Any) -> Any:
         tap = self._antipode
-        plain: Any = super()
         if tap.own or not tap.state:
-            packet = await plain._read_packet(*args)  # noqa: SLF001
+            packet = await self._antipode_read(*args)
             if tap.own and not args and is_eof(packet._data):  # noqa: SLF001
                 tap.session.heard(eof_status(packet._data))  # noqa: SLF001
             return packet
         try:
-            packet = await plain._read_packet(*args)  # noqa: SLF001
+            packet = await self._antipode_read(*args)
         except BaseException as error:
             if self._writer is not None and isinstance(error, err.MySQLError):
                 tap.failed()

@@ -8,8 +8,7 @@ set ``CLIENT_SESSION_TRACK`` when it connected: MySQL the GTIDs that a statement
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Capability that a client must send in its handshake to get session state.
 SESSION_TRACK: Final = 1 << 23
@@ -20,12 +19,13 @@ AUTOCOMMIT: Final = 0x0002
 MORE_RESULTS: Final = 0x0008
 STATE_CHANGED: Final = 0x4000
 
+#: Length-encoded numbers from here on take more than one byte.
+_LONG: Final = 0xFB
 _SYSTEM_VARIABLE: Final = 0
 _GTIDS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Ok:
+class Ok(NamedTuple):
     """One OK packet.
 
     Attributes:
@@ -67,8 +67,10 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
             length then, and session state may follow.
     """
     try:
-        affected, at = _count(data, 1)
-        _, at = _count(data, at)
+        affected, at = data[1], 2
+        if affected >= _LONG:
+            affected, at = _count(data, 1)
+        at = at + 1 if data[at] < _LONG else _count(data, at)[1]
         status, at = int.from_bytes(data[at : at + 2], "little"), at + 4
     except IndexError:
         return Ok(0, 0, data, torn=True)
@@ -113,7 +115,9 @@ def _text(data: bytes, at: int) -> tuple[bytes, int]:
     Raises:
         IndexError: the data ends before it.
     """
-    length, start = _count(data, at)
+    length, start = data[at], at + 1
+    if length >= _LONG:
+        length, start = _count(data, at)
     end = start + length
     if end > len(data):
         raise IndexError(end)
@@ -127,7 +131,7 @@ def _count(data: bytes, at: int) -> tuple[int, int]:
         IndexError: the data ends before it.
     """
     first = data[at]
-    if first < 0xFB:  # noqa: PLR2004 - the protocol's numbers
+    if first < _LONG:
         return first, at + 1
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, len(data))
     end = at + 1 + size

@@ -106,6 +106,9 @@ def _blank(match: re.Match[bytes]) -> bytes:
 
 
 def _one(sql: bytes) -> int:
+    usual = _USUAL.get(sql[:7])
+    if usual is not None:
+        return usual(sql)
     word = _WORD.match(sql)
     if word is None:
         return _commented(sql)
@@ -138,6 +141,8 @@ def _of_word(word: bytes, sql: bytes) -> int:
 
 
 def _select(sql: bytes) -> int:
+    if b"FROM" in sql or b"from" in sql:
+        return READS
     return 0 if _is_session_read(sql[:200]) else READS
 
 
@@ -241,4 +246,11 @@ _SPECIAL: Final = {
     b"CREATE": _create,
     b"DROP": _create,
     b"EXPLAIN": _explain,
+}
+#: How most statements begin, so that they need no search.
+_USUAL: Final = {
+    head: special
+    for word, special in _SPECIAL.items()
+    if len(word) == len(b"SELECT")
+    for head in (word + b" ", word.lower() + b" ")
 }

@@ -250,7 +250,10 @@ class Tap:
 
 @lru_cache(maxsize=64)
 def _mixed(mixin: Any, plain: Any) -> type:
-    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
+    names = {"__module__": plain.__module__}
+    if (read := getattr(plain, "_read_packet", None)) is not None:
+        names["_antipode_read"] = read  # Called for every packet: spared the search for it.
+    return type(plain.__name__, (mixin, plain), names)
 
 
 def adopt(connection: Any, mixin: type, tap: Tap) -> None:
