@@ -14,7 +14,7 @@ from pymongo.read_preferences import Secondary
 import antipode
 from antipode import BarrierTimeout, DependencyLost, StaleSnapshot, UnmetError, WriteId
 from antipode.testing import LagProxy, MongoDBTopology, wait_until
-from antipode_shims.mongodb._guard import Defaults
+from antipode_shims.mongodb._known import Defaults
 from tests.integration._mongodb_clients import (
     DB,
     SET,

@@ -14,7 +14,7 @@ from antipode.shim import count, record_write
 
 from ._client import known_set_name
 from ._commands import TELLING, Kind, kind_of
-from ._guard import Defaults, Memory
+from ._known import Defaults, Memory
 from ._reply import ASK, MONGOS, STANDALONE
 
 if TYPE_CHECKING:

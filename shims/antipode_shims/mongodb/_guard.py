@@ -7,16 +7,15 @@ judged by what the read's own read concern shows.
 
 from __future__ import annotations
 
-import time
-import weakref
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from antipode import StaleSnapshot
-from antipode.shim import Observation, Unreachable, log_once
+from antipode.shim import Observation, Unreachable
 
 from ._client import link_errors, refusals
 from ._commands import READING_WRITES, Kind, kind_of
+from ._known import COMMITTED, DEFAULTS, covers, positions_of
 from ._position import version_of
 
 if TYPE_CHECKING:
@@ -25,106 +24,9 @@ if TYPE_CHECKING:
     from antipode.shim import Floor
 
     from ._call import Call, Rules
-    from ._look import Look, Question
+    from ._look import Look
 
-#: Read concerns whose reads show what a majority has.
-_COMMITTED = frozenset({"majority", "snapshot"})
-#: The question after the servers' default, which an administrator may change.
-DEFAULTS: Question = ("admin", {"getDefaultRWConcern": 1, "inMemory": True})
-_DEFAULTS_S = 60.0
 _AGGREGATIONS = frozenset({"aggregate", "mapReduce"})
-
-
-class Known:
-    """What one server incarnation is known to show; it cannot change under a connection.
-
-    A server closes its clients' connections before it rolls back.
-    """
-
-    def __init__(self, server: str) -> None:
-        """Know nothing yet of *server*."""
-        self.server = server
-        self._local: dict[str, int] = {}
-        self._committed: dict[str, int] = {}
-
-    def learn(self, held: Floor, *, majority: bool) -> None:
-        """Note that reads show what *held* demands."""
-        for positions in (self._local, self._committed) if majority else (self._local,):
-            for log, version in positions_of(held).items():
-                positions[log] = max(version, positions.get(log, -1))
-
-    def shows(self, held: Floor, *, majority: bool) -> bool:
-        """Whether reads are known to show what *held* demands."""
-        return covers(self._committed if majority else self._local, held)
-
-
-def positions_of(held: Floor) -> dict[str, int]:
-    """The largest position of each log that *held* demands."""
-    positions: dict[str, int] = {}
-    for write in held.writes:
-        if isinstance(write.version, int):
-            positions[write.key] = max(write.version, positions.get(write.key, -1))
-    return positions
-
-
-def covers(positions: Mapping[str, int], held: Floor) -> bool:
-    """Whether *positions* reach everything that *held* demands."""
-    return all(
-        isinstance(write.version, int) and write.version <= positions.get(write.key, -1)
-        for write in held.writes
-    )
-
-
-class Defaults:
-    """The read concern that the servers give to reads that state none."""
-
-    def __init__(self, datastore: str) -> None:
-        """Not asked yet."""
-        self.majority = False
-        self._datastore = datastore
-        self._due_s = 0.0
-
-    @property
-    def due(self) -> bool:
-        """Whether to ask (again)."""
-        return time.monotonic() >= self._due_s
-
-    def learn(self, reply: Any) -> None:
-        """Take the answer to :data:`DEFAULTS` in, or its refusal."""
-        self._due_s = time.monotonic() + _DEFAULTS_S
-        if not isinstance(reply, Exception):
-            self.majority = reply.get("defaultReadConcern", {}).get("level") in _COMMITTED
-            return
-        log_once(
-            "mongodb_default_read_concern",
-            self._datastore,
-            "",
-            "the servers of %r do not tell their default read concern, which is taken for 'local': "
-            "state readConcernLevel on the client, or grant getDefaultRWConcern (%s)",
-            self._datastore,
-            reply,
-        )
-
-
-class Memory:
-    """What is known of the servers behind a client's connections. Thread-safe."""
-
-    def __init__(self) -> None:
-        """Know no server."""
-        self._connections: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
-        self._servers: weakref.WeakValueDictionary[str, Known] = weakref.WeakValueDictionary()
-
-    def of(self, connection: Any) -> Known | None:
-        """What is known of the server of *connection*; None when it was not asked yet."""
-        return self._connections.get(connection)
-
-    def learn(self, connection: Any, server: str, held: Floor, *, majority: bool) -> None:
-        """Note that *connection* goes to *server*, and that it shows what *held* demands."""
-        known = self._connections.get(connection)
-        if known is None or known.server != server:
-            known = self._servers.get(server) or Known(server)
-            self._servers[server] = self._connections[connection] = known
-        known.learn(held, majority=majority)
 
 
 class Guard:
@@ -162,7 +64,7 @@ class Guard:
             return None
         level = self._level(name, command, session, read_concern)
         self._implied = level is None
-        majority = self._rules.defaults.majority if level is None else level in _COMMITTED
+        majority = self._rules.defaults.majority if level is None else level in COMMITTED
         if starts and self._call is not None:
             self._call.proved = positions_of(self.held)
         return None if self._known(majority=majority) else majority
