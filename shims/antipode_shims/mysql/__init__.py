@@ -6,6 +6,7 @@ or MariaDB from 10.6 on, with GTIDs. See docs/guides/mysql.md.
 
 from __future__ import annotations
 
+from ._django import instrument_django, uninstrument_django
 from ._instrument import instrument_connection, uninstrument_connection
 from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
 from ._sqlalchemy import instrument_engine, uninstrument_engine
@@ -18,8 +19,10 @@ __all__ = [
     "async_shim",
     "ddl",
     "instrument_connection",
+    "instrument_django",
     "instrument_engine",
     "shim",
     "uninstrument_connection",
+    "uninstrument_django",
     "uninstrument_engine",
 ]
