@@ -24,7 +24,7 @@ DOWN_AFTER_MS = 3_000
 #: One Sentinel after the other notices, and the first one's word is enough to start a vote: who
 #: stands against nobody needs no second ballot.
 STAGGER_MS = 700
-#: A vote without a majority is repeated after twice this.
+#: ``failover-timeout`` while they fail over: a vote without a majority is repeated after twice it.
 VOTE_MS = 4_000
 FAILOVER_TIMEOUT_S = 60.0
 #: How often Sentinels ask; their own periods would take 10 s to notice. While a primary is down
@@ -34,8 +34,8 @@ BRISK_MS = 100
 #: How often while they meet or fail over: after four periods they undo a promotion that is news to
 #: them, and have replicas copy from the primary's own address.
 WARY_MS = 2_000
-#: They correct replicas that copy from elsewhere than the primary's own address, as ours do
-#: through their proxies, after four periods.
+#: Otherwise: for as long as either lasts they leave replicas alone that copy from elsewhere than
+#: the primary's own address, as ours do through their proxies.
 CALM_MS = 3_600_000
 
 
@@ -131,6 +131,7 @@ class RedisSentinelTopology(RedisTopology):
             what=f"the Sentinels to hear of {node.address}",
             timeout_s=LINK_TIMEOUT_S,
         )
+        self._time_out_after(VOTE_MS)
         if lose_unreplicated:
             self.cut(replica=replica)
             self._fail_over(node)
@@ -151,10 +152,12 @@ class RedisSentinelTopology(RedisTopology):
             TopologyTimeout: they did not choose in time.
         """
         self._rebuild = True
+        self._time_out_after(VOTE_MS)
         self._publish_every(WARY_MS)
         wait_until(self._agreed, what="the Sentinels to fail over", timeout_s=timeout_s)
         self._publish_every(BRISK_MS)
         wait_until(self._followed, what="an end of the old primary", timeout_s=timeout_s)
+        self._time_out_after(CALM_MS)
         self._publish_every(CALM_MS)
         chosen = self._sentinels_say().pop()
         self._former = self._leader
@@ -223,6 +226,10 @@ class RedisSentinelTopology(RedisTopology):
         wanted = str(self._count), str(self._watching - 1)
         states = [node.state(self.service) for node in self._sentinels]
         return all((s["num-slaves"], s["num-other-sentinels"]) == wanted for s in states)
+
+    def _time_out_after(self, ms: int) -> None:
+        for node in self._running_sentinels():
+            node.ask("SET", self.service, "failover-timeout", str(ms))
 
     def _publish_every(self, ms: int) -> None:
         for node in self._running_sentinels():
@@ -294,7 +301,7 @@ def watch(service: str, number: int, primary: Address) -> SentinelNode:
             f"dir {directory}\n"
             f"sentinel monitor {service} {primary.host} {primary.port} 1\n"
             f"sentinel down-after-milliseconds {service} {noticed_ms}\n"
-            f"sentinel failover-timeout {service} {VOTE_MS}\n",
+            f"sentinel failover-timeout {service} {CALM_MS}\n",
             encoding="utf-8",
         )
         process = ServerProcess(
