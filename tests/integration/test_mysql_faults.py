@@ -12,6 +12,7 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status, WriteId
+from antipode.shim import Unreachable
 from antipode.testing import MariaDBTopology, MySQLTopology, wait_until
 from antipode_shims import mysql as shims
 from tests.integration._mysql_servers import FLAVORS, Regions, only, regions, revoke
@@ -174,6 +175,15 @@ def test_stopped_primary_does_not_stop_barriers(here: Regions) -> None:
         antipode.barrier(late, timeout=0.4)
     assert time.monotonic() - started_s < 2
     here.topology.resume_primary()
+
+
+def test_demoted_primary_is_no_fence(here: Regions) -> None:
+    """A server that takes no writes any more does not stand for the primary's position."""
+    here.replicated()
+    assert here.writer.fence(timeout_s=2)
+    here.topology.config({"read_only": 1})
+    with pytest.raises(Unreachable):
+        here.writer.fence(timeout_s=2)
 
 
 @pytest.mark.store("mysql")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import ConfigurationError, Status, WriteId
+from antipode.shim import Unreachable
 from antipode_shims.mysql._flavor import (
     Ask,
     Facts,
@@ -19,6 +20,7 @@ from antipode_shims.mysql._flavor import (
 )
 from antipode_shims.mysql._gtid import Runs
 from antipode_shims.mysql._look import look, wait_sql
+from antipode_shims.mysql._upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,7 +171,7 @@ def test_mariadb_primary(here: Server, expected: Status) -> None:
     ],
 )
 def test_mariadb_replica(here: Server, upstream: Any, expected: Status) -> None:
-    """A replica shows what its position has passed *and* its own binlog state has of that server."""
+    """A replica shows what its position has passed *and* its binlog state has of that server."""
     assert status(MARIADB, at("0.1", 9), here, upstream) is expected
 
 
@@ -230,6 +232,30 @@ def test_minted_from_what_sessions_track() -> None:
     assert [str(w) for w in minted(Flavor.MARIADB, "3-1-7", runs, datastore="d", hour=1)] == [
         "d:3.1@7"
     ]
+
+
+class Unanswering:
+    """Settings of servers that do not answer."""
+
+    def __init__(self) -> None:
+        self.tried = 0
+
+    def at(self, *_: object) -> Unanswering:
+        return self
+
+    def connect(self, *, timeout_s: float) -> Any:
+        self.tried += 1
+        raise Unreachable("refused")
+
+
+def test_silent_upstream_is_left_alone_for_a_while() -> None:
+    """A source that does not answer is not asked at every look: others share the look."""
+    upstream, settings = Upstream(), Unanswering()
+    for _ in range(3):
+        with pytest.raises(Refused) as caught:
+            upstream.ask(settings, UP, "SELECT 1")  # type: ignore[arg-type]
+        assert caught.value.passing
+    assert settings.tried == 1
 
 
 GOOD_MYSQL = {

@@ -6,14 +6,15 @@ import threading
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import Shim, claim, count, log_once, release
+from antipode.shim import Shim, Unreachable, claim, count, log_once, release
 
 from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
 from ._gtid import GtidError, Runs
 from ._look import observe
 from ._settings import ServerSettings, execute
-from ._upstream import ask_upstream
+from ._states import STATE, parse_state
+from ._upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -60,6 +61,7 @@ class BaseMySQLShim(Shim):
         self.on_read = on_read
         self.settings = settings
         self._runs = Runs()
+        self._upstream = Upstream()
         self._lock = threading.Lock()
         self._where: tuple[object, ...] | None = None
         if settings.one_server if one_server is None else one_server:
@@ -82,7 +84,7 @@ class BaseMySQLShim(Shim):
         """The primary's position of now, on a connection of its own.
 
         Raises:
-            Unreachable: it does not answer.
+            Unreachable: it does not answer, or takes no writes by now.
             ConfigurationError: the server has no positions.
         """
         connection = self.settings.connect(timeout_s=timeout_s)
@@ -93,8 +95,13 @@ class BaseMySQLShim(Shim):
 
             facts = converse(self.detect(), answer)
             rows = execute(connection, COVER[facts.flavor])
+            # Asked behind the position: what still takes writes was the primary then.
+            state = parse_state(facts, execute(connection, STATE[facts.flavor]))
         finally:
             connection.close()
+        if not state.writable:
+            msg = f"the primary of {self.datastore!r} takes no writes now"
+            raise Unreachable(msg)
         hour = self.clock.hour()
         return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
 
@@ -161,7 +168,9 @@ class BaseMySQLShim(Shim):
         """Hold a conversation over *query*, which raises ``Refused`` for a server's error."""
 
         def answer(ask: Ask) -> Rows:
-            return query(ask.sql) if ask.server is None else ask_upstream(self.settings, ask)
+            if ask.server is None:
+                return query(ask.sql)
+            return self._upstream.ask(self.settings, ask.server, ask.sql)
 
         return converse(steps, answer)
 
@@ -172,6 +181,7 @@ class BaseMySQLShim(Shim):
         async def answer(ask: Ask) -> Rows:
             if ask.server is None:
                 return await query(ask.sql)
-            return await asyncio.to_thread(ask_upstream, self.settings, ask)
+            asking = self._upstream.ask
+            return await asyncio.to_thread(asking, self.settings, ask.server, ask.sql)
 
         return await converse_async(steps, answer)

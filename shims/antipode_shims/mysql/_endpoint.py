@@ -13,7 +13,7 @@ from ._flavor import Ask, Refused, converse, detect
 from ._look import Shown, look, wait_sql
 from ._settings import errno_of, execute, link_errors, pymysql_module, refused, socket_of
 from ._states import State, covers
-from ._upstream import ask_upstream
+from ._upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,6 +44,7 @@ class MySQLEndpoint(Endpoint):
             pymysql.Error: it refuses this user.
         """
         self._settings = settings
+        self._upstream = Upstream()
         self._looker = settings.connect(timeout_s=timeout_s)
         self._waiter: Waiter | None = None
         self._state: State | None = None
@@ -99,7 +100,7 @@ class MySQLEndpoint(Endpoint):
     def _answer(self, ask: Ask) -> Rows:
         if ask.server is None:
             return execute(self._looker, ask.sql)
-        return ask_upstream(self._settings, ask)
+        return self._upstream.ask(self._settings, ask.server, ask.sql)
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Block on the server until *wake*, time, or the smallest missing position is there."""

@@ -127,7 +127,7 @@ class Layout:
         else:
             return None
         return ConfigurationError(
-            f"{datastore!r} lacks a table or column that Table 2 needs ({error.args[-1]}). The shim "
+            f"{datastore!r} lacks a table or column of Table 2 ({error.args[-1]}). The shim "
             f"changes no schema by itself; run what is missing of:\n{needed};"
         )
 

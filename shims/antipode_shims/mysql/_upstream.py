@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from antipode.shim import Unreachable
@@ -10,31 +11,40 @@ from ._flavor import Refused
 from ._settings import execute, pymysql_module
 
 if TYPE_CHECKING:
-    from ._flavor import Ask, Rows
+    from ._flavor import Rows
     from ._settings import ServerSettings
 
 #: Seconds that asking may take: the look that needs it is itself bounded.
 _ASK_S = 0.5
+#: Seconds for which a server that did not answer is not asked again: looks are shared, and who
+#: waits for something else must not be held up.
+_QUIET_S = 2.0
 
 
-def ask_upstream(settings: ServerSettings, ask: Ask) -> Rows:
-    """The answer of ``ask.server``, which is not the server at hand.
+class Upstream:
+    """The servers above the one at hand, asked on connections of a moment."""
 
-    Raises:
-        Refused: it could not be asked; passing where it does not answer now.
-    """
-    if ask.server is None:
-        msg = "no server to ask"
-        raise Refused(msg)
-    try:
-        connection = settings.at(*ask.server).connect(timeout_s=_ASK_S)
-    except Unreachable as error:
-        raise Refused(str(error), passing=True) from error
-    except pymysql_module().err.Error as error:
-        raise Refused(str(error)) from error
-    try:
-        return execute(connection, ask.sql)
-    except Unreachable as error:
-        raise Refused(str(error), passing=True) from error
-    finally:
-        connection.close()
+    def __init__(self) -> None:
+        """Have asked nobody."""
+        self._silent: dict[tuple[str, int], tuple[float, str]] = {}
+
+    def ask(self, settings: ServerSettings, server: tuple[str, int], sql: str) -> Rows:
+        """The answer of *server* to *sql*.
+
+        Raises:
+            Refused: it could not be asked; passing where it does not answer now.
+        """
+        until_s, cause = self._silent.get(server, (0.0, ""))
+        if time.monotonic() < until_s:
+            raise Refused(cause, passing=True)
+        try:
+            connection = settings.at(*server).connect(timeout_s=_ASK_S)
+            try:
+                return execute(connection, sql)
+            finally:
+                connection.close()
+        except Unreachable as error:
+            self._silent[server] = time.monotonic() + _QUIET_S, str(error)
+            raise Refused(str(error), passing=True) from error
+        except pymysql_module().err.Error as error:
+            raise Refused(str(error)) from error
