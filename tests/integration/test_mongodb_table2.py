@@ -270,3 +270,11 @@ def test_clients_of_the_other_kind() -> None:
         mongodb.shim("posts", pymongo.AsyncMongoClient[Any](connect=False), **WHERE)
     with pytest.raises(antipode.ConfigurationError, match="expected a pymongo"):
         mongodb.shim("posts", object(), **WHERE)
+
+
+@pytest.mark.parametrize("level", ["available", "linearizable"])
+def test_read_concerns_that_cannot_wait(level: str) -> None:
+    """A read concern with which no read can be held back is refused."""
+    client = pymongo.MongoClient[Any](connect=False, readConcernLevel=level)
+    with client, pytest.raises(antipode.ConfigurationError, match=level):
+        mongodb.shim("posts", client, **WHERE)

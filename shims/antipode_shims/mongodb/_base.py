@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode.shim import Shim, Unreachable, claim, count, log_once, release
 
-from ._client import link_errors
+from ._client import farewell, link_errors
 from ._endpoint import MongoEndpoint, talk
 from ._history import LogHistory
 from ._look import hello, look, shown_in
@@ -112,7 +112,7 @@ class BaseMongoShim(Shim):
         Raises:
             Unreachable: it does not answer, or is not primary now.
         """
-        with self._settings.connect("primary", timeout_s=timeout_s) as client:
+        with farewell(self._settings.connect("primary", timeout_s=timeout_s)) as client:
             try:
                 state = talk(client, hello(), timeout_s=timeout_s)
             except link_errors() as error:

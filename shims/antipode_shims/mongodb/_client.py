@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from antipode.shim import Unreachable
 from ._reply import MONGOS, STANDALONE, check_member
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
     from antipode.shim import ReadsFrom
@@ -26,6 +28,8 @@ _KEPT = frozenset(
 )
 #: The longest that any command of the library's own may take, in milliseconds.
 _SOCKET_TIMEOUT_MS = 3000
+#: The longest that saying goodbye to a server may take, in seconds.
+_CLOSE_S = 0.25
 _REFUSED = {"Mongos": MONGOS, "LoadBalancer": MONGOS, "Standalone": STANDALONE}
 
 
@@ -117,12 +121,15 @@ class ServerSettings:
         for host in [hosts] if isinstance(hosts, str) else hosts:
             parsed = parse_uri(host if "://" in host else f"mongodb://{host}", port)
             seeds += parsed["nodelist"]
-            options.update(parsed["options"])
+            if parsed["database"]:
+                options["authsource"] = parsed["database"]
+            options.update((name.lower(), value) for name, value in parsed["options"].items())
             if parsed["username"]:
                 options.update(username=parsed["username"], password=parsed["password"])
-                options.setdefault("authsource", parsed["database"] or "admin")
-        options.update((name, value) for name, value in given.items() if value is not None)
+        options.update((name.lower(), each) for name, each in given.items() if each is not None)
         kept = {name: value for name, value in options.items() if _kept(name)}
+        if not (kept.get("username") or kept.get("authmechanism")):
+            kept.pop("authsource", None)
         return cls(kept, tuple(seeds), bool(client.options.direct_connection))
 
     @property
@@ -143,7 +150,7 @@ class ServerSettings:
         passing: tuple[type[Exception], ...] = (Unreachable, *link_errors())
         for seed in self.seeds:
             try:
-                with self._client(seed, timeout_s) as client:
+                with farewell(self._client(seed, timeout_s)) as client:
                     reply = client.admin.command("hello")
             except passing as error:
                 cause = str(error)
@@ -171,6 +178,16 @@ class ServerSettings:
         )
 
 
+@contextmanager
+def farewell(client: Any) -> Iterator[Any]:
+    """Close *client* at the end, without waiting for a server that does not answer any more."""
+    try:
+        yield client
+    finally:
+        with pymongo_module().timeout(_CLOSE_S):
+            client.close()
+
+
 def _knock(address: tuple[str, int], timeout_s: float) -> None:
     """Fail at once where nothing listens: PyMongo would go on trying until the time is up.
 
@@ -187,8 +204,7 @@ def _knock(address: tuple[str, int], timeout_s: float) -> None:
 
 
 def _kept(name: str) -> bool:
-    lower = name.lower()
-    return lower in _KEPT or lower.startswith(("tls", "ssl"))
+    return name in _KEPT or name.startswith(("tls", "ssl"))
 
 
 def _chosen(hello: Any, reads_from: ReadsFrom) -> tuple[str, int]:

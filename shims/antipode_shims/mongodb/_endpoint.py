@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import Status
 from antipode.shim import Endpoint, Unreachable
 
-from ._client import link_errors, pymongo_module, refusals
+from ._client import farewell, link_errors, pymongo_module, refusals
 from ._look import T, converse, hello, shown_in, target_of
 from ._wait import ServerWait
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from ._history import LogHistory
     from ._look import Conversation, Look, Question, Target
     from ._reply import Reply
-
-
-#: The longest that saying goodbye to a server may take, in seconds.
-_CLOSE_S = 0.25
 
 
 class MongoEndpoint(Endpoint):
@@ -96,8 +92,8 @@ class MongoEndpoint(Endpoint):
     def close(self) -> None:
         """Release the connections. Idempotent."""
         self._wait.stop()
-        with pymongo_module().timeout(_CLOSE_S):
-            self._client.close()
+        with farewell(self._client):
+            pass
 
 
 def talk(client: Any, conversation: Conversation[T], *, timeout_s: float) -> T:

@@ -76,7 +76,9 @@ class LogHistory:
                 known.survived_to = max(known.survived_to, version)
             elif fate is Fate.LOST:
                 known.lost_from = min(known.lost_from, version)
-            elif len(known.unknown) < _MOST_TERMS:
+            else:
+                if len(known.unknown) >= _MOST_TERMS:
+                    known.unknown.clear()
                 known.unknown.add(version)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from antipode import Lineage, Status, current, mark_incomplete
+from antipode import ConfigurationError, Lineage, Status, current, mark_incomplete
 from antipode.shim import Floor, Observation, count, floor, record_read, record_write
 
 from ._base import BaseMongoShim
@@ -27,18 +27,27 @@ if TYPE_CHECKING:
 
 #: A read concern's time that the server has not heard of.
 _UNHEARD = 72
+#: Read concerns that go with ``afterClusterTime``; None is the server's default, ``local``.
+_LEVELS = (None, "local", "majority")
 
 
 class MongoTable2(BaseMongoShim):
     """What the synchronous and the asyncio shim share."""
 
     def __init__(self, datastore: str, collection: Any, *, field: str, **options: Any) -> None:
-        """Store values in the field *field* of the documents of *collection*."""
+        """Store values in the field *field* of the documents of *collection*.
+
+        Raises:
+            ConfigurationError: its read concern cannot wait.
+        """
+        if (level := collection.read_concern.level) not in _LEVELS:
+            msg = f"read concern {level!r} cannot wait for a position: use 'local' or 'majority'"
+            raise ConfigurationError(msg)
         database = collection.database.name
         super().__init__(
             datastore,
             **options,
-            read_concern=collection.read_concern.level,
+            read_concern=level,
             wait_in=(database, collection.name),
         )
         self._database = database

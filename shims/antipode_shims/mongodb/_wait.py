@@ -67,18 +67,21 @@ class ServerWait:
             "limit": 1,
             "singleBatch": True,
             "readConcern": target.concern,
-            "maxTimeMS": max(int(slice_s * 1000), 1),
         }
-        arguments = command, self._session, ending
+        arguments = command, slice_s, self._session, ending
         self._thread = threading.Thread(
             target=self._run, args=arguments, name="antipode-server-wait", daemon=True
         )
         self._thread.start()
         return self._ended.fileno()
 
-    def _run(self, command: dict[str, Any], session: Any, done: socket.socket) -> None:
+    def _run(
+        self, command: dict[str, Any], slice_s: float, session: Any, done: socket.socket
+    ) -> None:
         try:
-            self._client[self._database].command(command, session=session)
+            # PyMongo adds the same limit to the command, as maxTimeMS.
+            with pymongo_module().timeout(slice_s):
+                self._client[self._database].command(command, session=session)
         except refusals() as error:
             if getattr(error, "code", None) not in _ENDED:
                 self.works = False
