@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NOTES = "notes"
 TRACK = 1 << 23
+MULTI = 1 << 16
 TIMEOUT_S = 15.0
 IN_DOUBT = Incomplete(NOTES, "in_doubt")
 UNSAMPLED = Incomplete(NOTES, "unsampled")
@@ -44,13 +45,14 @@ class Sql:
     def plain(self, address: Address | None = None, **options: Any) -> Any:
         """A PyMySQL connection, to the primary by default, that nothing instruments."""
         place = address or self.topology.primary
+        options = {"autocommit": True, "client_flag": TRACK, **options}
         connection = pymysql.connect(
             host=place.host,
             port=place.port,
             user=self.topology.user,
             password=self.topology.password,
             database=self.topology.database,
-            **{"autocommit": True, "client_flag": TRACK, **options},
+            **options,
         )
         self._opened.append(connection)
         return connection

@@ -16,6 +16,7 @@ from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql
 from tests.integration._mysql_clients import (
     IN_DOUBT,
+    MULTI,
     NOTES,
     TIMEOUT_S,
     TRACK,
@@ -83,10 +84,9 @@ def session(connection: Any) -> list[Any]:
 @pytest.mark.parametrize("flag", [0, TRACK])
 def test_results_are_pymysqls(sql: Sql, cursor: Any, flag: int) -> None:
     """Return values and exceptions are the plain client's, whatever its cursors."""
-    multi = pymysql.constants.CLIENT.MULTI_STATEMENTS
-    expected = session(sql.plain(cursorclass=cursor, client_flag=multi))
+    expected = session(sql.plain(cursorclass=cursor, client_flag=MULTI))
     with antipode.scope() as scope:
-        connection = sql.connect(cursorclass=cursor, client_flag=multi | flag)
+        connection = sql.connect(cursorclass=cursor, client_flag=MULTI | flag)
         assert session(connection) == expected
         assert len(scope.lineage) >= 1
         assert not scope.lineage.incomplete
@@ -201,8 +201,7 @@ def test_every_kind_of_read_waits(sql: Sql, statement: str) -> None:
     sql.topology.execute("DROP PROCEDURE IF EXISTS app.read_notes")
     sql.topology.execute("CREATE PROCEDURE app.read_notes() SELECT body FROM notes")
     sql.topology.wait_replicated()
-    multi = pymysql.constants.CLIENT.MULTI_STATEMENTS
-    writer, reader = sql.connect(), sql.replica(client_flag=TRACK | multi)
+    writer, reader = sql.connect(), sql.replica(client_flag=TRACK | MULTI)
     run(reader, "PREPARE read_notes FROM 'SELECT body FROM notes'")
     sql.topology.set_lag(LAG_MS)
     with antipode.scope():

@@ -36,7 +36,8 @@ class Opened:
     """An instrumented connection for one block, whose server is known already."""
 
     def __init__(self, sql: Sql, address: Address | None = None, **options: Any) -> None:
-        self._sql, self._address, self._options = sql, address, options
+        self._sql, self._address = sql, address
+        self._options: dict[str, Any] = {"autocommit": True, "client_flag": TRACK, **options}
 
     async def __aenter__(self) -> Any:
         place, topology = self._address or self._sql.topology.primary, self._sql.topology
@@ -46,7 +47,7 @@ class Opened:
             user=topology.user,
             password=topology.password,
             db=topology.database,
-            **{"autocommit": True, "client_flag": TRACK, **self._options},
+            **self._options,
         )
         replica = place != topology.primary
         mysql.instrument_connection(

@@ -10,6 +10,7 @@ import pytest
 import antipode
 from antipode import StaleSnapshot
 from tests.integration._mysql_clients import (
+    MULTI,
     TIMEOUT_S,
     TRACK,
     UNSAMPLED,
@@ -189,8 +190,7 @@ def test_a_procedure_that_fails_midway_is_sampled(sql: Sql) -> None:
 
 def test_several_statements_in_one_command(sql: Sql) -> None:
     """Each of them brings its own position; the last one stands for all."""
-    multi = pymysql.constants.CLIENT.MULTI_STATEMENTS
-    connection = sql.connect(client_flag=TRACK | multi)
+    connection = sql.connect(client_flag=TRACK | MULTI)
     with antipode.scope() as scope:
         run(connection, "INSERT INTO notes VALUES (1, 'a'); INSERT INTO notes VALUES (2, 'b')")
         assert minted(scope) == [sql.position()]
