@@ -96,9 +96,12 @@ def shown_in(
     causes: dict[WriteId, str] = {}
     for write in writes:
         status, cause = judge(state, write, history, majority=majority)
-        if status is None and (log := log_of(write.key, state.set_name)) and log.term:
-            yield from _ask_oplog(state, log.term, write, history)
-            status, cause = judge(state, write, history, majority=majority)
+        if status is None:
+            log = log_of(write.key, state.set_name)
+            term = None if log is None else log.term
+            if term is not None:
+                yield from _ask_oplog(state, term, write, history)
+                status, cause = judge(state, write, history, majority=majority)
         statuses[write] = status or Status.NOT_YET
         if cause:
             causes[write] = cause
