@@ -271,6 +271,28 @@ def test_rollback_under_a_client_is_seen() -> None:
                 old[DB].get_collection("posts", read_preference=Secondary()).find_one({"_id": 1})
 
 
+def test_rollback_closes_connections() -> None:
+    """What the memory of a connection's server rests on: the connection ends with the history."""
+    quiet: dict[str, Any] = {"heartbeatFrequencyMS": 60_000, "serverMonitoringMode": "poll"}
+    with MongoDBTopology() as topology, plain_client(topology.primary, **quiet) as old:
+
+        def number() -> int | None:
+            try:
+                return int(old.admin.command("hello")["connectionId"])
+            except ConnectionFailure:
+                return None
+
+        before = number()
+        topology.cut()
+        old[DB].posts.insert_one({"_id": 1})
+        topology.failover()
+        with plain_client(topology.primary) as new:
+            new[DB].posts.insert_one({"_id": 2})
+        assert number() == before
+        assert topology.rejoin()
+        assert number() != before
+
+
 @pytest.mark.parametrize("lose", [False, True])
 def test_change_of_primary_under_load(lose: bool) -> None:  # noqa: FBT001
     """Whatever a read behind a barrier returns, it has the write; errors are clear ones."""
