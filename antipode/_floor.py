@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ._engine import Pacer, Policies, Wait, error_of
+from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -98,13 +99,16 @@ class Floor:
 
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
-            Unreachable: the connection failed.
+            Unreachable: the connection failed while there was time left.
         """
         pacer = Pacer()
         wait = self._wait(time.monotonic())
         try:
             while not self._judge(wait, observe(self._look_s(wait)), time.monotonic()):
                 time.sleep(self._next_s(wait, pacer))
+        except Unreachable as error:
+            self._raise_if_over(wait, error)
+            raise
         finally:
             self._spend(time.monotonic() - wait.started_s)
 
@@ -117,6 +121,9 @@ class Floor:
         try:
             while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):  # noqa: ASYNC110 - a store has no event to wait for
                 await asyncio.sleep(self._next_s(wait, pacer))
+        except Unreachable as error:
+            self._raise_if_over(wait, error)
+            raise
         finally:
             self._spend(time.monotonic() - wait.started_s)
 
@@ -137,6 +144,18 @@ class Floor:
             if error is not None:
                 raise error
         return min(pacer.pause_s(now_s - wait.started_s), max(left_s, 0.0))
+
+    def _raise_if_over(self, wait: Wait, cause: Unreachable) -> None:
+        """A look that failed because the time was up says so, not that the server was away.
+
+        Raises:
+            BarrierTimeout: the time is up.
+        """
+        now_s = time.monotonic()
+        if now_s >= wait.deadline_s:
+            wait.unreachable(self.datastore, str(cause), now_s)
+            if (error := error_of(wait.result(now_s))) is not None:
+                raise error from cause
 
     def _spend(self, seconds: float) -> None:
         with self._lock:

@@ -23,6 +23,7 @@ from ._metrics import count, log_once
 from ._readable import unreadable
 from ._scope import floor, mark_incomplete, record_write
 from ._stored import record_read, stored_lineage, stored_text
+from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -57,10 +58,6 @@ __all__ = [
 ]
 
 ReadsFrom = Literal["primary", "replica"]
-
-
-class Unreachable(Exception):
-    """A look failed in a way that a later look may not: refused, reset, timed out, loading."""
 
 
 @dataclass(frozen=True, slots=True)

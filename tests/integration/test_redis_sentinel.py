@@ -65,13 +65,12 @@ def test_stalled_replica_is_never_read_stale(watched: Watched) -> None:
         written = write(writer, "k", number)
         try:
             found.append(int(read(reader, written, "k", timeout=0.1)) == number)
-        except (BarrierTimeout, redis.TimeoutError, redis.ConnectionError):
-            # On a busy machine a reply, or a connection, may fail before the floor's time is up.
+        except BarrierTimeout:
             found.append(None)
         reader.connection_pool.disconnect()  # The next connection goes to the next replica.
     assert False not in found
-    assert found.count(True) >= ROUNDS / 10
-    assert found.count(None) >= ROUNDS / 10
+    assert found.count(True) >= ROUNDS / 4
+    assert found.count(None) >= ROUNDS / 4
     watched.topology.resume(replica=1)
     assert read(reader, write(writer, "k", "last"), "k") == b"last"
 
@@ -96,7 +95,7 @@ async def test_stalled_replica_is_never_read_stale_by_tasks(watched: Watched) ->
                 await antipode.barrier_async(timeout=timeout, at="read")
                 try:
                     return bool(await reader.get(f"k-{value}") == value.encode())
-                except (BarrierTimeout, redis.TimeoutError):
+                except BarrierTimeout:
                     return None
 
         watched.topology.pause(replica=1)

@@ -121,6 +121,23 @@ def test_a_connection_that_fails_fails_the_read(
         face(floor(), fail)
 
 
+@FACES
+def test_a_look_that_outlives_the_floor_is_a_timeout(
+    face: Callable[[Floor, Callable[[float], Observation]], None],
+) -> None:
+    """No reply until the time was up is no fault of the connection: the barrier timed out."""
+
+    def silent(timeout_s: float) -> Observation:
+        wait_until_over = time.monotonic() + timeout_s
+        while time.monotonic() < wait_until_over:
+            pass
+        raise Unreachable("no reply")
+
+    with pytest.raises(antipode.BarrierTimeout) as caught:
+        face(floor(0.01), silent)
+    assert [outcome.status for outcome in caught.value.unmet] == [Status.UNREACHABLE]
+
+
 def test_cancelling_a_held_read_ends_it() -> None:
     """An asyncio read that is held back can be cancelled like any other."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._client import redis_module, response_error
+from antipode.shim import Unreachable
+
+from ._client import response_error
 from ._info import InfoError, LogHistory, refused
 from ._look import Command, look
 
@@ -35,6 +37,7 @@ def exchange(
         on_send: called when it is connected and before the first byte leaves.
 
     Raises:
+        Unreachable: no reply within *timeout_s*; the connection is closed.
         Exception: as redis-py does when the connection fails, which is then closed.
     """
     connection.connect()
@@ -42,7 +45,7 @@ def exchange(
     connection.send_packed_command(connection.pack_commands(commands))
     if timeout_s is not None and not connection.can_read(timeout_s):
         connection.disconnect()
-        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s")
+        raise Unreachable(f"no reply within {timeout_s:.3f} s")
     return [_reply(connection) for _ in commands]
 
 
@@ -93,7 +96,7 @@ async def exchange_async(
             reading.cancel()  # redis-py then closes the connection: a reply is on its way.
             await asyncio.gather(reading, return_exceptions=True)
     if not done:
-        raise redis_module().exceptions.TimeoutError(f"no reply within {timeout_s:.3f} s")
+        raise Unreachable(f"no reply within {timeout_s:.3f} s")
     return reading.result()
 
 
