@@ -92,12 +92,12 @@ make_base() {
     [[ $EUID -eq 0 ]] || fail "only root may build the base of the stand-ins"
     command -v debootstrap >/dev/null || tools/apt_install.sh debootstrap
     local mirror root
+    # Either style of apt's sources; none of these files needs to be there.
     mirror=$(
-        {
-            grep -hoP '^URIs:\s*\K\S+' /etc/apt/sources.list.d/*.sources
-            grep -hoP '^deb\s+(\[[^]]*\]\s+)?\K\S+' /etc/apt/sources.list /etc/apt/sources.list.d/*.list
-        } 2>/dev/null | grep -m1 '/debian/\?$'
-    ) || fail "apt's sources name no Debian mirror"
+        cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list \
+            2>/dev/null | grep -oP '^(URIs:|deb(\s+\[[^]]*\])?)\s*\K\S+' | grep -m1 '/debian/\?$'
+    ) || true
+    [[ -n $mirror ]] || fail "apt's sources name no Debian mirror"
     root=$(mktemp -d)
     # shellcheck disable=SC2064 # the folder of now
     trap "rm -rf '$root'" EXIT
