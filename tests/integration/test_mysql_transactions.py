@@ -9,6 +9,7 @@ import pytest
 
 import antipode
 from antipode import StaleSnapshot
+from antipode.testing import LagProxy
 from tests.integration._mysql_clients import (
     MULTI,
     TIMEOUT_S,
@@ -21,7 +22,6 @@ from tests.integration._mysql_clients import (
 )
 
 if TYPE_CHECKING:
-    from antipode.testing import LagProxy
     from tests.integration._mysql_clients import Sql
 
 LAG_MS = 150
@@ -293,14 +293,19 @@ def test_a_transaction_that_has_not_read_waits(sql: Sql, begin: str) -> None:
 
 def test_read_committed_waits_within_a_transaction(sql: Sql) -> None:
     """There each read has a snapshot of its own."""
-    writer, reader = sql.connect(), sql.replica(autocommit=False)
-    run(reader, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-    sql.topology.set_lag(LAG_MS)
-    with antipode.scope():
-        assert run(reader, "SELECT id FROM notes") == []
-        run(writer, INSERT, 1)
-        antipode.barrier(timeout=TIMEOUT_S, at="read")
-        assert run(reader, "SELECT id FROM notes") == [(1,)]
+    with LagProxy(sql.topology.replica) as proxy:
+        writer = sql.connect()
+        reader = sql.connect(proxy.address, reads_from="replica", autocommit=False)
+        run(reader, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        sql.topology.set_lag(LAG_MS)
+        with antipode.scope():
+            assert run(reader, "SELECT id FROM notes") == []
+            run(writer, INSERT, 1)
+            antipode.barrier(timeout=TIMEOUT_S, at="read")
+            assert run(reader, "SELECT id FROM notes") == [(1,)]
+            with exchanges(proxy) as made:
+                assert run(reader, "SELECT id FROM notes") == [(1,)]
+            assert made == [1]
 
 
 def test_isolation_of_one_transaction_is_not_trusted(sql: Sql) -> None:

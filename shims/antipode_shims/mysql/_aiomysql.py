@@ -178,7 +178,7 @@ class AsyncConnection:
             return observation
 
         await held.hold_async(look)
-        tap.shown(held, seen)
+        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
 
     async def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -213,7 +213,7 @@ class NativeConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen)
+        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

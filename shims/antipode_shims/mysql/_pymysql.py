@@ -222,7 +222,7 @@ class SyncConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen)
+        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -112,20 +112,28 @@ class Session:
         Args:
             level: the session's ``transaction_isolation``.
         """
-        if not self.status & IN_TRANSACTION:
+        if self._told and not self.status & IN_TRANSACTION:
             return True
         if self._isolation_unsure or self._isolated_once:
             return False
         return level.upper().replace(" ", "-") in ("READ-COMMITTED", "READ-UNCOMMITTED")
 
-    def passed(self, floor: Floor, visible: Iterable[WriteId]) -> None:
-        """A floor was satisfied on this connection, which showed *visible*."""
+    def passed(self, floor: Floor, visible: Iterable[WriteId], *, renews: bool = False) -> None:
+        """A floor was satisfied on this connection, which showed *visible*.
+
+        Args:
+            floor: what was demanded.
+            visible: the last look's writes.
+            renews: whether reads of the open transaction see it.
+        """
         self._passed = floor
         known = dict(self._known)
         for write in visible:
             if isinstance(write.version, int):
                 known[write.key] = max(known.get(write.key, -1), write.version)
         self._known = known if len(known) <= _MOST_LOGS else {}
+        if renews:
+            self._shown, self._shown_floor = self._known, floor
 
     def starts(self, meaning: int) -> None:
         """A statement is about to be sent."""

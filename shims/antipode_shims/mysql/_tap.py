@@ -242,10 +242,11 @@ class Tap:
             raise RuntimeError(msg)
         return self.facts
 
-    def shown(self, held: Floor, seen: Sequence[Observation]) -> None:
+    def shown(self, held: Floor, seen: Sequence[Observation], *, renews: bool) -> None:
         """A hold ended well; the last look showed what its floor demanded."""
         statuses = seen[-1].statuses if seen else {}
-        self.session.passed(held, [w for w, s in statuses.items() if s is Status.VISIBLE])
+        visible = [write for write, status in statuses.items() if status is Status.VISIBLE]
+        self.session.passed(held, visible, renews=renews)
 
 
 @lru_cache(maxsize=64)
