@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ._registry import looking_shim
+from ._unreachable import Unreachable
 from ._watch import LOOK_S
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Waiter:
         left_s = self._wait.deadline_s - self._clock.monotonic()
         try:
             observation = watcher.try_look(frozenset(pending[datastore]), min(left_s, LOOK_S))
+        except Unreachable as error:
+            self.unreachable(datastore, str(error) or type(error).__name__)
+            return True
         except Exception:  # noqa: BLE001 - the watcher looks again, and knows what to retry
             return False
         if observation is None:

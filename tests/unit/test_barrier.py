@@ -133,6 +133,15 @@ def test_an_unreachable_server_is_tried_again_until_the_deadline(posts: FakeServ
     assert antipode.barrier(LINEAGE, timeout=1)
 
 
+def test_an_unreachable_server_is_told_from_a_late_one_in_the_shortest_wait(
+    posts: FakeServer,
+) -> None:
+    """The one look that a millisecond allows says what it met."""
+    posts.fault = Unreachable("connection refused")
+    result = antipode.barrier(LINEAGE, timeout=0.001, on_unmet="return")
+    assert [outcome.status for outcome in result.outcomes] == [Status.UNREACHABLE]
+
+
 def test_a_look_that_cannot_succeed_ends_the_barrier_at_once(posts: FakeServer) -> None:
     """A wrong password is not worth waiting for, and the cause is in the message."""
     posts.fault = PermissionError("wrong password")
