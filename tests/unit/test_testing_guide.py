@@ -28,8 +28,13 @@ def test_every_fixture_and_fault_exists() -> None:
     """The tables name real fixtures and real methods."""
     for name in re.findall(r"^\| `(antipode_\w+)` ", GUIDE, flags=re.MULTILINE):
         assert hasattr(plugin, name)
-    for name in re.findall(r"^\| `(\w+)\(", GUIDE, flags=re.MULTILINE):
-        assert callable(getattr(testing.Topology, name))
+    for section in re.split(r"^#+ ", GUIDE, flags=re.MULTILINE):
+        named = ["Topology", *re.findall(r"`(\w+Topology)\b", section)]
+        owners = [getattr(testing, name) for name in named]
+        for name in re.findall(
+            r"`(\w+)\([^`]*\)`", "".join(re.findall(r"^\| .*?\|", section, re.MULTILINE))
+        ):
+            assert any(callable(getattr(owner, name, None)) for owner in owners), name
     for name in ("suspend_replica", "force_full_resync", "resync_sibling"):
         assert callable(getattr(testing.RedisTopology, name))
     for name in ("kill_broker", "restart_broker"):
