@@ -45,12 +45,16 @@ class Sql:
     def plain(self, address: Address | None = None, **options: Any) -> Any:
         """A PyMySQL connection, to the primary by default, that nothing instruments."""
         place = address or self.topology.primary
-        options = {"autocommit": True, "client_flag": TRACK, **options}
+        options = {
+            "autocommit": True,
+            "client_flag": TRACK,
+            "user": self.topology.user,
+            "password": self.topology.password,
+            **options,
+        }
         connection = pymysql.connect(
             host=place.host,
             port=place.port,
-            user=self.topology.user,
-            password=self.topology.password,
             database=self.topology.database,
             **options,
         )

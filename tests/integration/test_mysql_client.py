@@ -28,7 +28,7 @@ from tests.integration._mysql_clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.integration._mysql_clients import Sql
@@ -353,11 +353,19 @@ def test_an_unread_result_is_read_before_the_next_command(sql: Sql) -> None:
         assert minted(scope) == [sql.position()]
 
 
-def test_uncovered_writes_are_counted(sql: Sql) -> None:
+@pytest.fixture
+def administrator(sql: Sql) -> Iterator[str]:
+    """A user who may do everything, with its name as password."""
+    name = "notes_admin"
+    sql.topology.execute(f"CREATE USER {name}@'%' IDENTIFIED BY '{name}'")
+    sql.topology.execute(f"GRANT ALL ON *.* TO {name}@'%'")
+    yield name
+    sql.topology.execute(f"DROP USER {name}@'%'")
+
+
+def test_uncovered_writes_are_counted(sql: Sql, administrator: str) -> None:
     """What the session does not log has no position: it is counted, and the lineage says so."""
-    administrator = sql.topology
-    administrator.execute(f"GRANT ALL ON *.* TO {administrator.user}@'%'")
-    connection = sql.connect()
+    connection = sql.connect(user=administrator, password=administrator)
     run(connection, "SET SESSION sql_log_bin = 0")
     before = counted("uncovered_write")
     with antipode.scope() as scope:

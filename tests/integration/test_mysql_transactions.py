@@ -211,7 +211,6 @@ def test_rows_of_a_write_come_without_a_position(sql: Sql, to_primary: LagProxy)
 
 def test_two_phases_are_uncovered(sql: Sql) -> None:
     """What is prepared may be committed by anybody: counted, and the lineage says so."""
-    sql.topology.execute("GRANT ALL ON *.* TO app@'%'")
     connection = sql.connect()
     before = counted("uncovered_write")
     with antipode.scope() as scope:

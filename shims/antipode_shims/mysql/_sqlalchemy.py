@@ -7,6 +7,7 @@ that reads which is judged, whatever proxy or creator chose its server.
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError, register
@@ -128,7 +129,8 @@ def instrument_engine(
         lineage: ``none``; lineages beside values are stored by :func:`shim`.
         on_read: for lineages beside values; nothing is stored here, so nothing is merged.
         one_server: whether its URL is one server's, where ``at="now"`` can look. Say False where
-            it is a balancer's or a proxy's. None: where the URL names a host or socket.
+            it is a balancer's or a proxy's. None: where the URL or ``connect_args`` name a host or
+            socket.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -188,6 +190,8 @@ def _sync_engine(engine: Any) -> Any:
 
 
 def _settings(engine: Any) -> ServerSettings:
-    _, options = engine.dialect.create_connect_args(engine.url)
-    named = bool(options.get("host") or options.get("unix_socket"))
-    return ServerSettings.of(options, one_server=named)
+    from ._engines import settings_of  # It listens to engines by what is here.
+
+    settings = settings_of(engine)
+    named = settings.arguments.get("host") or settings.arguments.get("unix_socket")
+    return replace(settings, one_server=bool(named))
