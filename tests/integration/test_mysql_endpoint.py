@@ -87,13 +87,17 @@ def test_stopped_server_keeps_the_deadline(here: Regions) -> None:
     here.replicated()
     here.topology.suspend_replica()
     lineage = here.write()
+    took_s: list[float] = []
     for _ in range(3):
         started_s = time.monotonic()
         with pytest.raises(BarrierTimeout) as caught:
             antipode.barrier(lineage, timeout=0.4)
-        assert time.monotonic() - started_s < 0.7
+        took_s.append(time.monotonic() - started_s)
         statuses = {outcome.status for outcome in caught.value.result.outcomes}
         assert statuses <= {Status.UNREACHABLE, Status.NOT_YET}
+    # A busy machine is late at times; what waits for the server is late always.
+    assert min(took_s) < 0.6
+    assert max(took_s) < 2
     here.topology.resume_replica()
     assert antipode.barrier(lineage, timeout=10).ok
 
