@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from antipode.testing import Address
+
+#: Beside each value: servers leave out a write that changes nothing.
+_versions = itertools.count()
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS overhead"
+    " (id INT PRIMARY KEY, value BLOB NOT NULL, version INT NOT NULL)"
+)
 
 #: Values are as long as the posts of the other benchmark.
 VALUE = b"x" * 1024
@@ -93,15 +101,14 @@ class PyMySQLClient:
             client_flag=pymysql.constants.CLIENT.SESSION_TRACK if instrumented else 0,
         )
         self._cursor: Any = self._connection.cursor()
-        self._cursor.execute(
-            "CREATE TABLE IF NOT EXISTS overhead (id INT PRIMARY KEY, value BLOB NOT NULL)"
-        )
+        self._cursor.execute(_TABLE)
         if instrumented:
             instrument_connection(self._connection, datastore=DATASTORE)
             self._cursor = self._connection.cursor()
 
     def write(self, number: int) -> None:
-        self._cursor.execute("REPLACE INTO overhead VALUES (%s, %s)", (number, VALUE))
+        row = number, VALUE, next(_versions)
+        self._cursor.execute("REPLACE INTO overhead VALUES (%s, %s, %s)", row)
 
     def read(self, number: int) -> None:
         self._cursor.execute("SELECT value FROM overhead WHERE id = %s", (number,))
@@ -133,15 +140,15 @@ class SQLAlchemyClient:
         self._engine = sqlalchemy.create_engine(url)
         if instrumented:
             instrument_engine(self._engine, datastore=DATASTORE)
-        table = "CREATE TABLE IF NOT EXISTS overhead (id INT PRIMARY KEY, value BLOB NOT NULL)"
         with self._engine.begin() as connection:
-            connection.execute(sqlalchemy.text(table))
-        self._write = sqlalchemy.text("REPLACE INTO overhead VALUES (:id, :value)")
+            connection.execute(sqlalchemy.text(_TABLE))
+        self._write = sqlalchemy.text("REPLACE INTO overhead VALUES (:id, :value, :version)")
         self._read = sqlalchemy.text("SELECT value FROM overhead WHERE id = :id")
 
     def write(self, number: int) -> None:
         with self._engine.begin() as connection:
-            connection.execute(self._write, {"id": number, "value": VALUE})
+            row = {"id": number, "value": VALUE, "version": next(_versions)}
+            connection.execute(self._write, row)
 
     def read(self, number: int) -> None:
         with self._engine.connect() as connection:
@@ -168,7 +175,8 @@ class MongoDBClient:
         self._collection: Any = self._client.benchmarks.overhead
 
     def write(self, number: int) -> None:
-        self._collection.replace_one({"_id": number}, {"value": VALUE}, upsert=True)
+        document = {"value": VALUE, "version": next(_versions)}
+        self._collection.replace_one({"_id": number}, document, upsert=True)
 
     def read(self, number: int) -> None:
         self._collection.find_one({"_id": number})
