@@ -10,33 +10,45 @@ One line of JSON to the control port sets delays, such as ``{"redis": 100}``, an
 those of all links. Python 3.9 or later, and nothing else.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Held = asyncio.Queue[tuple[float, bytes, Callable[[], float]]]
+    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 CONTROL_PORT = 7000
 CHUNK_BYTES = 65_536
 HELD_CHUNKS = 256
 
-lags_ms = {}
+lags_ms: dict[str, float] = {}
 
 
-async def read(source, held, lag_ms):
+async def read(source: asyncio.StreamReader, held: Held, lag_ms: Callable[[], float]) -> None:
     """Note when each chunk came in, until the end; the queue bounds what is held."""
     loop = asyncio.get_running_loop()
-    data = None
-    while data != b"":
+    while True:
         try:
             data = await source.read(CHUNK_BYTES)
         except OSError:
             data = b""
         await held.put((loop.time(), data, lag_ms))
+        if not data:
+            return
 
 
-async def pump(source, sink, lag_ms):
+async def pump(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, lag_ms: Callable[[], float]
+) -> None:
     """Pass on chunks in order, each so many milliseconds after it came in."""
     loop = asyncio.get_running_loop()
-    held = asyncio.Queue(HELD_CHUNKS)
+    held: Held = asyncio.Queue(HELD_CHUNKS)
     reader = asyncio.create_task(read(source, held, lag_ms))
     try:
         while True:
@@ -55,10 +67,10 @@ async def pump(source, sink, lag_ms):
         sink.close()
 
 
-def forwarder(name, host, port):
+def forwarder(name: str, host: str, port: int) -> Serve:
     """What serves the connections of one link."""
 
-    async def serve(reader, writer):
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             upstream = await asyncio.open_connection(host, port)
         except OSError:
@@ -72,28 +84,31 @@ def forwarder(name, host, port):
     return serve
 
 
-async def control(reader, writer):
+async def control(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Set delays."""
     try:
         wanted = json.loads(await reader.readline() or "{}")
-        if not set(wanted) <= set(lags_ms):
-            raise ValueError(f"no such link; there are {', '.join(lags_ms)}")
-        lags_ms.update({name: float(lag) for name, lag in wanted.items()})
-        answer = lags_ms
-    except (ValueError, TypeError) as error:
+        known = set(wanted) <= set(lags_ms)
+        lags_ms.update({name: float(lag) for name, lag in wanted.items() if known})
+        links = ", ".join(lags_ms)
+        answer: dict[str, object] = (
+            dict(lags_ms) if known else {"error": f"no such link; there are {links}"}
+        )
+    except (ValueError, TypeError, AttributeError) as error:
         answer = {"error": str(error)}
     writer.write(json.dumps(answer).encode() + b"\n")
     writer.close()
 
 
-async def main():
+async def main() -> None:
     """Serve until the container is stopped."""
-    servers = [await asyncio.start_server(control, "0.0.0.0", CONTROL_PORT)]
+    anywhere = "0.0.0.0"  # noqa: S104 - of the container; the stack publishes on loopback alone
+    servers = [await asyncio.start_server(control, anywhere, CONTROL_PORT)]
     for link in os.environ["LINKS"].split():
         name, listen, host, port = link.split(":")
         lags_ms[name] = float(os.environ.get("LAG_MS") or 0)
         serve = forwarder(name, host, int(port))
-        servers.append(await asyncio.start_server(serve, "0.0.0.0", int(listen)))
+        servers.append(await asyncio.start_server(serve, anywhere, int(listen)))
     await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
