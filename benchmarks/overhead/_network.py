@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def network(upstream: Address, *, one_way_s: float) -> Iterator[Address]:
+def network(upstream: tuple[str, int], *, one_way_s: float) -> Iterator[Address]:
     """An address behind which *upstream* is twice *one_way_s* seconds away."""
-    command = [sys.executable, "-m", __name__, upstream.host, str(upstream.port), str(one_way_s)]
+    host, port = upstream
+    command = [sys.executable, "-m", __name__, host, str(port), str(one_way_s)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
