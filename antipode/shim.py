@@ -26,7 +26,7 @@ from ._stored import record_read, stored_lineage, stored_text
 from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Hashable, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -40,24 +40,26 @@ __all__ = [
     "Endpoint",
     "Floor",
     "Observation",
+    "OnRead",
     "ReadsFrom",
+    "ServerShim",
     "Shim",
     "Unreachable",
     "Wake",
-    "claim",
     "count",
     "floor",
     "log_once",
     "mark_incomplete",
     "record_read",
     "record_write",
-    "release",
+    "refuse_beside",
     "stored_lineage",
     "stored_text",
     "unreadable",
 ]
 
 ReadsFrom = Literal["primary", "replica"]
+OnRead = Literal["merge", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +296,69 @@ class Shim(ABC):
     ) -> None:
         """Close."""
         self.close()
+
+
+class ServerShim(Shim):
+    """The shim of a store whose clients connect to servers and instrument their reads.
+
+    Several clients of one server in one process are one server for barriers: the first of them
+    looks there. Where a pool or a proxy chooses the server, none of them can.
+
+    Attributes:
+        on_read: whether a read adds the stored lineage to the scope.
+    """
+
+    floors = True
+
+    def __init__(
+        self,
+        datastore: str,
+        *,
+        server: Hashable | None,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+    ) -> None:
+        """Take over the options; connects to nothing.
+
+        Args:
+            datastore: the name that every service spells alike.
+            server: what tells the server of its client from others, such as its address; None
+                where only a read shows which server answers it.
+            reads_from: ``primary`` or ``replica``.
+            on_read: ``merge`` or ``ignore``.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        super().__init__(datastore, reads_from=reads_from)
+        if on_read not in ("merge", "ignore"):
+            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
+            raise ConfigurationError(msg)
+        self.on_read = on_read
+        self._claimed: Hashable | None = None
+        if server is None:
+            self.looks = False
+        else:
+            self._claimed = datastore, reads_from, server
+            self.fences = reads_from == "primary"
+            claim(self._claimed, self)
+
+    def close(self) -> None:
+        """Unregister and release the library's own connections. Idempotent."""
+        if self._claimed is not None:
+            release(self._claimed, self)
+        super().close()
+
+
+def refuse_beside(lineage: str, datastore: str, module: str) -> None:
+    """Native clients store nothing beside values.
+
+    Raises:
+        ConfigurationError: *lineage* is not ``none``.
+    """
+    if lineage != "none":
+        msg = (
+            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
+            f"{module}.shim(...).write() and .read(), which store it beside the value"
+        )
+        raise ConfigurationError(msg)

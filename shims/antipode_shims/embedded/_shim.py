@@ -15,6 +15,7 @@ from antipode._write_id import WriteId
 from antipode.shim import (
     Endpoint,
     Observation,
+    OnRead,
     ReadsFrom,
     Shim,
     Unreachable,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from ._store import Entry, State
 
-OnRead = Literal["merge", "ignore"]
 
 #: How often a pause asks whether the file changed: a few microseconds' work each time.
 _PUSH_LEAST_S, _PUSH_MOST_S = 0.0005, 0.0025

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import Shim, Unreachable, claim, count, log_once, release
+from antipode import Lineage, WriteId, mark_incomplete
+from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._client import farewell, link_errors
 from ._endpoint import MongoEndpoint, talk
@@ -19,28 +19,24 @@ if TYPE_CHECKING:
 
     from bson import Timestamp
 
-    from antipode.shim import Endpoint, ReadsFrom
+    from antipode.shim import Endpoint, OnRead, ReadsFrom
 
     from ._client import ServerSettings
     from ._look import Look
     from ._reply import Reply
 
-OnRead = Literal["merge", "ignore"]
 #: Read concerns that show what a majority has, and nothing else.
 _MAJORITY = ("majority", "linearizable", "snapshot")
 
 
-class BaseMongoShim(Shim):
+class BaseMongoShim(ServerShim):
     """One replica set, read at one server or through a client that chooses; base of both faces.
 
     Attributes:
-        on_read: whether a read adds the stored lineage to the scope.
         history: what is known of earlier terms.
         majority: whether reads have read concern ``majority`` or stronger.
         set_name: of the replica set; empty until :meth:`learn_set` was called.
     """
-
-    floors = True
 
     def __init__(
         self,
@@ -69,26 +65,16 @@ class BaseMongoShim(Shim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
-        super().__init__(datastore, reads_from=reads_from)
-        if on_read not in ("merge", "ignore"):
-            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
-            raise ConfigurationError(msg)
-        self.on_read = on_read
+        if one_server is None:
+            one_server = settings.direct or reads_from == "primary"
+        server = settings.where if one_server else None
+        super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.history = LogHistory()
         self.majority = read_concern in _MAJORITY
         self.set_name = ""
         self._settings = settings
         self._reads: ReadsFrom = reads_from
         self._wait_in = wait_in
-        self._where: tuple[object, ...] | None = None
-        if one_server is None:
-            one_server = settings.direct or reads_from == "primary"
-        if one_server:
-            self._where = (datastore, reads_from, settings.where)
-            self.fences = reads_from == "primary"
-            claim(self._where, self)
-        else:
-            self.looks = False
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the server where this process reads, with a client of its own.
@@ -121,12 +107,6 @@ class BaseMongoShim(Shim):
             msg = f"the server of {self.datastore!r} is not primary now"
             raise Unreachable(msg)
         return frozenset([self._write_id(local_position(state), covering=True)])
-
-    def close(self) -> None:
-        """Unregister and release the library's own connections. Idempotent."""
-        if self._where is not None:
-            release(self._where, self)
-        super().close()
 
     def minted(self, reply: Reply, *, majority: bool = False) -> WriteId | None:
         """The position of the write that *reply* acknowledges; None when it does not tell.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
+from antipode.shim import refuse_beside
 
 from ._async_hooks import AsyncClient, AsyncHooks
-from ._base import BaseMongoShim, OnRead
+from ._base import BaseMongoShim
 from ._client import ServerSettings, is_async, known_set_name
 from ._hooks import SyncClient, SyncHooks, adopt, disown
 
 if TYPE_CHECKING:
-    from antipode.shim import ReadsFrom
+    from antipode.shim import OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
 
@@ -56,12 +57,7 @@ def instrument_client(
             another datastore than before, or PyMongo is missing or older.
     """
     asynchronous = is_async(client)
-    if lineage != "none":
-        msg = (
-            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
-            "antipode_shims.mongodb.shim(...).write() and .read(), which store it beside the value"
-        )
-        raise ConfigurationError(msg)
+    refuse_beside(lineage, datastore, "antipode_shims.mongodb")
     if _instrumented(client, datastore):
         return client
     known_set_name(client)

@@ -14,9 +14,8 @@ from ._table2 import MongoTable2, late, slice_s
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from antipode.shim import Floor, Observation, ReadsFrom
+    from antipode.shim import Floor, Observation, OnRead, ReadsFrom
 
-    from ._base import OnRead
     from ._look import Question
     from ._reply import Reply
     from ._table2 import Answer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import Shim, Unreachable, claim, count, log_once, release
+from antipode import Lineage, WriteId, mark_incomplete
+from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
@@ -19,26 +19,22 @@ from ._upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from antipode.shim import Endpoint, Observation, ReadsFrom
+    from antipode.shim import Endpoint, Observation, OnRead, ReadsFrom
 
     from ._flavor import Asking, Facts, Flavor, Rows
 
 T = TypeVar("T")
-OnRead = Literal["merge", "ignore"]
 
 
-class BaseMySQLShim(Shim):
+class BaseMySQLShim(ServerShim):
     """One MySQL or MariaDB server as this process sees it; the base of every face.
 
     Clients find out about the server behind a connection with ``converse(self.detect(), execute)``
     once for each connection, and hand the result to what needs it.
 
     Attributes:
-        on_read: whether a read adds the stored lineage to the scope.
         settings: how to connect to the server.
     """
-
-    floors = True
 
     def __init__(
         self,
@@ -54,22 +50,13 @@ class BaseMySQLShim(Shim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
-        super().__init__(datastore, reads_from=reads_from)
-        if on_read not in ("merge", "ignore"):
-            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
-            raise ConfigurationError(msg)
-        self.on_read = on_read
+        one_server = settings.one_server if one_server is None else one_server
+        server = settings.where if one_server else None
+        super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
         self._runs = Runs()
         self._upstream = Upstream()
         self._lock = threading.Lock()
-        self._where: tuple[object, ...] | None = None
-        if settings.one_server if one_server is None else one_server:
-            self._where = ("mysql", datastore, reads_from, settings.where)
-            self.fences = reads_from == "primary"
-            claim(self._where, self)
-        else:
-            self.looks = False
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.
@@ -104,12 +91,6 @@ class BaseMySQLShim(Shim):
             raise Unreachable(msg)
         hour = self.clock.hour()
         return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
-
-    def close(self) -> None:
-        """Unregister and release the library's own connections. Idempotent."""
-        if self._where is not None:
-            release(self._where, self)
-        super().close()
 
     def detect(self) -> Asking[Facts]:
         """Find out about the server behind a connection; what it has executed is remembered.

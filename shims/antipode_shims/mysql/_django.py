@@ -10,14 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError, register
+from antipode.shim import refuse_beside
 
-from ._instrument import InstrumentedShim, attach, detach, is_instrumented, refuse_beside
+from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
-    from antipode.shim import ReadsFrom
-
-    from ._base import OnRead
+    from antipode.shim import OnRead, ReadsFrom
 
 
 class AliasHooks:
@@ -79,7 +78,7 @@ def instrument_django(
         ConfigurationError: Django is missing, the alias is not MySQL's, ``lineage="beside"``, or
             another datastore than before.
     """
-    refuse_beside(lineage, datastore)
+    refuse_beside(lineage, datastore, "antipode_shims.mysql")
     wrapper, created = _django(alias)
     held = _hooks.get(alias)
     if held is not None:

@@ -6,13 +6,14 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
+from antipode.shim import refuse_beside
 
-from ._base import BaseMySQLShim, OnRead
+from ._base import BaseMySQLShim
 from ._clients import client_of
 from ._tap import Tap, adopt, disown
 
 if TYPE_CHECKING:
-    from antipode.shim import ReadsFrom
+    from antipode.shim import OnRead, ReadsFrom
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -57,7 +58,7 @@ def instrument_connection(
         ConfigurationError: a connection of another client, ``lineage="beside"``, or another
             datastore than before.
     """
-    refuse_beside(lineage, datastore)
+    refuse_beside(lineage, datastore, "antipode_shims.mysql")
     client = client_of(connection)
     if is_instrumented(connection, datastore):
         return connection
@@ -92,20 +93,6 @@ def uninstrument_connection(connection: Any) -> None:
                 else:
                     del _shared[key]
                     shim.close()
-
-
-def refuse_beside(lineage: str, datastore: str) -> None:
-    """Native clients store no lineages yet.
-
-    Raises:
-        ConfigurationError: *lineage* is not ``none``.
-    """
-    if lineage != "none":
-        msg = (
-            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
-            "antipode_shims.mysql.shim(...).write() and .read(), which store it beside the value"
-        )
-        raise ConfigurationError(msg)
 
 
 def is_instrumented(connection: Any, datastore: str) -> bool:

@@ -13,9 +13,8 @@ from ._table2 import Layout, MySQLTable2
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from antipode.shim import ReadsFrom
+    from antipode.shim import OnRead, ReadsFrom
 
-    from ._base import OnRead
     from ._settings import ServerSettings
     from ._table2 import Key, Statement, Steps, Value
 

@@ -11,15 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError, register
+from antipode.shim import refuse_beside
 
-from ._instrument import InstrumentedShim, attach, detach, is_instrumented, refuse_beside
+from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._ok_packet import SESSION_TRACK
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
-    from antipode.shim import ReadsFrom
+    from antipode.shim import OnRead, ReadsFrom
 
-    from ._base import BaseMySQLShim, OnRead
+    from ._base import BaseMySQLShim
 
 EngineT = TypeVar("EngineT")
 
@@ -139,7 +140,7 @@ def instrument_engine(
         ConfigurationError: another database or driver, ``lineage="beside"``, or another datastore
             than before.
     """
-    refuse_beside(lineage, datastore)
+    refuse_beside(lineage, datastore, "antipode_shims.mysql")
     plain = _sync_engine(engine)
     held = _hooks.get(plain.dialect)
     if held is not None:

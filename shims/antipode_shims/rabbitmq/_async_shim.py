@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Lineage, current, scope
 from antipode._engine import Pacer
 from antipode._registry import register
-from antipode.shim import ReadsFrom, Unreachable
+from antipode.shim import OnRead, ReadsFrom, Unreachable
 
 from ._aio import certainly_absent, is_returned
 from ._connect import CONNECT_S
 from ._headers import outgoing
 from ._publisher import Publications, SequenceBy
 from ._state import State
-from ._table2 import BaseRabbitMQShim, Delivery, OnRead
+from ._table2 import BaseRabbitMQShim, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -11,7 +11,7 @@ from antipode._engine import Pacer
 from antipode._lineage import Lineage
 from antipode._registry import register
 from antipode._scope import current, scope
-from antipode.shim import Endpoint, ReadsFrom, Shim, Unreachable
+from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable
 
 from ._blocking import send, with_headers
 from ._clients import pika
@@ -19,7 +19,7 @@ from ._connect import close_quietly, connect, parameters_of
 from ._headers import outgoing
 from ._publisher import Publications, SequenceBy
 from ._state import State
-from ._table2 import BaseRabbitMQShim, Delivery, OnRead
+from ._table2 import BaseRabbitMQShim, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage
-from antipode.shim import Endpoint, ReadsFrom, Shim, Unreachable, record_read
+from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable, record_read
 
 from ._headers import received
 from ._ledger import Ledger
@@ -15,8 +15,6 @@ from ._tap import Receipts, ReceiptsEndpoint, Tap
 
 if TYPE_CHECKING:
     from ._publisher import SequenceBy
-
-OnRead = Literal["merge", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode._metrics import count, log_once
-from antipode.shim import Shim, Unreachable, claim, release
+from antipode.shim import ServerShim, Unreachable
 
 from ._client import link_errors
 from ._endpoint import RedisEndpoint
@@ -15,24 +15,19 @@ from ._exchange import exchange
 from ._info import INFO, LOG_KEY, InfoError, LogHistory, ReplicationState, parse_info
 
 if TYPE_CHECKING:
-    from antipode.shim import Endpoint, ReadsFrom
+    from antipode.shim import Endpoint, OnRead, ReadsFrom
 
     from ._client import ServerSettings
     from ._look import Command
 
-OnRead = Literal["merge", "ignore"]
 
-
-class BaseRedisShim(Shim):
+class BaseRedisShim(ServerShim):
     """One Redis server as this process sees it; the base of both faces.
 
     Attributes:
-        on_read: whether a read adds the stored lineage to the scope.
         prefix: of companion keys.
         history: where earlier logs are known to have ended.
     """
-
-    floors = True
 
     def __init__(
         self,
@@ -50,25 +45,16 @@ class BaseRedisShim(Shim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
-        super().__init__(datastore, reads_from=reads_from)
-        if on_read not in ("merge", "ignore"):
-            msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
-            raise ConfigurationError(msg)
         if not prefix:
             msg = "prefix must not be empty: a companion needs a key of its own"
             raise ConfigurationError(msg)
-        self.on_read = on_read
+        one_server = settings.one_server if one_server is None else one_server
+        server = settings.where if one_server else None
+        super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.prefix = prefix
         self.history = LogHistory()
         self._settings = settings
         self._recorder = LogRecorder(datastore) if log_history else None
-        self._where: tuple[object, ...] | None = None
-        if settings.one_server if one_server is None else one_server:
-            self._where = (datastore, reads_from, settings.where)
-            self.fences = reads_from == "primary"
-            claim(self._where, self)
-        else:
-            self.looks = False
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of its own.
@@ -101,12 +87,6 @@ class BaseRedisShim(Shim):
             return frozenset()
         hour = self.clock.hour()
         return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
-
-    def close(self) -> None:
-        """Unregister and release the library's own connection. Idempotent."""
-        if self._where is not None:
-            release(self._where, self)
-        super().close()
 
     def minted(self, reply: Any) -> WriteId | None:
         """The position of a write, from the ``INFO`` behind it; None when there is none.

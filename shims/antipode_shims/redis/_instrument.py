@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
+from antipode.shim import refuse_beside
 
 from ._async_hooks import AsyncClient, AsyncHooks
-from ._base import BaseRedisShim, OnRead
+from ._base import BaseRedisShim
 from ._client import check_client
 from ._hooks import SyncClient, SyncHooks, adopt, disown
 from ._sentinel import settings_of
 
 if TYPE_CHECKING:
-    from antipode.shim import ReadsFrom
+    from antipode.shim import OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
 
@@ -59,12 +60,7 @@ def instrument_client(
             before, or redis-py is missing.
     """
     is_async = check_client(client)
-    if lineage != "none":
-        msg = (
-            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
-            "antipode_shims.redis.shim(...).write() and .read(), which store it beside the value"
-        )
-        raise ConfigurationError(msg)
+    refuse_beside(lineage, datastore, "antipode_shims.redis")
     if _instrumented(client, datastore):
         return client
     instrumented = InstrumentedShim(

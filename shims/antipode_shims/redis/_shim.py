@@ -15,9 +15,8 @@ from ._table2 import RedisTable2, Sent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from antipode.shim import Floor, Observation, ReadsFrom
+    from antipode.shim import Floor, Observation, OnRead, ReadsFrom
 
-    from ._base import OnRead
     from ._client import ServerSettings
     from ._look import Command
     from ._table2 import Expiry, Key, Value
