@@ -20,6 +20,7 @@ from antipode.testing import (
     ServerMissing,
     _mysql_install,
 )
+from tests.integration._mysql_servers import revoke
 from tests.integration._sql_topology import KINDS, STORES, client, keys, new_table, put, run
 
 
@@ -36,6 +37,8 @@ def table(topology: Any) -> str:
 
 def test_a_service_may_do_what_services_may(topology: Any, table: str) -> None:
     """Its account owns its database and nothing else; SQLAlchemy connects by the given address."""
+    topology.execute(revoke(topology))  # What tests of shims grant to it.
+    topology.wait_replicated()
     engine = create_engine(topology.url(topology.replica))
     with engine.connect() as connection:
         assert connection.execute(text("SELECT DATABASE()")).scalar_one() == topology.database
