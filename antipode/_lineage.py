@@ -174,14 +174,13 @@ class Lineage(Collection[WriteId]):
 
     def append(self, write: WriteId) -> Lineage:
         """This lineage with *write* in it."""
-        new = [(_slot(write), write)]
+        slot = _slot(write)
+        entries = (self._covering if write.covering else self._exact).copy()
+        held = entries.get(slot)
+        entries[slot] = write if held is None else _newer(held, write)
         if write.covering:
-            covering = self._covering.copy()
-            _join(covering, new)
-            return self._with(self._exact, covering)
-        exact = self._exact.copy()
-        _join(exact, new)
-        return self._with(exact, self._covering)
+            return self._with(self._exact, entries)
+        return self._with(entries, self._covering)
 
     def remove(self, write: WriteId) -> Lineage:
         """This lineage without the entry of *write*'s datastore, key and version.

@@ -12,7 +12,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
@@ -104,12 +104,12 @@ class Scope:
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*; an entry without a mint hour gets the current one."""
-        minted = [write if write.minted_h else _stamped(write) for write in writes]
         with self._lock:
-            self._take_in()
-            if not self.stopped:
-                for write in minted:
-                    self._lineage = self._lineage.append(write)
+            if self._incoming:
+                self._take_in()
+            if self._state != "stopped":
+                for write in writes:
+                    self._lineage = self._lineage.append(_stamped(write))
             return self._lineage
 
     def merge(self, lineage: Lineage) -> Lineage:
@@ -196,8 +196,8 @@ class Scope:
 
 
 def _stamped(write: WriteId) -> WriteId:
-    """*write* with the current hour, so that it can age."""
-    return replace(write, minted_h=SYSTEM_CLOCK.hour())
+    """*write*, with the current hour if it states none, so that it can age."""
+    return write if write.minted_h else replace(write, minted_h=SYSTEM_CLOCK.hour())
 
 
 class LiveText(str):
@@ -233,11 +233,8 @@ class LiveText(str):
 
 def scope_in(context: Context | None = None) -> Scope | None:
     """The scope of *context*, default the current one; None without one or after ``stop()``."""
-    found = otel_context.get_value(_KEY, context)
-    if found is None:
-        return None
-    held = cast("Scope", found)
-    return None if held.stopped else held
+    held: Any = otel_context.get_value(_KEY, context)
+    return None if held is None or held.stopped else held
 
 
 def context_with(held: Scope, context: Context | None = None) -> Context:
@@ -356,13 +353,13 @@ def record_write(*writes: WriteId) -> Lineage:
     Raises:
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
     """
-    minted = [write if write.minted_h else _stamped(write) for write in writes]
+    minted = tuple(map(_stamped, writes))
     held = scope_in()
     if held is not None:
         held.append(*minted)
     elif writes:
         unscoped("write", writes[0].datastore)
-    return Lineage(minted)
+    return _EMPTY.append(minted[0]) if len(minted) == 1 else Lineage(minted)
 
 
 def mark_incomplete(subject: str, reason: str) -> None:

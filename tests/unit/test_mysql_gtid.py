@@ -16,8 +16,10 @@ from antipode_shims.mysql._gtid import (
     MariaDBState,
     MySQLLog,
     Runs,
+    mariadb_gtid,
     mariadb_gtids,
     mariadb_log,
+    mysql_gtid,
 )
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -162,3 +164,36 @@ def test_state_judges_each_server_alone() -> None:
     assert state.domain_max(9) == -1
     assert state.covers(MariaDBState.parse("0-1-8"))
     assert not state.covers(MariaDBState.parse("0-1-9"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{A.upper()}:7", f"{A}:foo:7", f"{A}:7-9", f"{A}:1:7", f"{A}:7,{B}:8", f"{A}:", f"{A}/2:7"],
+)
+def test_one_mysql_gtid_is_read_as_a_set_of_one(text: str) -> None:
+    """The short way for the usual answer says what the long one does, or nothing."""
+    found = mysql_gtid(text)
+    if found is None:
+        assert text not in (f"{A.upper()}:7", f"{A}:foo:7")
+    else:
+        assert GtidSet.parse(text).logs == {found[0]: (Interval(found[1], found[1]),)}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("00-1-7", ("0.1", 7)),
+        ("0-1-7,1-1-8", None),
+        ("0.1-7", None),
+        ("-1-7", None),
+        ("0-1-", None),
+        ("0-1-\N{ARABIC-INDIC DIGIT SEVEN}", None),
+    ],
+)
+def test_one_mariadb_gtid_is_read_as_a_position_of_one(
+    text: str, found: tuple[str, int] | None
+) -> None:
+    """The short way for the usual answer says what the long one does, or nothing."""
+    assert mariadb_gtid(text) == found
+    if found is not None:
+        assert [(each.key, each.seq) for each in mariadb_gtids(text)] == [found]

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from antipode import ConfigurationError, WriteId
 
-from ._gtid import GtidSet, MariaDBGtid, MySQLLog, Runs, mariadb_gtids
+from ._gtid import (
+    GtidSet,
+    MariaDBGtid,
+    MySQLLog,
+    Runs,
+    mariadb_gtid,
+    mariadb_gtids,
+    mysql_gtid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -214,8 +222,14 @@ def minted(
         GtidError: *gtids* is no such text.
     """
     if flavor is Flavor.MARIADB:
+        if (alone := mariadb_gtid(gtids)) is not None:
+            return (WriteId(datastore, alone[0], alone[1], hour),)
         found = mariadb_gtids(gtids)
         return tuple(WriteId(datastore, each.key, each.seq, hour) for each in found)
+    if (alone := mysql_gtid(gtids)) is not None:
+        log, last = alone
+        first = runs.first(log, last)
+        return (WriteId(datastore, log if first == 1 else f"{log}/{first}", last, hour),)
     return tuple(
         WriteId(datastore, MySQLLog(log, runs.first(log, last)).key, last, hour)
         for log, (_, last) in GtidSet.parse(gtids)

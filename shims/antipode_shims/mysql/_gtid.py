@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _INTERVAL = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?(?:#[0-9]+)*")
 _MYSQL_KEY = re.compile(rf"({_UUID}(?::[a-z_][a-z0-9_]{{0,31}})?)(?:/([1-9][0-9]{{0,18}}))?")
 _MARIADB_GTID = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})")
+_MARIADB_LOG = re.compile(r"([0-9]{1,10})-([0-9]{1,10})")
 _MARIADB_KEY = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})")
+
+
+#: Unsigned 64-bit numbers have up to 20 digits; one of 19 is one for sure.
+_MOST_DIGITS = 19
 
 
 class GtidError(ValueError):
@@ -139,6 +145,22 @@ class MySQLLog(NamedTuple):
         return None if match is None else cls(match[1], int(match[2] or 1))
 
 
+def mysql_gtid(text: str) -> tuple[str, int] | None:
+    """Log and number where *text* spells one GTID, the usual answer; else None."""
+    sid, _, number = text.rpartition(":")
+    log = _mysql_log(sid)
+    if log is None or not (number.isdigit() and number.isascii() and len(number) <= _MOST_DIGITS):
+        return None
+    return log, int(number)
+
+
+@lru_cache(maxsize=256)
+def _mysql_log(sid: str) -> str | None:
+    """``uuid`` or ``uuid:tag`` as keys spell it."""
+    sid = sid.lower()
+    return sid if _MYSQL_KEY.fullmatch(sid) and "/" not in sid else None
+
+
 class Runs:
     """Where the run of consecutive numbers begins that a new transaction belongs to.
 
@@ -228,6 +250,22 @@ def mariadb_log(key: str) -> tuple[int, int] | None:
     """Domain and server of an entry's key, None where it is no key of a MariaDB log."""
     match = _MARIADB_KEY.fullmatch(key)
     return None if match is None else (int(match[1]), int(match[2]))
+
+
+def mariadb_gtid(text: str) -> tuple[str, int] | None:
+    """Key and number where *text* spells one GTID, the usual answer; else None."""
+    log, _, number = text.rpartition("-")
+    key = _mariadb_key(log)
+    if key is None or not (number.isdigit() and number.isascii() and len(number) <= _MOST_DIGITS):
+        return None
+    return key, int(number)
+
+
+@lru_cache(maxsize=256)
+def _mariadb_key(log: str) -> str | None:
+    """The key of ``domain-server``."""
+    match = _MARIADB_LOG.fullmatch(log)
+    return None if match is None else f"{int(match[1])}.{int(match[2])}"
 
 
 def mariadb_gtids(text: str) -> tuple[MariaDBGtid, ...]:

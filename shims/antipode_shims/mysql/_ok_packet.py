@@ -23,6 +23,15 @@ STATE_CHANGED: Final = 0x4000
 _LONG: Final = 0xFB
 _SYSTEM_VARIABLE: Final = 0
 _GTIDS: Final = 3
+#: Where the information text of a packet with counts of one byte each begins.
+_PLAIN: Final = 7
+#: Where its session state begins, if the text is empty.
+_STATE: Final = 9
+_STATE_CHANGED_HIGH: Final = STATE_CHANGED >> 8
+#: The variable's name with its length.
+_LAST_GTID: Final = b"\x09last_gtid"
+#: How much of the session state comes before its value.
+_NAME: Final = 3 + len(_LAST_GTID)
 
 
 class Ok(NamedTuple):
@@ -66,6 +75,9 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
         tracked: whether ``CLIENT_SESSION_TRACK`` was agreed on: the information text has a
             length then, and session state may follow.
     """
+    if tracked and (gtid := _alone(data)):
+        status = data[3] | data[4] << 8
+        return Ok(status, data[1], data[:_PLAIN], gtid)
     try:
         affected, at = data[1], 2
         if affected >= _LONG:
@@ -83,6 +95,32 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
         return Ok(status, affected, data[:after] if info else data[:at], _committed(state))
     except (IndexError, UnicodeDecodeError):
         return Ok(status, affected, data[:at], torn=True)
+
+
+def _alone(data: bytes) -> str | None:
+    """The position in a packet of the usual layout; None where the rest has to be searched.
+
+    Usual are counts of one byte each, no information text, and one position as the session state.
+    """
+    rest = len(data) - _STATE
+    if not (
+        _NAME < rest < _LONG
+        and data[1] < _LONG
+        and data[2] < _LONG
+        and data[4] & _STATE_CHANGED_HIGH
+        and data[7] == 0
+        and data[8] == rest
+        and data[10] == rest - 2
+    ):
+        return None
+    kind = data[9]
+    if kind == _GTIDS and data[12] == rest - 4:
+        found = data[13:]
+    elif kind == _SYSTEM_VARIABLE and data[11:21] == _LAST_GTID and data[21] == rest - _NAME:
+        found = data[22:]
+    else:
+        return None
+    return found.decode() if found.isascii() else None
 
 
 def _committed(state: bytes) -> str | None:

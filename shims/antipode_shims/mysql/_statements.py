@@ -85,6 +85,8 @@ _BY_WORD: Final[dict[bytes, int]] = {
 
 def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
+    if len(sql) <= _SHORT and (whole := _WHOLE.get(sql)) is not None:
+        return whole
     if b";" not in sql:
         return _one(sql)
     parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
@@ -153,11 +155,16 @@ def _is_session_read(head: bytes) -> bool:
 
 
 def _write(sql: bytes) -> int:
-    return WRITES | READS if _NESTED_READ.search(sql) else WRITES
+    # Values are long: what has none of the words needs no search for whole ones.
+    lower = sql.lower()
+    may_read = b"select" in lower or b"returning" in lower
+    return WRITES | READS if may_read and _NESTED_READ.search(sql) else WRITES
 
 
 def _insert(sql: bytes) -> int:
-    return WRITES | READS if _INSERTED_READ.search(sql) else WRITES
+    lower = sql.lower()
+    may_read = b"select" in lower or b"returning" in lower or b"table" in lower
+    return WRITES | READS if may_read and _INSERTED_READ.search(sql) else WRITES
 
 
 def _with(sql: bytes) -> int:
@@ -247,6 +254,13 @@ _SPECIAL: Final = {
     b"DROP": _create,
     b"EXPLAIN": _explain,
 }
+#: What clients themselves send behind each unit of work.
+_WHOLE: Final = {
+    sql: ends
+    for word, ends in ((b"COMMIT", COMMITS | ENDS), (b"ROLLBACK", ENDS))
+    for sql in (word, word.lower())
+}
+_SHORT: Final = len(b"ROLLBACK")
 #: How most statements begin, so that they need no search.
 _USUAL: Final = {
     head: special
