@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pymysql import err
 from pymysql.constants import COMMAND
+from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
 
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
-_ESTABLISHED = 1
+_ESTABLISHED = b"\x01"
+_TCP = int(socket.IPPROTO_TCP)
+_QUERY = int(COMMAND.COM_QUERY)
 RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
 
 
@@ -41,16 +44,16 @@ def is_tracked(connection: Any) -> bool:
     return bool(connection.client_flag & connection.server_capabilities & SESSION_TRACK)
 
 
-def closed_by_server(sock: Any) -> bool:
-    """Whether the server's end of a connection is closed, as far as this machine has heard.
+def peer_of(sock: Any) -> Callable[..., bytes] | None:
+    """What tells whether the server's end of a connection is closed, as far as is heard here.
 
     Linux tells without a system call that lets other threads run first; elsewhere, and for Unix
     sockets, nothing is known.
     """
     if sock is None or _TCP_INFO is None or sock.family == socket.AF_UNIX:
-        return False
-    state: int = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, 1)[0]
-    return state != _ESTABLISHED
+        return None
+    peer: Callable[..., bytes] = sock.getsockopt
+    return peer
 
 
 def rows_of(result: Any) -> Rows:
@@ -72,6 +75,7 @@ class SyncConnection:
     """Mixed into the class of an instrumented ``pymysql.Connection``."""
 
     _antipode: Tap
+    _antipode_send: Callable[[int, bytes | str], None]
     _antipode_read: Callable[..., Any]
     _sock: Any
     _result: Any
@@ -95,15 +99,14 @@ class SyncConnection:
 
     def _execute_command(self, command: int, sql: bytes | str) -> None:
         tap = self._antipode
-        plain: Any = super()
         if tap.own:
-            plain._execute_command(command, sql)  # noqa: SLF001
+            self._antipode_send(command, sql)
             return
         if tap.state:
             self._antipode_drain()
-        if command != COMMAND.COM_QUERY:
+        if command != _QUERY:
             tap.other()
-            plain._execute_command(command, sql)  # noqa: SLF001
+            self._antipode_send(command, sql)
             if command in RESETTING:
                 tap.reset()
             tap.sent()
@@ -114,28 +117,34 @@ class SyncConnection:
         held = tap.floor(found)
         if held is not None:
             self._antipode_hold(held, found)
-        tap.session.starts(found)
-        tap.ended = tap.session.doubtful and closed_by_server(self._sock)
+        session = tap.session
+        session.starts(found)
+        tap.ended = (
+            tap.peer is not None
+            and session.doubtful
+            and self._sock is not None
+            and tap.peer(_TCP, _TCP_INFO, 1) != _ESTABLISHED
+        )
         try:
-            plain._execute_command(command, sql)  # noqa: SLF001
+            self._antipode_send(command, sql)
         except Exception:
             # Not even the kernel has all of it: no server executes half a command.
-            tap.session.unsent()
+            session.unsent()
             raise
         except BaseException:
             tap.lost()
             raise
         tap.sent()
 
-    def _read_packet(self, *args: Any) -> Any:
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
         tap = self._antipode
         if tap.own or not tap.state:
-            packet = self._antipode_read(*args)
-            if tap.own and not args and is_eof(packet._data):  # noqa: SLF001
+            packet = self._antipode_read(packet_type)
+            if tap.own and packet_type is MysqlPacket and is_eof(packet._data):  # noqa: SLF001
                 tap.session.heard(eof_status(packet._data))  # noqa: SLF001
             return packet
         try:
-            packet = self._antipode_read(*args)
+            packet = self._antipode_read(packet_type)
         except BaseException as error:
             if self._sock is not None and isinstance(error, err.MySQLError):
                 tap.failed()
@@ -144,12 +153,12 @@ class SyncConnection:
                 tap.lost()
             raise
         data = packet._data  # noqa: SLF001
-        if args or (tap.state == ROWS and data[0] != EOF):
+        if packet_type is not MysqlPacket or (tap.state == ROWS and data[0] != EOF):
             return packet
         shown = tap.packet(data)
         if shown is not None:
             packet._data = shown  # noqa: SLF001
-        if not tap.state:
+        if not tap.state and tap.pending:
             self._antipode_finish()
         return packet
 
@@ -192,6 +201,7 @@ class SyncConnection:
         if tap.session.tracked:
             self._antipode_ask(TRACK[facts.flavor])
         tap.prepared(facts)
+        tap.peer = peer_of(self._sock)
 
     def _antipode_hold(self, held: Floor, found: int) -> None:
         """Hold a statement that reads until its floor is met on this connection.

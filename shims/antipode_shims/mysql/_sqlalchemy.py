@@ -18,6 +18,8 @@ from ._ok_packet import SESSION_TRACK
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antipode.shim import OnRead, ReadsFrom
 
     from ._base import BaseMySQLShim
@@ -36,20 +38,25 @@ class EngineHooks:
         self._engine = weakref.ref(engine)
         self._flagged = engine.dialect.driver != "mysqldb"
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._listeners = (
+        self._listeners: list[tuple[str, Callable[..., None]]] = [
             ("do_connect", self._do_connect),
             ("connect", self._connected),
-            ("checkout", self._checked_out),
             ("begin_twophase", self._begin_twophase),
             ("handle_error", self._handle_error),
-        )
+        ]
 
     def listen(self) -> None:
         """Start."""
         from sqlalchemy import event
 
+        engine: Any = self._engine()
         for name, listener in self._listeners:
-            event.listen(self._engine(), name, listener)
+            event.listen(engine, name, listener)
+        # Only now: what the pool opens from here on is instrumented. A listener at each checkout
+        # is dear, so that only pools have one which opened connections before.
+        if _opened(engine.pool):
+            event.listen(engine, "checkout", self._checked_out)
+            self._listeners.append(("checkout", self._checked_out))
 
     def stop(self) -> None:
         """Stop, and leave the pool's connections as they were."""
@@ -101,6 +108,12 @@ class EngineHooks:
             "phases a write belongs to no request"
         )
         raise ConfigurationError(msg)
+
+
+def _opened(pool: Any) -> bool:
+    """Whether *pool* may have connections, or be opening some."""
+    counts = [getattr(pool, name, None) for name in ("checkedin", "checkedout")]
+    return any(count is None or count() for count in counts)
 
 
 _hooks: weakref.WeakKeyDictionary[Any, EngineHooks] = weakref.WeakKeyDictionary()

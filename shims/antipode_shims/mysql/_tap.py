@@ -17,7 +17,7 @@ from ._session import Due, Session
 from ._statements import READS, RESETS, meaning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from antipode.shim import Floor, Observation
 
@@ -38,6 +38,7 @@ ISOLATION = {
     Flavor.MARIADB: "SELECT @@SESSION.tx_isolation AS level",
 }
 
+_NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
 _FIRST, _COLUMNS = 1, 2
 #: Where a reply's rows come.
 ROWS = 3
@@ -58,6 +59,7 @@ class Tap:
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
         ended: whether the server had closed the connection before the command was sent.
+        peer: asks the kernel about the server's end; None where it does not say.
     """
 
     __slots__ = (
@@ -68,6 +70,7 @@ class Tap:
         "ended",
         "facts",
         "own",
+        "peer",
         "ready",
         "session",
         "shim",
@@ -91,6 +94,7 @@ class Tap:
         self.state = 0
         self.due = Due.NOTHING
         self.ended = False
+        self.peer: Callable[..., bytes] | None = None
         self._error: BaseException | None = None
         self._last_gtid = ""
 
@@ -138,7 +142,7 @@ class Tap:
         """A packet of a reply; what the client should see in its place, if anything."""
         if self.state == _FIRST:
             return self._first(data)
-        if is_eof(data):
+        if data[0] == EOF and is_eof(data):
             if self.state == _COLUMNS:
                 self.state = ROWS
             else:
@@ -155,7 +159,8 @@ class Tap:
                 self.shim.unsampled("its reply could not be read")
             if ok.gtid is not None:
                 self._mint(ok.gtid)
-            self._next(ok.status)
+            if not ok.status & MORE_RESULTS:
+                self.finished()
             return ok.plain
         if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
             self.state = _COLUMNS
@@ -170,7 +175,7 @@ class Tap:
 
     def _ended(self, *, failed: bool) -> None:
         self.due = self.session.ended(failed=failed)
-        if self.due is Due.UNCOVERED:
+        if self.due is _UNCOVERED:
             self.due = Due.NOTHING
             count("uncovered_write", self.shim.datastore)
             mark_incomplete(self.shim.datastore, "unsampled")
@@ -218,6 +223,11 @@ class Tap:
         except ConfigurationError as error:
             self._error = error
 
+    @property
+    def pending(self) -> bool:
+        """Whether the end of a reply left anything to do."""
+        return self.due is not _NOTHING or self._error is not None
+
     def raise_pending(self) -> None:
         """Raise what a finished reply could not.
 
@@ -252,8 +262,10 @@ class Tap:
 @lru_cache(maxsize=64)
 def _mixed(mixin: Any, plain: Any) -> type:
     names = {"__module__": plain.__module__}
-    if (read := getattr(plain, "_read_packet", None)) is not None:
-        names["_antipode_read"] = read  # Called for every packet: spared the search for it.
+    # Called for every statement and packet: spared the search for them.
+    for name, own in (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_packet")):
+        if (method := getattr(plain, own, None)) is not None:
+            names[name] = method
     return type(plain.__name__, (mixin, plain), names)
 
 
