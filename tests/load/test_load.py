@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -41,7 +42,9 @@ BARRIERS = int(os.environ.get("ANTIPODE_LOAD_BARRIERS", "4000"))
 ROUNDS = 8
 #: Rounds after which allocator, pools and caches have what they need.
 WARM = 4
-#: What the process may have grown by from then to the end of the last round.
+#: What each barrier may have left from then to the end of the last round, in blocks of Python's
+#: allocator, and what the process may have grown by, native memory included.
+MOST_BLOCKS = 0.1
 MOST_GROWTH_BYTES = 4 << 20
 
 
@@ -52,17 +55,19 @@ def left() -> tuple[list[str], int]:
     return threads, len(list(Path("/proc/self/fd").iterdir()))
 
 
-def resident_bytes() -> int:
-    """The memory of this process."""
+def memory() -> tuple[int, int]:
+    """Blocks in use, and the resident bytes of this process without what it could give back."""
     gc.collect()
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return sys.getallocatedblocks(), pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def bear(subject: Subject, capsys: pytest.CaptureFixture[str]) -> None:
     """Put the load on *subject*, and see what it comes to."""
     tally = Tally()
-    sizes: list[int] = []
+    sizes: list[tuple[int, int]] = []
     before = left()
     for number in range(ROUNDS):
         with subject.open() as store:
@@ -71,14 +76,16 @@ def bear(subject: Subject, capsys: pytest.CaptureFixture[str]) -> None:
             topology = store.topology
         topology.reset()
         wait_until(lambda: left()[0] == before[0], what="threads to end", timeout_s=5)
-        sizes.append(resident_bytes())
+        sizes.append(memory())
+    blocks, grown = (last - warm for last, warm in zip(sizes[-1], sizes[WARM - 1], strict=True))
     with capsys.disabled():
-        sys.stdout.write(f"\n{dict(tally.ended)}, {(sizes[-1] - sizes[WARM - 1]) >> 10} KiB more\n")
+        sys.stdout.write(f"\n{dict(tally.ended)}, {blocks} blocks and {grown >> 10} KiB more\n")
     assert not tally.failures, "\n".join(tally.failures)
     assert not tally.early
     assert not tally.late_s
     assert tally.ended.total() == BARRIERS // ROUNDS * ROUNDS
-    assert sizes[-1] - sizes[WARM - 1] < MOST_GROWTH_BYTES
+    assert blocks < MOST_BLOCKS * BARRIERS * (ROUNDS - WARM) / ROUNDS
+    assert grown < MOST_GROWTH_BYTES
     assert left()[1] <= before[1]
 
 
