@@ -41,7 +41,6 @@ class EngineHooks:
         self._listeners: list[tuple[str, Callable[..., None]]] = [
             ("do_connect", self._do_connect),
             ("connect", self._connected),
-            ("begin_twophase", self._begin_twophase),
             ("handle_error", self._handle_error),
         ]
 
@@ -52,6 +51,8 @@ class EngineHooks:
         engine: Any = self._engine()
         for name, listener in self._listeners:
             event.listen(engine, name, listener)
+        # Not by an event of connections: with one, each statement goes through all of theirs.
+        engine.dialect.do_begin_twophase = self._begin_twophase
         # Only now: what the pool opens from here on is instrumented. A listener at each checkout
         # is dear, so that only pools have one which opened connections before.
         if _opened(engine.pool):
@@ -62,9 +63,10 @@ class EngineHooks:
         """Stop, and leave the pool's connections as they were."""
         from sqlalchemy import event
 
-        engine = self._engine()
+        engine: Any = self._engine()
         for name, listener in self._listeners:
             event.remove(engine, name, listener)
+        del engine.dialect.do_begin_twophase
         for connection in list(self._connections):
             detach(connection)
         self._connections.clear()
