@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +31,8 @@ _KEPT = frozenset(
 _SOCKET_TIMEOUT_MS = 3000
 #: The longest that saying goodbye to a server may take, in seconds.
 _CLOSE_S = 0.25
+#: How often a new client is asked whether it knows its server, in seconds.
+_KNOWN_EVERY_S = 0.001
 _REFUSED = {"Mongos": MONGOS, "LoadBalancer": MONGOS, "Standalone": STANDALONE}
 
 
@@ -162,8 +165,9 @@ class ServerSettings:
 
     def _client(self, address: tuple[str, int], timeout_s: float) -> Any:
         _knock(address, timeout_s)
+        deadline_s = time.monotonic() + timeout_s
         timeout_ms = max(int(timeout_s * 1000), 1)
-        return pymongo_module().MongoClient(
+        client = pymongo_module().MongoClient(
             host=address[0],
             port=address[1],
             **self.arguments,
@@ -176,16 +180,50 @@ class ServerSettings:
             connectTimeoutMS=timeout_ms,
             socketTimeoutMS=_SOCKET_TIMEOUT_MS,
         )
+        try:
+            _await_known(client, deadline_s)
+        except BaseException:
+            close(client)
+            raise
+        return client
+
+
+def is_known(client: Any) -> bool:
+    """Whether a server answered PyMongo's last look at it.
+
+    Asked before each command: a client that selects a server which is not known looks at the clock
+    every half second only, however little time it has.
+
+    Raises:
+        Unreachable: the last look failed.
+    """
+    description = client.topology_description
+    for each in description.server_descriptions().values():
+        if each.error is not None:
+            raise Unreachable(str(each.error))
+    return bool(description.known_servers)
+
+
+def _await_known(client: Any, deadline_s: float) -> None:
+    while not is_known(client):
+        if time.monotonic() >= deadline_s:
+            raise Unreachable("the server does not say what it is")
+        time.sleep(_KNOWN_EVERY_S)
+
+
+def close(client: Any) -> None:
+    """Close *client*, without waiting for a server that does not answer any more."""
+    with pymongo_module().timeout(_CLOSE_S):
+        client.close()
 
 
 @contextmanager
 def farewell(client: Any) -> Iterator[Any]:
-    """Close *client* at the end, without waiting for a server that does not answer any more."""
+    """Close *client* at the end."""
     try:
         yield client
     finally:
-        with pymongo_module().timeout(_CLOSE_S):
-            client.close()
+        close(client)
 
 
 def _knock(address: tuple[str, int], timeout_s: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import Status
 from antipode.shim import Endpoint, Unreachable
 
-from ._client import farewell, link_errors, pymongo_module, refusals
+from ._client import close, is_known, link_errors, pymongo_module, refusals
 from ._look import T, converse, hello, shown_in, target_of
 from ._wait import ServerWait
 
@@ -57,6 +57,8 @@ class MongoEndpoint(Endpoint):
             ConfigurationError: it is a mongos, or no member of a replica set.
             pymongo.errors.OperationFailure: it does not let this user in.
         """
+        if not is_known(self._client):
+            raise Unreachable("its server does not answer any more")
         try:
             shown = talk(self._client, self._look(writes), timeout_s=timeout_s)
         except link_errors() as error:
@@ -92,8 +94,7 @@ class MongoEndpoint(Endpoint):
     def close(self) -> None:
         """Release the connections. Idempotent."""
         self._wait.stop()
-        with farewell(self._client):
-            pass
+        close(self._client)
 
 
 def talk(client: Any, conversation: Conversation[T], *, timeout_s: float) -> T:
