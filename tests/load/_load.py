@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from antipode import BarrierResult, WriteId
     from antipode.testing import ContractStore
 
+    from ._stalls import Stalls
     from ._subject import Subject
 
 #: How late a barrier may end after its deadline, in seconds.
@@ -67,11 +68,14 @@ class Tally:
 class Load:
     """Barriers over one pair of shims, from threads, tasks and callbacks at once."""
 
-    def __init__(self, subject: Subject, store: ContractStore, tally: Tally, *, seed: int) -> None:
+    def __init__(
+        self, subject: Subject, store: ContractStore, tally: Tally, stalls: Stalls, *, seed: int
+    ) -> None:
         """Put load on *store*, random as *seed* says."""
         self._subject = subject
         self._store = store
         self._tally = tally
+        self._stalls = stalls
         self._seed = seed
         self._barriers = 0
         self._begun = 0
@@ -185,7 +189,7 @@ class Load:
                     result = antipode.barrier(lineage, timeout=timeout_s)
                 except UnmetError as error:
                     result = error.result
-            over_s = time.monotonic() - began_s - timeout_s
+            over_s = self._over_s(began_s + timeout_s)
             if result is None:
                 self._tally.end("cancelled")
             else:
@@ -229,8 +233,15 @@ class Load:
             except asyncio.CancelledError:
                 self._tally.end("cancelled")
                 continue
-            over_s = time.monotonic() - began_s - timeout_s
+            over_s = self._over_s(began_s + timeout_s)
             await asyncio.to_thread(self._judge, result, over_s, picked)
+
+    def _over_s(self, deadline_s: float) -> float:
+        """By how many seconds of this process's time a barrier outlived its deadline."""
+        now_s = time.monotonic()
+        if now_s - deadline_s <= LATE_S:
+            return 0.0
+        return now_s - deadline_s - self._stalls.within(deadline_s, now_s)
 
     def _judge(self, result: BarrierResult, over_s: float, picked: list[Written]) -> None:
         """A barrier that passed promised that the reader's server shows its writes."""
