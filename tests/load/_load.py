@@ -33,6 +33,8 @@ KEYS = 20
 #: How many of the youngest writes barriers are about.
 RECENT = 64
 WRITE_EVERY_S = 0.003
+#: For how long a store may refuse every write, in seconds.
+SILENT_S = 20.0
 MOST_LAG_MS = 20
 #: The share of barriers after which the reader's server is promoted.
 PROMOTE_AT = 0.7
@@ -112,7 +114,7 @@ class Load:
 
     def _write(self) -> None:
         """Write; after a promotion go on at the new primary, with keys of its own."""
-        number, prefix, reconnected = 0, uuid.uuid4().hex, False
+        number, prefix, reconnected, written_s = 0, uuid.uuid4().hex, False, time.monotonic()
         while not self._over.wait(WRITE_EVERY_S):
             if self._promoted.is_set() and not reconnected:
                 self._store.reconnect()
@@ -122,8 +124,12 @@ class Load:
                 with antipode.scope() as scope:
                     self._store.write(key, b"%d" % (number + 1))
                     write = next(iter(scope.lineage))
-            except Exception:  # noqa: BLE001, S112 - a store under faults refuses now and then
+            except Exception:
+                # A store under faults refuses now and then, but not for ever.
+                if time.monotonic() - written_s > SILENT_S:
+                    raise
                 continue
+            written_s = time.monotonic()
             number += 1
             with self._lock:
                 self._recent.append(Written(key, number, write))
@@ -178,7 +184,7 @@ class Load:
     def _work(self, seed: int) -> None:
         """Barriers of one thread: most block, some are callbacks, some of those are cancelled."""
         chance = random.Random(seed)
-        self._first.wait()
+        assert self._first.wait(2 * SILENT_S), "nothing was ever written"
         while self._begin():
             lineage, timeout_s, picked = self._pick(chance)
             began_s = time.monotonic()
@@ -214,7 +220,7 @@ class Load:
 
     async def _work_async(self) -> None:
         """Barriers of one event loop; one in five is cancelled. No task is left at the end."""
-        await asyncio.to_thread(self._first.wait)
+        assert await asyncio.to_thread(self._first.wait, 2 * SILENT_S), "nothing was ever written"
         await asyncio.gather(*(self._task(random.Random(-index)) for index in range(TASKS)))
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
