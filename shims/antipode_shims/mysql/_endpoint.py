@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 #: Seconds that ending a wait on the server may take.
 _KILL_S = 0.5
+#: Seconds that making the connection for waits may take, and for which it is not tried again.
+_WAITER_S, _ALONE_S = 0.5, 1.0
+#: Seconds to the next look meanwhile.
+_PACE_S = 0.01
 
 
 class MySQLEndpoint(Endpoint):
@@ -45,11 +50,13 @@ class MySQLEndpoint(Endpoint):
         """
         self._settings = settings
         self._upstream = Upstream()
+        self._deadline_s = time.monotonic() + timeout_s
         self._looker = settings.connect(timeout_s=timeout_s)
         self._waiter: Waiter | None = None
         self._state: State | None = None
         self._shown: Shown | None = None
         self._epoch = 0
+        self._alone_until_s = 0.0
         try:
             self._facts = converse(detect(datastore), self._answer)
         except BaseException:
@@ -75,7 +82,7 @@ class MySQLEndpoint(Endpoint):
             Unreachable: the connection failed, or the server is starting or stopping.
             Refused: the server does not let this user look.
         """
-        _set_timeout(self._looker, timeout_s)
+        self._deadline_s = time.monotonic() + timeout_s
         server = self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
         shown = converse(look(self._facts, writes, server=server), self._answer)
         if self._state is not None and not covers(shown.state, self._state):
@@ -85,32 +92,38 @@ class MySQLEndpoint(Endpoint):
             causes, statuses = shown.observation.causes, shown.observation.statuses
             shown = Shown(shown.state, Observation(server, statuses, causes=causes), shown.targets)
         self._state, self._shown = shown.state, shown
-        self.blocks = wait_sql(shown, 1.0) is not None and self._can_wait(timeout_s)
+        # The connection to block on is made by who pauses: a look has no time for it.
+        self.blocks = wait_sql(shown, 1.0) is not None and time.monotonic() > self._alone_until_s
         return shown.observation
 
-    def _can_wait(self, timeout_s: float) -> bool:
-        """Whether there is a connection to block on; one is made when it is needed first."""
-        if self._waiter is None:
-            try:
-                self._waiter = Waiter(self._settings, timeout_s=timeout_s)
-            except (Unreachable, pymysql_module().err.Error):
-                return False  # Too many connections, perhaps: looks are paced by time then.
-        return True
-
     def _answer(self, ask: Ask) -> Rows:
+        left_s = self._deadline_s - time.monotonic()
         if ask.server is None:
+            _set_timeout(self._looker, left_s)
             return execute(self._looker, ask.sql)
-        return self._upstream.ask(self._settings, ask.server, ask.sql)
+        return self._upstream.ask(self._settings, ask.server, ask.sql, left_s=left_s)
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Block on the server until *wake*, time, or the smallest missing position is there."""
         shown, sql = self._shown, None
         if shown is not None:
             sql = wait_sql(shown, timeout_s)
-        if sql is None or self._waiter is None:
+        if sql is None:
             wake.wait(timeout_s)
-            return
-        self._waiter.wait(sql, timeout_s, wake, self._kill)
+        elif (waiter := self._to_wait()) is None:
+            wake.wait(min(timeout_s, _PACE_S))
+        else:
+            waiter.wait(sql, timeout_s, wake, self._kill)
+
+    def _to_wait(self) -> Waiter | None:
+        """The connection to block on, made when it is needed first; None where there is none."""
+        if self._waiter is None and time.monotonic() > self._alone_until_s:
+            try:
+                self._waiter = Waiter(self._settings, timeout_s=_WAITER_S)
+            except (Unreachable, pymysql_module().err.Error):
+                # Too many connections, perhaps: looks are paced by time then.
+                self._alone_until_s = time.monotonic() + _ALONE_S
+        return self._waiter
 
     def _kill(self, thread_id: int) -> None:
         """End a statement that blocks, by the other connection."""

@@ -28,12 +28,16 @@ class Upstream:
         """Have asked nobody."""
         self._silent: dict[tuple[str, int], tuple[float, str]] = {}
 
-    def ask(self, settings: ServerSettings, server: tuple[str, int], sql: str) -> Rows:
-        """The answer of *server* to *sql*.
+    def ask(
+        self, settings: ServerSettings, server: tuple[str, int], sql: str, *, left_s: float = _ASK_S
+    ) -> Rows:
+        """The answer of *server* to *sql*; not asked where less time is left than it may take.
 
         Raises:
             Refused: it could not be asked; passing where it does not answer now.
         """
+        if left_s < _ASK_S:
+            raise Refused("no time left to ask the source", passing=True)
         until_s, cause = self._silent.get(server, (0.0, ""))
         if time.monotonic() < until_s:
             raise Refused(cause, passing=True)
