@@ -14,7 +14,8 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
 fi
 
 echo "== every test on one Python"
-"$python" -m pytest -q -ra --durations=5 "$@"
+# The load is a verb of its own.
+"$python" -m pytest -q -ra --durations=5 --ignore=tests/load "$@"
 
 echo "== the wheel on every Python, and over every OpenTelemetry"
 "$python" -m tools.wheel_matrix
