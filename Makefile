@@ -49,7 +49,7 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 stores: ## install the real servers that the tests use, or say what to install
 	@PYTHON="$(firstword $(wildcard $(PY)) $(PYTHON))" tools/install_stores.sh $(STORES)
 
-test: $(VENV)/.with-dev stores ## every test, then the wheel on every Python and over every OpenTelemetry
+test: $(VENV)/.with-dev stores ## every test but the load, then the wheel on every Python and over every OpenTelemetry
 	@# It compiles against headers that the stores brought.
 	@[[ " $(STORES) " != *" mysql "* ]] || $(MAKE) --no-print-directory $(VENV)/.with-mysqlclient
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)

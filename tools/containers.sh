@@ -85,7 +85,8 @@ stop() {
 }
 
 # A minimal Debian like this machine's, from the mirror and with the settings of its own apt.
-make_base() {
+# A shell of its own: `check` has a trap at its end, too.
+make_base() (
     if docker image inspect "$base" >/dev/null 2>&1; then
         return
     fi
@@ -112,7 +113,7 @@ make_base() {
     chroot "$root" apt-get -qq update
     chroot "$root" apt-get clean
     tar -C "$root" -c . | docker import - "$base" >/dev/null
-}
+)
 
 stand_in() {
     local store=$1 context=$made/$1
