@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._embedded import EmbeddedTopology
     from ._errors import ClientMissing, ServerFailed, ServerMissing, TopologyTimeout
     from ._fake import FakeStore, VirtualClock
+    from ._interrupt import uninterrupted
     from ._mongodb import MongoDBTopology
     from ._mysql import MariaDBTopology, MySQLTopology
     from ._native import NativeProvider
@@ -54,6 +55,7 @@ _HOMES = {
     "TopologyTimeout": "_errors",
     "Traffic": "_proxy",
     "VirtualClock": "_fake",
+    "uninterrupted": "_interrupt",
     "wait_until": "_wait",
 }
 
@@ -83,6 +85,7 @@ __all__ = [
     "TopologyTimeout",
     "Traffic",
     "VirtualClock",
+    "uninterrupted",
     "wait_until",
 ]
 

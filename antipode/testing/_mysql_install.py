@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ._errors import ServerFailed, ServerMissing
 from ._guard import GUARD, kill_group
+from ._interrupt import uninterrupted
 from ._process import SERVER_DIRECTORIES, find_executable, inherited
 
 if TYPE_CHECKING:
@@ -145,17 +146,18 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _initialize(command: Sequence[str], data: Path) -> None:
     """Make a data directory; no process of it outlives an interrupt or this interpreter."""
-    process = subprocess.Popen(
-        [*command[:-1], f"{command[-1]}{data}"],
-        cwd=data.parent,
-        env=inherited(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    GUARD.add(process.pid)
+    with uninterrupted():
+        process = subprocess.Popen(
+            [*command[:-1], f"{command[-1]}{data}"],
+            cwd=data.parent,
+            env=inherited(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        GUARD.add(process.pid)
     try:
         output, _ = process.communicate(timeout=INITIALIZE_TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ._errors import ServerFailed, ServerMissing
 from ._guard import GUARD, kill_group
+from ._interrupt import uninterrupted
 from ._wait import wait_until
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class ServerProcess:
         """Start the process without waiting until it is ready. See `await_ready`."""
         if self.running:
             return
-        with self._output.open("ab") as output:
+        with self._output.open("ab") as output, uninterrupted():
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._directory,
@@ -104,7 +105,7 @@ class ServerProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for the tests, which then stop their servers
             )
-        GUARD.add(self._process.pid)
+            GUARD.add(self._process.pid)
 
     def await_ready(self) -> None:
         """Return once the server answers.

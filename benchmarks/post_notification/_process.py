@@ -11,6 +11,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from antipode.testing import uninterrupted
+
 from ._options import BenchmarkError
 
 if TYPE_CHECKING:
@@ -131,8 +133,9 @@ class Processes:
         """Begin to start services side by side; each waits for its configuration."""
         started = []
         for role in roles:
-            process = ServiceProcess(role, self._take)
-            self._running.append(process)
+            with uninterrupted():
+                process = ServiceProcess(role, self._take)
+                self._running.append(process)
             started.append(process)
         return started
 
