@@ -46,6 +46,7 @@ __all__ = [
     "Shim",
     "Unreachable",
     "Wake",
+    "beside_names",
     "count",
     "floor",
     "log_once",
@@ -348,6 +349,36 @@ class ServerShim(Shim):
         if self._claimed is not None:
             release(self._claimed, self)
         super().close()
+
+
+def beside_names(
+    lineage: str, names: Collection[str], *, datastore: str, option: str
+) -> tuple[str, ...]:
+    """What a native client stores lineages beside; empty where it stores none.
+
+    Args:
+        lineage: the option of that name: ``none`` or ``beside``.
+        names: what the values' *option* names: key patterns, tables or collections.
+        datastore: for messages.
+        option: how *names* are called: ``keys``, ``tables`` or ``collections``.
+
+    Raises:
+        ConfigurationError: *lineage* is neither, or one of the two is given without the other.
+    """
+    if lineage not in ("none", "beside"):
+        msg = f"lineage must be 'none' or 'beside', not {lineage!r}"
+        raise ConfigurationError(msg)
+    if isinstance(names, str):
+        msg = f"{option} must be a collection of names, such as [{names!r}], not one string"
+        raise ConfigurationError(msg)
+    kept = tuple(dict.fromkeys(names))
+    if lineage == "beside" and (not kept or "" in kept):
+        msg = f"lineage='beside' on {datastore!r} needs {option}=: beside which to store lineages"
+        raise ConfigurationError(msg)
+    if lineage == "none" and kept:
+        msg = f"{option}={list(kept)} on {datastore!r} means nothing without lineage='beside'"
+        raise ConfigurationError(msg)
+    return kept
 
 
 def refuse_beside(lineage: str, datastore: str, module: str) -> None:

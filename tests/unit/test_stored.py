@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import ConfigurationError, Incomplete, Lineage, WriteId
 from antipode.shim import (
+    beside_names,
     mark_incomplete,
     record_read,
     record_write,
     stored_lineage,
     stored_text,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 POST = WriteId("posts", "log", 7, minted_h=500_000)
 
@@ -71,3 +77,26 @@ def test_what_is_in_doubt_is_marked() -> None:
         mark_incomplete("posts", "in_doubt")
         with pytest.raises(antipode.IncompleteLineage, match=r"posts \(in_doubt\)"):
             antipode.barrier(timeout=1)
+
+
+def test_names_and_beside_go_together() -> None:
+    """What lineages are stored beside is named once each, in order; nothing without ``beside``."""
+    named = beside_names("beside", ["b", "a", "b"], datastore="posts", option="keys")
+    assert named == ("b", "a")
+    assert beside_names("none", (), datastore="posts", option="keys") == ()
+
+
+@pytest.mark.parametrize(
+    ("lineage", "names", "said"),
+    [
+        ("beside", (), "needs tables="),
+        ("beside", [""], "needs tables="),
+        ("none", ["a"], "means nothing without"),
+        ("beside", "post", "not one string"),
+        ("besides", (), "must be 'none' or 'beside'"),
+    ],
+)
+def test_half_a_setting_is_refused(lineage: str, names: Collection[str], said: str) -> None:
+    """``beside`` without names, names without ``beside``, and slips are errors that say so."""
+    with pytest.raises(ConfigurationError, match=said):
+        beside_names(lineage, names, datastore="posts", option="tables")
