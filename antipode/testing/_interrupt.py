@@ -36,5 +36,5 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in ours.items():
             signal.signal(number, handler)
-    for number in late[:1]:
-        signal.raise_signal(number)
+    if late:
+        signal.raise_signal(late[0])
