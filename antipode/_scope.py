@@ -28,7 +28,7 @@ from ._readable import readable
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from contextvars import Token
 
     from opentelemetry.context import Context
@@ -61,6 +61,8 @@ class Scope:
                 service that only passes its lineage on does not pay for that.
         """
         self._lock = threading.Lock()
+        self._sampling = threading.Lock()
+        self._deferred: tuple[Callable[[], Lineage], ...] = ()
         self._lineage = lineage if lineage is not None else _EMPTY
         self._incoming = incoming
         self._floors: dict[str, Floor] = {}
@@ -71,11 +73,29 @@ class Scope:
 
     @property
     def lineage(self) -> Lineage:
-        """The lineage so far."""
+        """The lineage so far; what reads deferred is sampled now."""
+        if self._deferred:
+            self._sample()
         if self._incoming:
             with self._lock:
                 self._take_in()
         return self._lineage
+
+    def defer(self, sample: Callable[[], Lineage]) -> None:
+        """Add what *sample* returns, when somebody looks at the lineage."""
+        with self._lock:
+            if not self.stopped and sample not in self._deferred:
+                self._deferred += (sample,)
+
+    def _sample(self) -> None:
+        """Take in what was deferred. A sample goes only when its result is in."""
+        with self._sampling:  # Not the scope's own: a sample may ask a server.
+            while deferred := self._deferred:
+                found = deferred[0]()
+                with self._lock:
+                    if not self.stopped:
+                        self._lineage = self._lineage.merge(found)
+                    self._deferred = tuple(s for s in self._deferred if s is not deferred[0])
 
     def _take_in(self) -> None:
         """Decode what came in; under the lock."""
@@ -144,6 +164,7 @@ class Scope:
             self._state = "stopped"
             self._lineage = _EMPTY
             self._incoming = ()
+            self._deferred = ()
             self._floors = {}
 
     def set_floor(self, floor: Floor) -> None:
@@ -189,6 +210,8 @@ class Scope:
         """What came in, where it may leave as it is: nothing was added, no limit applies."""
         incoming = self._incoming
         if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
+            return None
+        if self._deferred:
             return None
         (text,) = incoming
         fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes

@@ -11,7 +11,7 @@ from ._readable import readable
 from ._scope import scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 
 def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> str:
@@ -41,3 +41,16 @@ def record_read(lineage: Lineage) -> None:
     held = scope_in()
     if held is not None and not lineage.empty:
         held.merge(lineage)
+
+
+def defer_read(sample: Callable[[], Lineage]) -> None:
+    """Merge what *sample* returns into the current scope once its lineage is used or leaves.
+
+    For a covering position that costs a round trip. *sample* returns the same whenever it is
+    called again, and asks the server at most once: on the connection that read, and before that
+    returns to its pool (the shim calls it there itself). It raises nothing: what cannot be sampled
+    is a lineage that is incomplete. It is called from whatever thread uses the lineage.
+    """
+    held = scope_in()
+    if held is not None:
+        held.defer(sample)
