@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NoReturn
 from ._options import (
     IN_COMPOSE,
     KINDS,
-    MODES,
     NOTIFIERS,
     POST_STORAGES,
     STACKS,
+    STRATEGIES,
     BenchmarkError,
     Options,
 )
@@ -24,7 +24,7 @@ from ._options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._options import Kind
+    from ._options import Kind, Strategy
     from ._run import Round
 
 USAGE = 2
@@ -71,7 +71,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         requests=given.requests,
         warmup=warmup,
         kinds=given.kinds,
-        modes=MODES if given.mode == "both" else (given.mode,),
+        strategies=given.strategies,
         rate=given.rate,
         lag_ms=given.lag_ms,
         timeout_s=given.timeout,
@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--requests", type=_count, default=3000, help="measured requests of each kind (3000)")
     add("--warmup", type=_count_or_none, help="requests before those (a 20th, from 10 to 100)")
     add("--kinds", type=_kinds, default=KINDS, help="any of new,update,delete (all)")
-    add("--mode", choices=("both", *MODES), default="both", help="the barrier (both)")
+    add("--strategies", type=_strategies, default=("none", "barrier"), help="what is compared")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
     add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
     add("--timeout", type=_positive, default=10.0, help="seconds a barrier may wait (10)")
@@ -153,6 +153,15 @@ def _kinds(text: str) -> tuple[Kind, ...]:
         msg = f"{unknown[0]!r} is none of {', '.join(KINDS)}"
         raise argparse.ArgumentTypeError(msg)
     return tuple(kind for kind in KINDS if kind in named)
+
+
+def _strategies(text: str) -> tuple[Strategy, ...]:
+    named = [part.strip() for part in text.split(",")]
+    unknown = [name for name in named if name not in STRATEGIES]
+    if unknown:
+        msg = f"{unknown[0]!r} is none of {', '.join(STRATEGIES)}"
+        raise argparse.ArgumentTypeError(msg)
+    return tuple(strategy for strategy in STRATEGIES if strategy in named)
 
 
 def _check_packages(options: Options) -> None:

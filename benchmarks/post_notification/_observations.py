@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._options import Kind, Mode
+    from ._options import Kind, Strategy
     from ._process import Record
 
 
@@ -18,7 +18,7 @@ class Observation:
     Attributes:
         id: of the post.
         kind: what the request did.
-        mode: without or with the barrier.
+        strategy: what was done against overtaking.
         warmup: whether it came before the measured ones.
         outcome: ``consistent``, ``violation``, ``timed_out`` (the barrier), ``failed`` (any other
             error on the way) or ``missing`` (the notification was not seen in time).
@@ -39,7 +39,7 @@ class Observation:
 
     id: str
     kind: Kind
-    mode: Mode
+    strategy: Strategy
     warmup: bool
     outcome: str = "missing"
     due_ns: int | None = None
@@ -161,10 +161,14 @@ class Observations:
                 setattr(found, name, value)
             return bool(event == "read")
 
-    def of(self, mode: Mode, kind: Kind) -> list[Observation]:
+    def of(self, strategy: Strategy, kind: Kind) -> list[Observation]:
         """The observations of one round, in the order of their requests."""
         with self._lock:
-            return [each for each in self._by_id.values() if (each.mode, each.kind) == (mode, kind)]
+            return [
+                each
+                for each in self._by_id.values()
+                if (each.strategy, each.kind) == (strategy, kind)
+            ]
 
     def all(self) -> list[Observation]:
         """All of them."""

@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind = Literal["new", "update", "delete"]
-Mode = Literal["without", "with"]
+Strategy = Literal["none", "barrier"]
 Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
-#: Without the barrier nothing of the library runs; with it all of figure 4 does.
-MODES: tuple[Mode, ...] = ("without", "with")
+#: What is done so that notifications do not overtake posts. Only with ``barrier`` does anything of
+#: the library run, and all of figure 4.
+STRATEGIES: tuple[Strategy, ...] = ("none", "barrier")
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")
 NOTIFIERS = ("embedded", "rabbitmq")
 
@@ -35,10 +36,10 @@ class Options:
         post_storage: where posts are kept.
         notifier: what carries notifications to the other region.
         stack: whose servers are used.
-        requests: measured requests of each kind, in each mode.
+        requests: measured requests of each kind, with each strategy.
         warmup: requests before those, reported apart.
         kinds: what requests do to their post.
-        modes: without or with the barrier.
+        strategies: what is compared, in this order.
         rate: requests each second, on average; arrivals do not wait for replies.
         lag_ms: milliseconds by which the replication of the post storage alone is delayed.
         timeout_s: seconds that a barrier, and an RPC, may take.
@@ -54,7 +55,7 @@ class Options:
     requests: int
     warmup: int
     kinds: tuple[Kind, ...]
-    modes: tuple[Mode, ...]
+    strategies: tuple[Strategy, ...]
     rate: float
     lag_ms: float
     timeout_s: float

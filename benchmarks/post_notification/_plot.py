@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._result import RoundSummary
     from ._run import Round
 
-_COLOURS = {"without": "#c44e52", "with": "#2a7f62"}
+_COLOURS = {"none": "#c44e52", "barrier": "#2a7f62"}
 _KIND_COLOURS = {"new": "#2a7f62", "update": "#4c72b0", "delete": "#8172b3"}
 _LABELS = {
     "new": "new post\n(not found)",
@@ -48,14 +48,14 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
 
 def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> None:
     width = 0.38
-    for place, mode in enumerate(options.modes):
-        chosen = {each.kind: each for each in summaries if each.mode == mode}
+    for place, strategy in enumerate(options.strategies):
+        chosen = {each.kind: each for each in summaries if each.strategy == strategy}
         at = [
-            number + (place - (len(options.modes) - 1) / 2) * width
+            number + (place - (len(options.strategies) - 1) / 2) * width
             for number in range(len(options.kinds))
         ]
         shares = [100 * chosen[kind].violations / chosen[kind].requests for kind in options.kinds]
-        bars = axes.bar(at, shares, width * 0.92, color=_COLOURS[mode], label=f"{mode} barrier()")
+        bars = axes.bar(at, shares, width * 0.92, color=_COLOURS[strategy], label=strategy)
         axes.bar_label(
             bars, [_share(chosen[kind]) for kind in options.kinds], fontsize=8, padding=2
         )
@@ -76,10 +76,10 @@ def _share(summary: RoundSummary) -> str:
 
 def _windows(axes: Axes, rounds: list[Round]) -> None:
     drawn = []
-    for mode in dict.fromkeys(done.mode for done in rounds):
-        chosen = [o for done in rounds if done.mode == mode for o in done.observations]
+    for strategy in dict.fromkeys(done.strategy for done in rounds):
+        chosen = [o for done in rounds if done.strategy == strategy for o in done.observations]
         drawn.append([each.attempt_ms for each in chosen if not each.warmup])
-        _steps(axes, drawn[-1], _COLOURS[mode], f"{mode} barrier()")
+        _steps(axes, drawn[-1], _COLOURS[strategy], strategy)
     drawn.append([o.lag_ms for done in rounds for o in done.observations if not o.warmup])
     _steps(axes, drawn[-1], "#777777", "post visible", style="--")
     axes.set_xlabel("ms after the write was acknowledged")
@@ -93,13 +93,15 @@ def _windows(axes: Axes, rounds: list[Round]) -> None:
 
 def _overshoots(axes: Axes, rounds: list[Round], summaries: list[RoundSummary]) -> None:
     axes.set_title("Return of the barrier after true visibility", fontsize=10)
-    spreads = {s.kind: s.overshoot_ms for s in summaries if s.mode == "with" and s.overshoot_ms}
+    spreads = {
+        s.kind: s.overshoot_ms for s in summaries if s.strategy == "barrier" and s.overshoot_ms
+    }
     if not spreads:
         axes.text(0.5, 0.5, "no barrier had to wait", ha="center", transform=axes.transAxes)
         return
     for done in rounds:
         spread = spreads.get(done.kind)
-        if done.mode == "with" and spread is not None:
+        if done.strategy == "barrier" and spread is not None:
             label = f"{done.kind}: median {spread.median:.1f} ms, 99 % {spread.p99:.1f} ms"
             values = [o.overshoot_ms for o in done.observations if not o.warmup]
             _steps(axes, values, _KIND_COLOURS[done.kind], label)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from benchmarks._statistics import Summary
 
-    from ._options import Kind, Mode, Options
+    from ._options import Kind, Options, Strategy
     from ._result import RoundSummary
 
 #: Columns where there is no terminal to ask: figures of any size fit.
@@ -49,7 +49,7 @@ class Bar(_run.Progress):
             # A bar that moves too often would compete with what is measured.
             refresh_per_second=4,
         )
-        rounds = len(options.modes) * len(options.kinds)
+        rounds = len(options.strategies) * len(options.kinds)
         total = rounds * (options.requests + options.warmup)
         self._task: TaskID = self._bar.add_task("starting", total=total)
 
@@ -57,9 +57,9 @@ class Bar(_run.Progress):
         """Tell what is being done."""
         self._bar.update(self._task, description=what)
 
-    def begin(self, mode: Mode, kind: Kind, requests: int) -> None:
+    def begin(self, strategy: Strategy, kind: Kind, requests: int) -> None:
         """Tell that a round begins."""
-        self.say(f"{mode} the barrier: {requests} {kind}")
+        self.say(f"{strategy}: {requests} {kind}")
 
     def advance(self) -> None:
         """Count a request."""
@@ -92,11 +92,11 @@ def show(console: Console, options: Options, summaries: list[RoundSummary]) -> N
     # Narrow enough for a terminal of 80 columns.
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("request", no_wrap=True)
-    table.add_column("barrier", no_wrap=True)
+    table.add_column("strategy", no_wrap=True)
     for heading in ("violations", "lost", "window ms", "overshoot ms", "bytes"):
         table.add_column(heading, justify="right", no_wrap=True)
     for each in sorted(summaries, key=lambda each: options.kinds.index(each.kind)):
-        table.add_row(*_row(each), end_section=each.mode == options.modes[-1])
+        table.add_row(*_row(each), end_section=each.strategy == options.strategies[-1])
     console.print(table)
     for line in notes(options, summaries):
         console.print(line, highlight=False, style="dim", soft_wrap=True)
@@ -105,16 +105,16 @@ def show(console: Console, options: Options, summaries: list[RoundSummary]) -> N
 def _row(each: RoundSummary) -> tuple[str, ...]:
     share = 100 * each.violations / each.requests
     violations = f"{each.violations} ({share:.1f} %)" if each.violations else "0"
-    if each.mode == "with":
+    if each.strategy == "barrier":
         colour = "red" if each.violations else "green"
         violations = f"[bold {colour}]{violations}[/]"
     return (
         each.kind,
-        each.mode,
+        each.strategy,
         violations,
         str(each.lost),
         _spread(each.window_ms),
-        _spread(each.overshoot_ms) if each.mode == "with" else "",
+        _spread(each.overshoot_ms) if each.strategy == "barrier" else "",
         "/".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
     )
 
@@ -132,7 +132,7 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
         )
     ]
     if options.warmup:
-        wrong = sum(each.warmup["violation"] for each in summaries if each.mode == "with")
+        wrong = sum(each.warmup["violation"] for each in summaries if each.strategy == "barrier")
         count = options.warmup * len(summaries)
         lines.append(
             f"warm-up: {count} requests are not in the table; {wrong} violations in those with "
@@ -146,7 +146,7 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
             f"visibility is known to {median:.1f} ms (median) and {p99:.1f} ms (p99) at worst, "
             "and the overshoot is too high by that much at most"
         )
-    guarded = [each for each in summaries if each.mode == "with" and not each.violations]
+    guarded = [each for each in summaries if each.strategy == "barrier" and not each.violations]
     if guarded:
         bound = 100 * max(each.not_excluded for each in guarded)
         lines.append(f"0 violations exclude, for each kind, more than {bound:.2g} % (95 %)")

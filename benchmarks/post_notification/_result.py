@@ -14,10 +14,10 @@ from benchmarks._statistics import Summary, upper_bound
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ._options import Kind, Mode, Options
+    from ._options import Kind, Options, Strategy
     from ._run import Round
 
-FORMAT = 1
+FORMAT = 2
 OUTCOMES = ("consistent", "violation", "timed_out", "failed", "missing")
 #: The share of requests without an answer from which on a run says too little.
 TOLERATED_LOSS = 0.01
@@ -44,7 +44,7 @@ class RoundSummary:
     """One round in figures; all but the warm-up counts are of the measured requests alone.
 
     Attributes:
-        mode: without or with the barrier.
+        strategy: what was done against overtaking.
         kind: what the requests did.
         requests: how many were measured.
         outcomes: how many ended in which way.
@@ -61,7 +61,7 @@ class RoundSummary:
         bytes: means for each request.
     """
 
-    mode: Mode
+    strategy: Strategy
     kind: Kind
     requests: int
     outcomes: dict[str, int]
@@ -89,7 +89,7 @@ class RoundSummary:
             return Summary.of(value for value in found if value is not None)
 
         return cls(
-            mode=done.mode,
+            strategy=done.strategy,
             kind=done.kind,
             requests=len(measured),
             outcomes={name: counts[name] for name in OUTCOMES},
@@ -129,16 +129,16 @@ def verdict(summaries: list[RoundSummary]) -> tuple[int, str]:
     0: the barrier prevented every violation; 1: it did not; 3: too many requests without answer
     to tell.
     """
-    guarded = [each for each in summaries if each.mode == "with"]
+    guarded = [each for each in summaries if each.strategy == "barrier"]
     wrong = sum(each.violations + each.early for each in guarded)
     if wrong:
         return 1, f"FAILED: {wrong} violations or early returns with the barrier"
     poor = [each for each in summaries if each.lost > TOLERATED_LOSS * each.requests]
     if poor:
-        listed = ", ".join(f"{e.lost} of {e.requests} ({e.kind}, {e.mode})" for e in poor)
+        listed = ", ".join(f"{e.lost} of {e.requests} ({e.kind}, {e.strategy})" for e in poor)
         return 3, f"INCONCLUSIVE: no answer to {listed}: lower --rate or raise --timeout"
     if not guarded:
-        return 0, "done, without the barrier alone"
+        return 0, "done; the barrier was not among the strategies"
     reads = sum(each.requests for each in guarded)
     lost = sum(each.lost for each in guarded)
     return 0, f"no violation with the barrier in {reads} requests" + (

@@ -1,4 +1,4 @@
-"""The measurement: rounds of requests over the application, without and with the barrier."""
+"""The measurement: rounds of requests over the application, strategy by strategy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._observations import Observation, Observations
-from ._options import MODES, BenchmarkError
+from ._options import STRATEGIES, BenchmarkError
 from ._process import Processes
 from ._rpc import RpcClient, RpcError
 from ._servers import notifier_servers, post_storage_servers
@@ -17,7 +17,7 @@ from ._tracing import NoTracing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._options import Kind, Mode, Options
+    from ._options import Kind, Options, Strategy
     from ._process import Record, ServiceProcess
     from ._storage import Spec
 
@@ -42,16 +42,16 @@ _SERVICES = (
 
 @dataclass(slots=True)
 class Round:
-    """One kind in one mode.
+    """One kind of request with one strategy.
 
     Attributes:
-        mode: without or with the barrier.
+        strategy: what was done against overtaking.
         kind: what its requests did.
         observations: one for each request, warm-up included.
         sizes: mean bytes for each request: of calls, of the notification, and stored with a post.
     """
 
-    mode: Mode
+    strategy: Strategy
     kind: Kind
     observations: list[Observation] = field(default_factory=list)
     sizes: dict[str, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Progress:
     def say(self, what: str) -> None:
         """Tell what is being done."""
 
-    def begin(self, mode: Mode, kind: Kind, requests: int) -> None:
+    def begin(self, strategy: Strategy, kind: Kind, requests: int) -> None:
         """Tell that a round of so many requests begins."""
 
     def advance(self) -> None:
@@ -80,21 +80,21 @@ def run(options: Options, progress: Progress) -> Iterator[Round]:
     with post_storage_servers(options.post_storage, options.lag_ms, options.stack) as storage:
         progress.say(f"starting {options.notifier} as notifier")
         with notifier_servers(options.notifier, options.stack) as notifier:
-            for mode in options.modes:
-                progress.say(f"starting the services, {mode} the barrier")
-                with _application(options, progress, mode, storage, notifier) as application:
+            for strategy in options.strategies:
+                progress.say(f"starting the services: {strategy}")
+                with _application(options, progress, strategy, storage, notifier) as application:
                     for kind in options.kinds:
                         yield application.round(kind)
 
 
 class Application:
-    """The running services of one mode."""
+    """The running services of one strategy."""
 
     def __init__(
         self,
         options: Options,
         progress: Progress,
-        mode: Mode,
+        strategy: Strategy,
         *,
         observations: Observations,
         processes: Processes,
@@ -103,7 +103,7 @@ class Application:
         """Use the services that listen on *ports*."""
         self._options = options
         self._progress = progress
-        self._mode: Mode = mode
+        self._strategy: Strategy = strategy
         self._observations = observations
         self._processes = processes
         longest_s = (options.requests + options.warmup) / options.rate * 2 + _SEED_S
@@ -120,7 +120,7 @@ class Application:
         """
         options = self._options
         count = options.warmup + options.requests
-        place = MODES.index(self._mode)  # ids of both modes are equally long
+        place = STRATEGIES.index(self._strategy)  # ids of all are equally long
         # Servers that outlive a run may still have the posts of an earlier one.
         run = "" if options.stack == "own" else f"{time.time_ns():x}-"
         ids = [f"{run}{place}-{kind}-{number}" for number in range(count)]
@@ -129,19 +129,19 @@ class Application:
             self._seed(ids)
         for number, post_id in enumerate(ids):
             warmup = number < options.warmup
-            self._observations.expect(Observation(post_id, kind, self._mode, warmup))
+            self._observations.expect(Observation(post_id, kind, self._strategy, warmup))
         before = self._sizes()
-        self._progress.begin(self._mode, kind, count)
+        self._progress.begin(self._strategy, kind, count)
         order = {
             "ids": ids,
             "kind": kind,
             "rate": options.rate,
             "bytes": options.post_bytes,
-            "seed": options.seed + MODES.index(self._mode),
+            "seed": options.seed,
         }
         self._call("users", "run", order)
         self._await_observations(kind)
-        done = Round(self._mode, kind, self._observations.of(self._mode, kind))
+        done = Round(self._strategy, kind, self._observations.of(self._strategy, kind))
         after = self._sizes()
         done.sizes = {name: (after[name] - before[name]) / count for name in after}
         stored = self._call("post-storage-writer", "stored", {"ids": ids[-_SIZED:]})["bytes"]
@@ -167,7 +167,7 @@ class Application:
         """Wait until everything is known of every request, or its time is up."""
         slack_s = self._options.timeout_s + self._options.lag_ms / 1000
         deadline_s = time.monotonic() + slack_s
-        while not all(each.complete for each in self._observations.of(self._mode, kind)):
+        while not all(each.complete for each in self._observations.of(self._strategy, kind)):
             self._processes.check()
             if time.monotonic() > deadline_s:
                 return
@@ -188,9 +188,9 @@ class Application:
 
 @contextmanager
 def _application(
-    options: Options, progress: Progress, mode: Mode, storage: Spec, notifier: Spec
+    options: Options, progress: Progress, strategy: Strategy, storage: Spec, notifier: Spec
 ) -> Iterator[Application]:
-    """The services of one mode, started and ended."""
+    """The services of one strategy, started and ended."""
     observations = Observations()
 
     def take(record: Record) -> None:
@@ -200,11 +200,11 @@ def _application(
     with Processes(take) as processes:
         roles = (*_OUTSIDE, *_SERVICES)
         started = dict(zip(roles, processes.start(*roles), strict=True))
-        ports = _configure(options, mode, storage, notifier, started)
+        ports = _configure(options, strategy, storage, notifier, started)
         yield Application(
             options,
             progress,
-            mode,
+            strategy,
             observations=observations,
             processes=processes,
             ports=ports,
@@ -213,7 +213,7 @@ def _application(
 
 def _configure(
     options: Options,
-    mode: Mode,
+    strategy: Strategy,
     storage: Spec,
     notifier: Spec,
     started: dict[str, ServiceProcess],
@@ -234,6 +234,6 @@ def _configure(
     poller = RpcClient("poller", ports["poller"], NoTracing(), timeout_s=options.timeout_s)
     config["poller_port"] = poller.call("address", {})["port"]
     for role in _SERVICES:
-        ports[role] = started[role].configure({**config, "library": mode == "with"})
+        ports[role] = started[role].configure({**config, "library": strategy == "barrier"})
     ports["users"] = started["users"].configure(config)
     return dict(ports)

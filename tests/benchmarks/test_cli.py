@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         (["--lag-ms", "-5"], "--lag-ms"),
         (["--timeout", "soon"], "--timeout"),
         (["--kinds", "new,insert"], "'insert'"),
+        (["--strategies", "barrier,hope"], "'hope'"),
         (["--nonsense"], "--nonsense"),
     ],
 )

@@ -18,7 +18,7 @@ def observation(**known: Any) -> Observation:
     fields: dict[str, Any] = {
         "id": "1-new-0",
         "kind": "new",
-        "mode": "with",
+        "strategy": "barrier",
         "warmup": False,
         "outcome": "consistent",
         "acknowledged_ns": 1000 * MS,
@@ -49,9 +49,9 @@ def test_a_barrier_is_early_when_a_later_look_does_not_show_the_write() -> None:
 
 
 def test_the_window_lasts_until_the_read_or_until_visibility_whichever_is_later() -> None:
-    """One definition for both modes: the moment when a consistent read is possible."""
+    """One definition for all strategies: the moment when a consistent read is possible."""
     assert observation().window_ms == pytest.approx(103.0)
-    hasty = observation(mode="without", read_ns=1004 * MS, outcome="violation")
+    hasty = observation(strategy="none", read_ns=1004 * MS, outcome="violation")
     assert hasty.window_ms == pytest.approx(101.0)
     assert hasty.attempt_ms == pytest.approx(4.0)
 
@@ -59,10 +59,10 @@ def test_the_window_lasts_until_the_read_or_until_visibility_whichever_is_later(
 def test_a_violation_stays_one_whatever_fails_after_it() -> None:
     """An error that comes later never turns a wrong read into a failed request."""
     gathered = Observations()
-    gathered.expect(Observation("a", "new", "without", warmup=False))
+    gathered.expect(Observation("a", "new", "none", warmup=False))
     gathered.take({"event": "read", "id": "a", "outcome": "violation", "version": 0})
     gathered.take({"event": "sent", "id": "a", "error": "post-upload: reset"})
-    (found,) = gathered.of("without", "new")
+    (found,) = gathered.of("none", "new")
     assert found.outcome == "violation"
     assert found.error == "post-upload: reset"
 
@@ -78,9 +78,9 @@ def test_a_violation_stays_one_whatever_fails_after_it() -> None:
 def test_requests_that_fail_are_counted(record: dict[str, Any], outcome: str) -> None:
     """Whatever goes wrong, the request stays in the denominator under a name of its own."""
     gathered = Observations()
-    gathered.expect(Observation("a", "new", "with", warmup=False))
+    gathered.expect(Observation("a", "new", "barrier", warmup=False))
     gathered.take({**record, "id": "a"})
-    summary = RoundSummary.of(Round("with", "new", gathered.of("with", "new")))
+    summary = RoundSummary.of(Round("barrier", "new", gathered.of("barrier", "new")))
     assert summary.requests == 1
     assert summary.outcomes[outcome] == 1
     assert summary.lost == 1
@@ -88,50 +88,50 @@ def test_requests_that_fail_are_counted(record: dict[str, Any], outcome: str) ->
 
 def test_what_was_never_heard_of_is_missing_not_dropped() -> None:
     """A notification that never arrives is one request without an answer."""
-    found = [Observation("a", "new", "with", warmup=False)]
-    assert RoundSummary.of(Round("with", "new", found)).outcomes["missing"] == 1
+    found = [Observation("a", "new", "barrier", warmup=False)]
+    assert RoundSummary.of(Round("barrier", "new", found)).outcomes["missing"] == 1
 
 
 def test_warmup_is_counted_apart() -> None:
     """A violation of the warm-up is reported, and in no figure of the measured requests."""
     early = observation(warmup=True, outcome="violation")
-    summary = RoundSummary.of(Round("with", "new", [early, observation()]))
+    summary = RoundSummary.of(Round("barrier", "new", [early, observation()]))
     assert summary.requests == 1
     assert summary.violations == 0
     assert summary.warmup["violation"] == 1
 
 
-def summary_of(mode: str, **counts: int) -> RoundSummary:
+def summary_of(strategy: str, **counts: int) -> RoundSummary:
     """A summary with these outcomes."""
     found = [
-        observation(mode=mode, outcome=outcome)
+        observation(strategy=strategy, outcome=outcome)
         for outcome in OUTCOMES
         for _ in range(counts.get(outcome, 0))
     ]
-    return RoundSummary.of(Round(mode, "new", found))  # type: ignore[arg-type]
+    return RoundSummary.of(Round(strategy, "new", found))  # type: ignore[arg-type]
 
 
 def test_a_violation_with_the_barrier_fails_the_run() -> None:
     """One is enough, and without the barrier any number is none."""
-    assert verdict([summary_of("with", consistent=2999, violation=1)])[0] == 1
-    assert verdict([summary_of("without", violation=9)])[0] == 0
-    assert verdict([summary_of("without", violation=9), summary_of("with", consistent=9)])[0] == 0
+    assert verdict([summary_of("barrier", consistent=2999, violation=1)])[0] == 1
+    assert verdict([summary_of("none", violation=9)])[0] == 0
+    assert verdict([summary_of("none", violation=9), summary_of("barrier", consistent=9)])[0] == 0
 
 
 def test_an_early_return_fails_the_run() -> None:
     """Even if the read that followed happened to be consistent."""
     early = observation(passed_ns=1099 * MS)
-    assert verdict([RoundSummary.of(Round("with", "new", [early]))])[0] == 1
+    assert verdict([RoundSummary.of(Round("barrier", "new", [early]))])[0] == 1
 
 
 def test_a_run_without_answers_does_not_pass() -> None:
     """Timed-out barriers are no violations, and no proof of anything."""
-    status, said = verdict([summary_of("with", consistent=90, timed_out=10)])
+    status, said = verdict([summary_of("barrier", consistent=90, timed_out=10)])
     assert status == 3
     assert "10 of 100" in said
 
 
 def test_requests_without_an_answer_exclude_nothing() -> None:
     """The confidence comes from the reads that were made."""
-    assert summary_of("with", timed_out=3000).not_excluded == 1.0
-    assert summary_of("with", consistent=3000).not_excluded == pytest.approx(0.001)
+    assert summary_of("barrier", timed_out=3000).not_excluded == 1.0
+    assert summary_of("barrier", consistent=3000).not_excluded == pytest.approx(0.001)

@@ -60,20 +60,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], 
     return said, json.loads(path.read_text()), folder
 
 
-def summaries(result: dict[str, Any], mode: str) -> list[dict[str, Any]]:
-    """The summaries of all rounds of a mode."""
+def summaries(result: dict[str, Any], strategy: str) -> list[dict[str, Any]]:
+    """The summaries of all rounds of a strategy."""
     found = [each["summary"] for each in result["rounds"]]
-    return [each for each in found if each["mode"] == mode]
+    return [each for each in found if each["strategy"] == strategy]
 
 
 def test_the_barrier_prevents_every_violation(run: tuple[str, dict[str, Any], Path]) -> None:
     """With it no read is wrong, whatever the request did; without it more than half are."""
     _, result, _ = run
-    for summary in summaries(result, "with"):
+    for summary in summaries(result, "barrier"):
         assert summary["requests"] == REQUESTS
         assert summary["outcomes"]["consistent"] == REQUESTS, summary
         assert summary["early"] == 0
-    for summary in summaries(result, "without"):
+    for summary in summaries(result, "none"):
         assert summary["outcomes"]["violation"] > REQUESTS / 2, summary
 
 
@@ -104,14 +104,14 @@ def test_the_baseline_carries_no_metadata(run: tuple[str, dict[str, Any], Path])
     (baseline,) = (
         each
         for each in result["rounds"]
-        if each["summary"]["mode"] == "without" and each["summary"]["kind"] == "new"
+        if each["summary"]["strategy"] == "none" and each["summary"]["kind"] == "new"
     )
     ids = [observed["id"] for observed in baseline["observations"]]
     bodies = [len(json.dumps({"id": post_id, "kind": "new"})) for post_id in ids]
     sizes = baseline["summary"]["bytes"]
     assert sizes["notification"] == pytest.approx(sum(bodies) / len(bodies))
     assert sizes["stored"] < result["options"]["post_bytes"] + len("0-new-999") + 1
-    (guarded,) = (s for s in summaries(result, "with") if s["kind"] == "new")
+    (guarded,) = (s for s in summaries(result, "barrier") if s["kind"] == "new")
     assert guarded["bytes"]["notification"] > sizes["notification"]
     assert guarded["bytes"]["calls"] > sizes["calls"]
 
@@ -140,8 +140,8 @@ def test_each_post_storage(store: str, request: pytest.FixtureRequest, tmp_path:
     said, errors = process.communicate(timeout=100)
     assert process.returncode == 0, said + errors
     result = json.loads(path.read_text())
-    assert sum(each["outcomes"]["violation"] for each in summaries(result, "without")) > 0
-    for summary in summaries(result, "with"):
+    assert sum(each["outcomes"]["violation"] for each in summaries(result, "none")) > 0
+    for summary in summaries(result, "barrier"):
         assert summary["outcomes"]["consistent"] == 40
 
 
