@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 USAGE = 2
 INTERRUPTED = 130
 _NAME = "post_notification"
+#: A call that waits for longer would be taken for one that is lost.
+LONGEST_DELAY_MS = 5000
 #: Packages by the extra that brings them.
 _NEEDED: dict[str, tuple[str, ...]] = {"bench": ("rich", "matplotlib")}
 _NEEDED_BY_STORE: dict[str, tuple[str, ...]] = {
@@ -74,6 +76,8 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         strategies=given.strategies,
         rate=given.rate,
         lag_ms=given.lag_ms,
+        notifier_lag_ms=given.notifier_lag_ms,
+        notify_delays_ms=given.notify_delay_ms,
         timeout_s=given.timeout,
         post_bytes=given.post_bytes,
         seed=given.seed,
@@ -103,6 +107,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--strategies", type=_strategies, default=("none", "barrier"), help="what is compared")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
     add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
+    add("--notifier-lag-ms", type=_lag, default=0.0, help="that of the notifier (0)")
+    add("--notify-delay-ms", type=_delays, default=(), help="waited before notifying: 0,50,100")
     add("--timeout", type=_positive, default=10.0, help="seconds a barrier may wait (10)")
     add("--post-bytes", type=_count, default=1024, help="length of a post (1024)")
     add("--seed", type=int, default=1, help="of the arrival times (1)")
@@ -136,6 +142,14 @@ def _lag(text: str) -> float:
         msg = f"{text!r} is not a number of milliseconds from 0 to 60000"
         raise argparse.ArgumentTypeError(msg)
     return value
+
+
+def _delays(text: str) -> tuple[float, ...]:
+    delays_ms = tuple(_lag(part) for part in text.split(","))
+    if max(delays_ms) > LONGEST_DELAY_MS:
+        msg = f"{text!r} has a delay above {LONGEST_DELAY_MS} milliseconds"
+        raise argparse.ArgumentTypeError(msg)
+    return delays_ms
 
 
 def _number(text: str) -> float:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ._rpc import Payload, RpcClient
 
@@ -25,6 +25,13 @@ def arrivals(rate: float, seed: int) -> Iterator[float]:
         yield at_s
 
 
+def delays(among_ms: Sequence[float], seed: int) -> Iterator[float | None]:
+    """What each request waits before it notifies, all equally often; None where there is none."""
+    generator = random.Random(seed)
+    while True:
+        yield from generator.sample(among_ms, len(among_ms)) if among_ms else (None,)
+
+
 class Users:
     """Sends the requests of one round: an open loop."""
 
@@ -36,17 +43,22 @@ class Users:
     def run(self, order: Payload) -> Payload:
         """Send one request for each id; returns when all were answered or failed."""
         began_s = time.monotonic()
-        times = arrivals(order["rate"], order["seed"])
+        seed = order["seed"]
+        times = zip(arrivals(order["rate"], seed), delays(order["delays_ms"], seed), strict=False)
         with ThreadPoolExecutor(USERS, thread_name_prefix="user") as pool:
-            for post_id, at_s in zip(order["ids"], times, strict=False):
+            for post_id, (at_s, delay_ms) in zip(order["ids"], times, strict=False):
                 due_s = began_s + at_s
                 time.sleep(max(due_s - time.monotonic(), 0))
-                pool.submit(self._request, post_id, order, int(due_s * 1e9))
+                post = {"id": post_id, "kind": order["kind"], "bytes": order["bytes"]}
+                if delay_ms is not None:
+                    post["delay_ms"] = delay_ms
+                pool.submit(self._request, post, int(due_s * 1e9))
         return {}
 
-    def _request(self, post_id: str, order: Payload, due_ns: int) -> None:
-        record = {"event": "sent", "id": post_id, "due_ns": due_ns, "sent_ns": time.monotonic_ns()}
-        post = {"id": post_id, "kind": order["kind"], "bytes": order["bytes"]}
+    def _request(self, post: Payload, due_ns: int) -> None:
+        record = {"event": "sent", "id": post["id"], "due_ns": due_ns}
+        record |= {name: post[name] for name in ("delay_ms",) if name in post}
+        record["sent_ns"] = time.monotonic_ns()
         try:
             self._post_upload.call("upload", post)
         except Exception as error:  # noqa: BLE001 - counted as a failed request

@@ -22,6 +22,7 @@ class Observation:
         warmup: whether it came before the measured ones.
         outcome: ``consistent``, ``violation``, ``timed_out`` (the barrier), ``failed`` (any other
             error on the way) or ``missing`` (the notification was not seen in time).
+        delay_ms: what it waited before it notified, if it was to wait.
         due_ns: when it was to be sent.
         sent_ns: when it was sent.
         replied_ns: when the user had the reply.
@@ -42,6 +43,7 @@ class Observation:
     strategy: Strategy
     warmup: bool
     outcome: str = "missing"
+    delay_ms: float | None = None
     due_ns: int | None = None
     sent_ns: int | None = None
     replied_ns: int | None = None

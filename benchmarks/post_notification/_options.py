@@ -42,6 +42,9 @@ class Options:
         strategies: what is compared, in this order.
         rate: requests each second, on average; arrivals do not wait for replies.
         lag_ms: milliseconds by which the replication of the post storage alone is delayed.
+        notifier_lag_ms: milliseconds by which that of the notifier is delayed.
+        notify_delays_ms: each request waits one of these before it publishes its notification,
+            all of them equally often; none: no request waits.
         timeout_s: seconds that a barrier, and an RPC, may take.
         post_bytes: length of a post.
         seed: of arrival times and texts.
@@ -58,6 +61,8 @@ class Options:
     strategies: tuple[Strategy, ...]
     rate: float
     lag_ms: float
+    notifier_lag_ms: float
+    notify_delays_ms: tuple[float, ...]
     timeout_s: float
     post_bytes: int
     seed: int

@@ -79,7 +79,7 @@ def run(options: Options, progress: Progress) -> Iterator[Round]:
     progress.say(f"starting {options.post_storage} as post storage")
     with post_storage_servers(options.post_storage, options.lag_ms, options.stack) as storage:
         progress.say(f"starting {options.notifier} as notifier")
-        with notifier_servers(options.notifier, options.stack) as notifier:
+        with notifier_servers(options.notifier, options.notifier_lag_ms, options.stack) as notifier:
             for strategy in options.strategies:
                 progress.say(f"starting the services: {strategy}")
                 with _application(options, progress, strategy, storage, notifier) as application:
@@ -136,6 +136,7 @@ class Application:
             "ids": ids,
             "kind": kind,
             "rate": options.rate,
+            "delays_ms": options.notify_delays_ms,
             "bytes": options.post_bytes,
             "seed": options.seed,
         }
@@ -165,7 +166,8 @@ class Application:
 
     def _await_observations(self, kind: Kind) -> None:
         """Wait until everything is known of every request, or its time is up."""
-        slack_s = self._options.timeout_s + self._options.lag_ms / 1000
+        behind_s = (self._options.lag_ms + self._options.notifier_lag_ms) / 1000
+        slack_s = self._options.timeout_s + behind_s
         deadline_s = time.monotonic() + slack_s
         while not all(each.complete for each in self._observations.of(self._strategy, kind)):
             self._processes.check()

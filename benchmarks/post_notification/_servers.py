@@ -65,20 +65,20 @@ def post_storage_servers(store: str, lag_ms: float, stack: Stack) -> Iterator[Sp
 
 
 @contextmanager
-def notifier_servers(store: str, stack: Stack) -> Iterator[Spec]:
-    """Two regions of *store*, with nothing between them but its own replication.
+def notifier_servers(store: str, lag_ms: float, stack: Stack) -> Iterator[Spec]:
+    """Two regions of *store*, the reader's *lag_ms* milliseconds behind the writer's.
 
     Raises:
         BenchmarkError: a server is missing or does not start.
     """
     if store == "embedded":
-        with _embedded("notifier", 0.0) as spec:
+        with _embedded("notifier", lag_ms) as spec:
             yield spec
         return
     if stack == "compose":
         from . import _stack
 
-        yield _stack.notifier(EXCHANGE)
+        yield _stack.notifier(EXCHANGE, lag_ms)
         return
     from antipode.testing import RabbitMQTopology
 
@@ -88,6 +88,7 @@ def notifier_servers(store: str, stack: Stack) -> Iterator[Spec]:
         spec = {"store": store, "writer": topology.url("us"), "reader": topology.url("eu")}
         declare(spec)
         topology.wait_federated(EXCHANGE)
+        topology.set_lag(lag_ms)
         yield spec
 
 

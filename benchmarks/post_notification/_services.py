@@ -40,6 +40,7 @@ class PostUpload:
         """Create, change or delete a post, and notify followers of it."""
         with self._tracing.root():  # step 1: a new lineage, which travels with the next call
             self._post_storage.call("store", request)  # step 3: the response brings it back
+            time.sleep(request.get("delay_ms", 0) / 1000)  # the artificial delay of figure 6
             notice = {"id": request["id"], "kind": request["kind"]}
             self._notifier.call("notify", notice)  # step 3, second half: and the next call has it
         return {}

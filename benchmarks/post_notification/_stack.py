@@ -52,8 +52,8 @@ def post_storage(store: str, lag_ms: float) -> Spec:
     return spec
 
 
-def notifier(exchange: str) -> Spec:
-    """Where the stack's brokers are, once they federate an exchange; its queue is empty.
+def notifier(exchange: str, lag_ms: float) -> Spec:
+    """Where the stack's brokers are, once they federate an exchange late; its queue is empty.
 
     Raises:
         BenchmarkError: the stack does not run, or does not federate.
@@ -69,6 +69,7 @@ def notifier(exchange: str) -> Spec:
         wait_until(lambda: _federated(exchange), what=what, timeout_s=_TIMEOUT_S, interval_s=0.1)
     except AntipodeError as error:
         raise BenchmarkError(str(error).splitlines()[0]) from error
+    _set_lag("rabbitmq", lag_ms)
     return spec
 
 

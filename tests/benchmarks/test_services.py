@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from benchmarks.post_notification._client import arrivals
+from benchmarks.post_notification._client import arrivals, delays
 from benchmarks.post_notification._rpc import RpcClient, RpcError, RpcServer
 from benchmarks.post_notification._services import FollowerNotify
 from benchmarks.post_notification._storage import post_value, version_of
@@ -63,6 +63,14 @@ def test_a_post_states_its_version(length: int) -> None:
     assert version_of(post_value(2, length)) == 2
     assert len(post_value(2, length)) == max(length, 2)
     assert version_of(None) == 0
+
+
+def test_every_delay_is_waited_equally_often() -> None:
+    """So that as many requests are behind each point of a curve; without delays nobody waits."""
+    drawn = list(itertools.islice(delays([0, 50, 100], 7), 300))
+    assert {each: drawn.count(each) for each in (0, 50, 100)} == {0: 100, 50: 100, 100: 100}
+    assert drawn[:30] != [0, 50, 100] * 10
+    assert set(itertools.islice(delays([], 7), 10)) == {None}
 
 
 def test_arrivals_do_not_depend_on_anything_but_the_seed() -> None:
