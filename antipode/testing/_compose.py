@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ._address import LOOPBACK, Address
-from ._containers import ContainerServer, started
+from ._containers import ContainerServer
 from ._containers_recipes import Recipe
 from ._errors import ClientMissing, ServerFailed, ServerMissing
-from ._native import probe
+from ._native import probe, started
 from ._native_mysql import _greets
 from ._native_rabbitmq import _is_up
 from ._proxy import LagProxy

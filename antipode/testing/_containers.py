@@ -14,7 +14,7 @@ from antipode._errors import ConfigurationError
 
 from ._containers_guard import GUARD, LABEL
 from ._errors import ClientMissing, ServerFailed, ServerMissing
-from ._native import reserving
+from ._native import reserving, started
 from ._process import LOG_TAIL_BYTES, STOP_TIMEOUT_S
 from ._proxy import LagProxy
 
@@ -200,16 +200,6 @@ class ContainerServer:
     def _epitaph(self, what: str) -> str:
         tail = self._container.logs(tail=50)[-LOG_TAIL_BYTES:].decode(errors="replace").strip()
         return f"{self._name} {what}; the end of its output:\n{tail or '(it printed nothing)'}"
-
-
-def started(server: ContainerServer) -> ContainerServer:
-    """Start a server; close it if it fails, or if the wait is interrupted."""
-    try:
-        server.start()
-    except BaseException:
-        server.close()
-        raise
-    return server
 
 
 def _configured(recipe: Recipe) -> Any:

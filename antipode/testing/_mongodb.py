@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from antipode._errors import ConfigurationError
 
-from ._errors import TopologyTimeout
+from ._errors import ServerFailed
 from ._mongodb_link import Faults
 from ._mongodb_node import MongoDBNode, launch
-from ._provider import default_provider
-from ._topology import Topology
+from ._replicated import ReplicatedTopology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +34,7 @@ SETTINGS = {
 }
 
 
-class MongoDBTopology(Topology):
+class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
     """A MongoDB primary and secondaries of it; replica ``i`` keeps its number over every fault.
 
     Lag and faults touch what members send each other, heartbeats included, and no client: neither
@@ -70,33 +69,8 @@ class MongoDBTopology(Topology):
         config: Mapping[str, str] | None = None,
         provider: Provider | None = None,
     ) -> None:
-        if replicas < 1:
-            raise ConfigurationError(f"a topology needs at least one replica, not {replicas}")
-        self._count = replicas
+        super().__init__(replicas, {**(config or {}), "replSet": SET_NAME}, provider)
         self._voting = voting
-        self._config = dict(config or {}) | {"replSet": SET_NAME}
-        self._provider = provider or default_provider()
-        # The first node is the first primary; replica i is the node after it.
-        self._nodes: list[MongoDBNode] = []
-        self._leader = 0
-        self._former: int | None = None
-        self._touched = self._rebuild = False
-
-    @property
-    def primary(self) -> Address:
-        """The server that takes writes now, without a proxy."""
-        return self._primary_node.address
-
-    @property
-    def replica(self) -> Address:
-        """The first replica that is not the primary now; without one, the old primary."""
-        others = [*range(1, len(self._nodes)), 0]
-        return self._node(next((i for i in others if i != self._leader), 0)).address
-
-    @property
-    def replicas(self) -> tuple[Address, ...]:
-        """All replicas by number, a promoted one included."""
-        return tuple(node.address for node in self._nodes[1:])
 
     @property
     def hosts(self) -> tuple[Address, ...]:
@@ -108,71 +82,31 @@ class MongoDBTopology(Topology):
         """The connection string of a client that discovers the set."""
         return f"mongodb://{','.join(map(str, self.hosts))}/?replicaSet={SET_NAME}"
 
-    @property
-    def closed(self) -> bool:
-        """Whether no server of this topology runs any more."""
-        return not self._nodes
-
-    def start(self) -> None:
-        """Start all servers; return once every secondary has copied the primary."""
-        if self._nodes:
-            return
-        self._leader, self._former = 0, None
-        self._touched = self._rebuild = False
-        for name in ("primary", *(f"replica-{number}" for number in range(self._count))):
-            self._nodes.append(launch(self._provider, name, self._config))
-        self._initiate()
-        self._settle()
-
-    def close(self) -> None:
-        """Stop every server and remove its data. Idempotent."""
-        while self._nodes:
-            self._nodes.pop().close()
-
-    def reset(self) -> None:
-        """Undo lag, faults and `config` for the next test; keep the data.
-
-        After a failover, or where a fault cannot be undone, the servers are built anew.
-        """
-        from pymongo.errors import PyMongoError
-
-        if not self._rebuild and all(node.server.running for node in self._nodes):
-            if not self._touched:
-                return
-            try:
-                self._undo()
-            except (TopologyTimeout, PyMongoError):
-                pass  # someone else changed the set
-            else:
-                return
-        self.close()
-        self.start()
-
     def set_lag(self, ms: float, *, replica: int | None = None) -> None:
         """Delay what secondaries receive by this many milliseconds; all of them by default.
 
         A ``majority`` write then takes as long, for it needs a secondary.
         """
-        self._change(replica, lag_ms=ms)
+        self._disturb(replica, lag_ms=ms)
 
     def pause(self, *, replica: int | None = None) -> None:
         """Hold what passes between secondaries and other members; connections stay open."""
-        self._change(replica, paused=True)
+        self._disturb(replica, paused=True)
 
     def resume(self, *, replica: int | None = None) -> None:
         """Let what `pause` held go on."""
-        self._change(replica, paused=False)
+        self._disturb(replica, paused=False)
         self._reconnect(replica)
 
     def cut(self, *, replica: int | None = None) -> None:
         """Partition secondaries from every other member; the primary stays primary."""
-        self._change(replica, cut=True)
+        self._disturb(replica, cut=True)
         for node in self._others(replica):
             node.await_loss(self._primary_node)
 
     def heal(self, *, replica: int | None = None) -> None:
         """End the partition; a secondary then looks for its primary about once a second."""
-        self._change(replica, cut=False)
+        self._disturb(replica, cut=False)
         self._reconnect(replica)
 
     def stall(self, *, replica: int = 0) -> None:
@@ -200,19 +134,9 @@ class MongoDBTopology(Topology):
         for node in self._others(replica):
             node.await_position(wanted, timeout_s=timeout_s)
 
-    def suspend_replica(self, replica: int = 0) -> None:
-        """Freeze a secondary's process: its clients' connections stay and nothing answers."""
-        self._touched = True
-        self._replica(replica).suspend()
-
-    def resume_replica(self, replica: int = 0) -> None:
-        """Let a suspended secondary run again."""
-        self._replica(replica).resume()
-
     def config(self, parameters: Mapping[str, Any], *, replica: int | None = None) -> None:
         """``setParameter`` on the primary, or on a replica; `reset` restores the values."""
-        self._touched = True
-        (self._primary_node if replica is None else self._replica(replica)).change(parameters)
+        self._change(parameters, replica)
 
     def restart_primary(self, *, graceful: bool = True) -> None:
         """Restart the primary at its address and have it elected again, in a new term.
@@ -229,10 +153,6 @@ class MongoDBTopology(Topology):
         node.step_up(timeout_s=TIMEOUT_S)
         self._settle()
         self._rebuild = rebuild
-
-    def kill_primary(self) -> None:
-        """Kill the primary's process, as before a `failover`."""
-        self._primary_node.server.kill()
 
     def failover(self, *, lose_unreplicated: bool = True, replica: int = 0) -> None:
         """Make a secondary the primary, in a new term; return when it takes writes.
@@ -251,9 +171,7 @@ class MongoDBTopology(Topology):
             ConfigurationError: it is the primary already, does not vote, or lacks writes that a
                 sibling has: MongoDB would not elect it.
         """
-        node = self._replica(replica)
-        if node is self._primary_node:
-            raise ConfigurationError(f"replica {replica} is the primary already")
+        node = self._candidate(replica)
         if not self._voting:
             raise ConfigurationError("its replicas do not vote: MongoDBTopology(voting=True)")
         if lose_unreplicated:
@@ -290,24 +208,10 @@ class MongoDBTopology(Topology):
         self._settle(replica)
 
     @property
-    def _primary_node(self) -> MongoDBNode:
-        return self._node(self._leader)
-
-    @property
     def _former_node(self) -> MongoDBNode | None:
         return None if self._former is None else self._node(self._former)
 
-    def _node(self, index: int) -> MongoDBNode:
-        if not self._nodes:
-            raise ConfigurationError("the topology does not run: use it as a context manager")
-        return self._nodes[index]
-
-    def _replica(self, number: int) -> MongoDBNode:
-        if not 0 <= number < self._count:
-            raise ConfigurationError(f"there is no replica {number}, of {self._count}")
-        return self._node(number + 1)
-
-    def _change(self, number: int | None, **faults: Any) -> None:
+    def _disturb(self, number: int | None, **faults: Any) -> None:
         self._touched = True
         for node in self._others(number):
             self._shape(node, replace(node.faults, **faults))
@@ -330,6 +234,12 @@ class MongoDBTopology(Topology):
             if other is not node:
                 node.proxy.shape(other.identity, node.faults, other.faults)
                 other.proxy.shape(node.identity, other.faults, node.faults)
+
+    def _build(self) -> None:
+        for name in ("primary", *(f"replica-{number}" for number in range(self._count))):
+            self._nodes.append(launch(self._provider, name, self._config))
+        self._initiate()
+        self._settle()
 
     def _initiate(self) -> None:
         """Make a set of the primary alone, which takes no election, and let the others in."""
@@ -399,11 +309,15 @@ class MongoDBTopology(Topology):
         node.step_up(timeout_s=TIMEOUT_S)
 
     def _undo(self) -> None:
+        from pymongo.errors import PyMongoError
+
+        try:
+            super()._undo()
+        except PyMongoError as error:
+            raise ServerFailed(f"a member of the set refused: {error}") from error
+
+    def _repair(self) -> None:
         for node in self._nodes:
-            if node.suspended:
-                node.resume()
             node.unstall()
-            node.restore()
             self._shape(node, Faults())
         self._settle()
-        self._touched = False

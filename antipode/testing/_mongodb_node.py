@@ -7,17 +7,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
-
 from ._errors import ClientMissing, TopologyTimeout
 from ._mongodb_link import Faults, MemberProxy
+from ._node import Node
 from ._wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ._address import Address
-    from ._topology import Provider, Server
+    from ._topology import Provider
 
 CLIENT_TIMEOUT_MS = 10_000
 CLOSE_TIMEOUT_S = 0.5
@@ -30,38 +28,26 @@ DEFAULT_PORT = 27017
 
 
 @dataclass
-class MongoDBNode:
-    """A member, and what a test has done to it.
+class MongoDBNode(Node):
+    """A member; its settings are parameters.
 
     Attributes:
-        server: the process.
         client: a PyMongo client of our own, straight to the server.
         proxy: where the other members, and clients that discover the set, reach it.
         identity: how it calls itself when it connects to another member.
         faults: what was done to its links.
-        suspended: whether its process is frozen.
         stalled: whether it applies nothing.
-        changed: parameters to restore, with the values they had.
     """
 
-    server: Server
     client: Any
     proxy: MemberProxy
     identity: str
     faults: Faults = field(default_factory=Faults)
-    suspended: bool = False
     stalled: bool = False
-    changed: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def address(self) -> Address:
-        """Where clients connect."""
-        return self.server.address
 
     def admin(self, command: str, value: Any = 1, **options: Any) -> dict[str, Any]:
         """Run a command of the admin database."""
-        if self.suspended:
-            raise ConfigurationError(f"the server at {self.address} is suspended: resume it first")
+        self._require_awake()
         return dict(self.client.admin.command(command, value, **options))
 
     def hello(self) -> dict[str, Any]:
@@ -169,16 +155,6 @@ class MongoDBNode:
     def _copies_from(self, source: MongoDBNode) -> bool:
         return str(self.admin("replSetGetStatus")["syncSourceHost"]) == str(source.proxy.address)
 
-    def suspend(self) -> None:
-        """Freeze the process."""
-        self.server.suspend()
-        self.suspended = True
-
-    def resume(self) -> None:
-        """Let a frozen process run again."""
-        self.server.resume_process()
-        self.suspended = False
-
     def stall(self) -> None:
         """Stop applying; return once nothing more is applied."""
         if self.stalled:
@@ -198,23 +174,19 @@ class MongoDBNode:
             self.admin("configureFailPoint", STOP_APPLYING, mode="off")
             self.stalled = False
 
-    def change(self, parameters: Mapping[str, Any]) -> None:
-        """Set parameters until `restore`."""
-        for name, value in parameters.items():
-            self.changed.setdefault(name, self.admin("getParameter", **{name: 1})[name])
-            self.admin("setParameter", **{name: value})
+    def settings(self, *names: str) -> dict[str, Any]:
+        """Read parameters."""
+        return {name: self.admin("getParameter", **{name: 1})[name] for name in names}
 
-    def restore(self) -> None:
-        """Undo what `change` did."""
-        for name, value in self.changed.items():
+    def apply(self, settings: Mapping[str, Any]) -> None:
+        """Set parameters."""
+        for name, value in settings.items():
             self.admin("setParameter", **{name: value})
-        self.changed = {}
 
     def restart(self, *, graceful: bool, wipe: bool = False) -> None:
         """Start the process again at its address."""
-        self.server.restart(graceful=graceful, wipe=wipe)
-        self.suspended = self.stalled = False
-        self.changed = {}
+        super().restart(graceful=graceful, wipe=wipe)
+        self.stalled = False
 
     def close(self) -> None:
         """Stop the server and its proxy."""

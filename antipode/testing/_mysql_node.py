@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from antipode._errors import ConfigurationError
-
 from ._errors import ClientMissing, ServerFailed
 from ._native_mysql import ADMINISTRATOR
+from ._node import FedNode
 from ._wait import wait_until
 
 if TYPE_CHECKING:
@@ -20,41 +19,28 @@ if TYPE_CHECKING:
 
     from ._address import Address
     from ._proxy import LagProxy
-    from ._topology import Provider, Server
+    from ._topology import Provider
 
 CLIENT_TIMEOUT_S = 30
 REPLICATION_USER = ("repl", "repl")
 
 
 @dataclass
-class MySQLNode(ABC):
-    """A server, and what a test has done to it.
+class MySQLNode(FedNode):
+    """A server of either; its settings are global variables.
 
     Attributes:
-        server: the process.
         server_id: its number in replication; it never executes events that carry its own.
-        feed: the proxy through which it copies; None for a primary that never was a replica.
-        suspended: whether its process is frozen.
         applier_held: whether it receives without applying.
-        changed: global variables to restore, with the values they had.
     """
 
-    server: Server
     server_id: int
-    feed: LagProxy | None = None
-    suspended: bool = False
     applier_held: bool = False
-    changed: dict[str, str | int] = field(default_factory=dict[str, "str | int"])
     # PyMySQL's connections are for one thread at a time.
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _connection: Any = None
 
     monitor_grant: ClassVar[str]
-
-    @property
-    def address(self) -> Address:
-        """Where clients connect."""
-        return self.server.address
 
     @abstractmethod
     def position(self) -> str:
@@ -70,8 +56,7 @@ class MySQLNode(ABC):
 
     def execute(self, statement: str, *args: object) -> list[dict[str, Any]]:
         """Run one statement as the administrator."""
-        if self.suspended:
-            raise ConfigurationError(f"the server at {self.address} is suspended: resume it first")
+        self._require_awake()
         with self._lock, self._live_connection().cursor() as cursor:
             cursor.execute(statement, args or None)
             return list(cursor.fetchall())
@@ -139,36 +124,22 @@ class MySQLNode(ABC):
             for name, value in row.items()
         }
 
-    def change(self, settings: Mapping[str, str | int]) -> None:
-        """Change global variables until `restore`."""
-        names = {name.replace("-", "_"): value for name, value in settings.items()}
-        before = {name: self.value(f"@@GLOBAL.{name}") for name in names}
-        self.changed = before | self.changed
-        self._assign(names)
+    def settings(self, *names: str) -> dict[str, Any]:
+        """Read global variables, by names as they are in options too."""
+        variables = [_variable(name) for name in names]
+        return {name: self.value(f"@@GLOBAL.{name}") for name in variables}
 
-    def restore(self) -> None:
-        """Undo what `change` did."""
-        self._assign(self.changed)
-        self.changed = {}
-
-    def suspend(self) -> None:
-        """Freeze the process."""
-        self.server.suspend()
-        self.suspended = True
-
-    def resume(self) -> None:
-        """Let a frozen process run again."""
-        self.server.resume_process()
-        self.suspended = False
+    def apply(self, settings: Mapping[str, Any]) -> None:
+        """Change global variables."""
+        for name, value in settings.items():
+            self.execute(f"SET GLOBAL {_variable(name)} = %s", value)
 
     def restart(self, *, graceful: bool, wipe: bool = False) -> None:
         """Start the process again at its address; it is then read-only and follows nobody."""
         if graceful and self.server.running and not self.suspended:
             self._end_sessions()
         self.disconnect()
-        self.server.restart(graceful=graceful, wipe=wipe)
-        self.suspended = False
-        self.changed = {}
+        super().restart(graceful=graceful, wipe=wipe)
         self.execute("SET GLOBAL server_id = %s", self.server_id)
 
     def await_following(self, primary: MySQLNode, *, timeout_s: float) -> None:
@@ -223,9 +194,7 @@ class MySQLNode(ABC):
     def close(self) -> None:
         """Stop the server and its proxy."""
         self.disconnect()
-        if self.feed is not None:
-            self.feed.close()
-        self.server.close()
+        super().close()
 
     def _end_sessions(self) -> None:
         """End clients' connections, for which MySQL would wait ten seconds before it ends."""
@@ -266,10 +235,6 @@ class MySQLNode(ABC):
                 reason = status[f"Last_{thread}_Error"]
                 raise ServerFailed(f"the replica at {self.address} stopped copying: {reason}")
         return status
-
-    def _assign(self, variables: Mapping[str, str | int]) -> None:
-        for name, value in variables.items():
-            self.execute(f"SET GLOBAL {name} = %s", value)
 
 
 class MySQL(MySQLNode):
@@ -339,6 +304,11 @@ class MariaDB(MySQLNode):
         )
 
 
+def _variable(name: str) -> str:
+    """A variable's name, or an option's."""
+    return name.replace("-", "_")
+
+
 def _domains(position: str) -> dict[int, int]:
     """The sequence number of each domain in a MariaDB GTID position."""
     parts = [[int(number) for number in gtid.split("-")] for gtid in position.split(",") if gtid]
@@ -362,7 +332,7 @@ def launch(
     _pymysql()
     server = provider.start(store, name, {**config, "server-id": str(server_id)})
     kind = MySQL if store == "mysql" else MariaDB
-    return kind(server, server_id, feed)
+    return kind(server, server_id, feed=feed)
 
 
 def _pymysql() -> Any:

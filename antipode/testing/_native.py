@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from antipode._errors import ConfigurationError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._topology import Server
 
 T = TypeVar("T")
+S = TypeVar("S", bound="Startable")
 PROBE_TIMEOUT_S = 5.0
 TOOL_TIMEOUT_S = 30.0
 REDIS_DEFAULTS = {
@@ -33,6 +34,18 @@ REDIS_DEFAULTS = {
     # A primary that is stopped would otherwise wait for a replica that lags on purpose.
     "shutdown-timeout": "0",
 }
+
+
+class Startable(Protocol):
+    """A server that is prepared and not yet started."""
+
+    def start(self) -> None:
+        """Start it; return once it answers."""
+        ...
+
+    def close(self) -> None:
+        """End it for good, however far its start came."""
+        ...
 
 
 class NativeServer:
@@ -180,7 +193,7 @@ class NativeProvider:
         return LagProxy(upstream)
 
 
-def started(server: NativeServer) -> NativeServer:
+def started(server: S) -> S:
     """Start a server; close it if it fails, or if the wait is interrupted."""
     try:
         server.start()

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
-
 from ._errors import ClientMissing
+from ._node import FedNode
 from ._wait import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._address import Address
     from ._proxy import LagProxy
-    from ._topology import Provider, Server
+    from ._topology import Provider
 
 CLIENT_TIMEOUT_S = 5.0
 
 
 @dataclass
-class RedisNode:
-    """A server, and what a test has done to it.
+class RedisNode(FedNode):
+    """A server of Redis.
 
     Attributes:
-        server: the process.
         client: a redis-py client of our own.
-        feed: the proxy through which it copies; None for a primary that never was a replica.
-        suspended: whether its process is frozen.
-        changed: settings to restore, with the values they had.
     """
 
-    server: Server
     client: Any
-    feed: LagProxy | None = None
-    suspended: bool = False
-    changed: dict[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def address(self) -> Address:
-        """Where clients connect."""
-        return self.server.address
 
     def info(self, section: str = "replication") -> dict[str, Any]:
         """Ask for one section of ``INFO``."""
-        if self.suspended:
-            raise ConfigurationError(f"the server at {self.address} is suspended: resume it first")
+        self._require_awake()
         return dict(self.client.info(section))
 
     def settings(self, *names: str) -> dict[str, str]:
@@ -58,35 +42,18 @@ class RedisNode:
         for name, value in settings.items():
             self.client.config_set(name, value)
 
-    def change(self, settings: Mapping[str, str]) -> None:
-        """Change configuration values until `restore`."""
-        self.changed = self.settings(*settings) | self.changed
-        self.apply(settings)
-
-    def restore(self) -> None:
-        """Undo what `change` did."""
-        self.apply(self.changed)
-        self.changed = {}
-
-    def suspend(self) -> None:
-        """Freeze the process."""
-        self.server.suspend()
-        self.suspended = True
-
-    def resume(self) -> None:
-        """Let a frozen process run again."""
-        self.server.resume_process()
-        self.suspended = False
-
     def restart(self, *, graceful: bool, wipe: bool = False) -> None:
         """Start the process again at its address."""
-        self.server.restart(graceful=graceful, wipe=wipe)
-        self.suspended = False
+        super().restart(graceful=graceful, wipe=wipe)
         self.client.connection_pool.disconnect()
 
     def full_syncs(self) -> int:
         """How many full synchronisations this server has served as a primary."""
         return int(self.info("stats")["sync_full"])
+
+    def position(self) -> int:
+        """The end of its replication stream."""
+        return int(self.info()["master_repl_offset"])
 
     def await_following(self, primary: RedisNode, *, timeout_s: float) -> None:
         """Return once this replica follows that very primary, by its own and the other's word.
@@ -105,20 +72,26 @@ class RedisNode:
         what = f"the replica at {self.address} to follow {primary.address}"
         wait_until(follows, what=what, timeout_s=timeout_s)
 
-    def await_offset(self, offset: int, *, timeout_s: float) -> None:
+    def await_position(self, position: int, *, timeout_s: float) -> None:
         """Return once this replica has applied its primary's history up to an offset."""
         wait_until(
-            lambda: int(self.info().get("slave_repl_offset", -1)) >= offset,
-            what=f"the replica at {self.address} to reach offset {offset}",
+            lambda: int(self.info().get("slave_repl_offset", -1)) >= position,
+            what=f"the replica at {self.address} to reach offset {position}",
+            timeout_s=timeout_s,
+        )
+
+    def await_promotion(self, *, timeout_s: float) -> None:
+        """Return once this replica is a primary."""
+        wait_until(
+            lambda: self.info()["role"] == "master",
+            what=f"the promotion of {self.address}",
             timeout_s=timeout_s,
         )
 
     def close(self) -> None:
         """Stop the server and its proxy."""
         self.client.close()
-        if self.feed is not None:
-            self.feed.close()
-        self.server.close()
+        super().close()
 
     def _is_this(self, value: object) -> bool:
         """Whether an entry of a primary's ``INFO`` is this replica, ready."""
@@ -153,4 +126,4 @@ def launch(
         socket_timeout=CLIENT_TIMEOUT_S,
         decode_responses=True,
     )
-    return RedisNode(server, client, feed)
+    return RedisNode(server, client, feed=feed)

@@ -9,8 +9,9 @@ from antipode._errors import ConfigurationError
 from ._address import Address
 from ._native import NativeServer, make_directory, probe, reserving, started
 from ._process import ServerProcess, find_executable
-from ._redis import LINK_TIMEOUT_S, RedisTopology
+from ._redis import RedisTopology
 from ._redis_node import CLIENT_TIMEOUT_S
+from ._replicated import LINK_TIMEOUT_S
 from ._wait import wait_until
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ class RedisSentinelTopology(RedisTopology):
                 is closed to writes and everything it has is waited for.
             replica: the number of the replica that the Sentinels may choose.
         """
-        node = self._replica(replica)
-        if node is self._primary_node:
-            raise ConfigurationError(f"replica {replica} is the primary already")
+        node = self._candidate(replica)
         self._prefer(node)
         wait_until(
             lambda: all(
@@ -169,9 +168,9 @@ class RedisSentinelTopology(RedisTopology):
         for node in self._nodes:
             if node is self._primary_node or not node.server.running or node.feed is None:
                 continue
-            self._follow_primary(node)
-            if node.info().get("master_port") != node.feed.address.port:
-                node.client.replicaof(*node.feed.address)
+            place = self._lead_to_primary(node).address
+            if node.info().get("master_port") != place.port:
+                node.client.replicaof(*place)
             node.await_following(self._primary_node, timeout_s=timeout_s)
 
     def _prefer(self, node: RedisNode | None) -> None:
@@ -192,11 +191,7 @@ class RedisSentinelTopology(RedisTopology):
             return True
 
         wait_until(told, what="a Sentinel to fail over", timeout_s=LINK_TIMEOUT_S)
-        wait_until(
-            lambda: node.info()["role"] == "master",
-            what=f"the promotion of {node.address}",
-            timeout_s=LINK_TIMEOUT_S,
-        )
+        node.await_promotion(timeout_s=LINK_TIMEOUT_S)
 
     def _running_sentinels(self) -> list[SentinelNode]:
         return [node for node in self._sentinels if node.server.running]

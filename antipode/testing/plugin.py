@@ -16,6 +16,8 @@ import pytest
 
 from antipode import AntipodeError
 
+from ._provider import VARIABLE, provider_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from ._redis import RedisTopology
     from ._topology import Topology
 
-PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
 STORES = ("embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
@@ -96,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
             f" known are {', '.join(STORES)}"
         )
     try:
-        _provider_name()
+        provider_name()
     except AntipodeError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[USE] = StoreUse(required)
@@ -177,21 +178,11 @@ def pytest_testnodedown(node: Any, error: object | None) -> None:  # noqa: ARG00
         node.config.stash[USE].add(report)
 
 
-def _provider_name() -> str:
-    """The provider that the environment names; empty where it names none."""
-    if not os.environ.get(PROVIDER_VARIABLE):
-        return ""
-    from ._provider import provider_name
-
-    return provider_name()
-
-
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say which stores were real in this run: a skip must not look like a pass."""
     use = config.stash[USE]
     if use.used:
-        name = _provider_name()
-        where = f", by the provider {name!r}" if name else ""
+        where = f", by the provider {provider_name()!r}" if os.environ.get(VARIABLE) else ""
         terminalreporter.write_line(f"antipode stores used: {', '.join(sorted(use.used))}{where}")
     for store, reason in sorted(use.missing.items()):
         verb = "missing, though required" if store in use.required else "skipped"
