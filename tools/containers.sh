@@ -19,7 +19,7 @@ pid_file=/var/run/antipode-dockerd.pid
 pull_s=${PULL_S:-60}
 up_s=180
 in_containers="redis rabbitmq mysql mariadb mongodb"
-on_stack="redis rabbitmq"
+on_stack="redis rabbitmq mongodb"
 posts_on_stack="redis mysql mongodb"
 engine_package=docker".io" # written apart: it is no host
 

@@ -13,6 +13,7 @@ from ._containers import ContainerServer
 from ._containers_recipes import Recipe
 from ._errors import ClientMissing, ServerFailed, ServerMissing
 from ._native import probe, started
+from ._native_mongodb import _answers
 from ._native_mysql import _greets
 from ._native_rabbitmq import _is_up
 from ._proxy import LagProxy
@@ -31,14 +32,18 @@ SERVICE_LABEL = "com.docker.compose.service"
 REGIONS = {"primary": "us", "replica-0": "eu", "us": "us", "eu": "eu"}
 #: The container's ports, by name.
 PORTS = {
+    "mongodb": {"client": 27017},
     "mysql": {"client": 3306},
     "rabbitmq": {"client": 5672, "management": 15672},
     "redis": {"client": 6379},
 }
+#: What the file starts the servers of a store with, of that which a topology sets by itself. Redis
+#: is told its settings when it runs.
+SETTINGS = {"mongodb": {"replSet"}, "mysql": {"server-id"}, "rabbitmq": set[str]()}
 
 
 class ComposeProvider:
-    """Takes the servers of a stack over: two regions of Redis, RabbitMQ or MySQL.
+    """Takes the servers of a stack over: two regions of Redis, RabbitMQ, MySQL or MongoDB.
 
     The stack is the one of the file that ``ANTIPODE_COMPOSE_FILE`` names, ``docker-compose.yml`` of
     the working directory by default. Each server is created anew, its data included, and copies
@@ -49,17 +54,29 @@ class ComposeProvider:
     def __init__(self) -> None:
         self._gateway: str | None = None
 
+    @property
+    def host(self) -> str:
+        """This machine on the stack's network, whose gateway it is."""
+        return self._gateway or LOOPBACK
+
     def start(self, store: str, name: str, config: Mapping[str, str]) -> Server:
         """Start one server; see `Provider.start`.
 
         Raises:
-            ServerMissing: the stack has no such server, or there is no engine.
+            ServerMissing: the stack has no such server, or none with such settings, or there is no
+                engine.
         """
         region = REGIONS.get(name)
         if store not in PORTS or region is None:
             raise ServerMissing(
                 f"a topology cannot take {name!r} of {store} over from docker-compose.yml, which"
                 f" has two regions each of {', '.join(PORTS)}"
+            )
+        others = set(config).difference(SETTINGS.get(store, config))
+        if others:
+            raise ServerMissing(
+                f"docker-compose.yml starts {store} without {', '.join(sorted(others))}, and a"
+                " topology cannot set that there"
             )
         service = f"{store}-{region}"
         made = _up(service)
@@ -74,8 +91,8 @@ class ComposeProvider:
         return started(ComposeServer(service, ports, _recipe(store, config, ports)))
 
     def link(self, upstream: Address) -> LagProxy:
-        """A proxy on the stack's network, where this machine is the gateway."""
-        return LagProxy(upstream, host=self._gateway or LOOPBACK)
+        """A proxy on the stack's network; see `Provider.link`."""
+        return LagProxy(upstream, host=self.host)
 
 
 class ComposeServer(ContainerServer):
@@ -102,6 +119,8 @@ def _recipe(store: str, config: Mapping[str, str], ports: Mapping[str, Address])
         return Recipe("", (), lambda: _is_up(ports))
     if store == "mysql":
         return Recipe("", (), lambda: _greets(client))
+    if store == "mongodb":
+        return Recipe("", (), lambda: _answers(client))
 
     def settle(server: ContainerServer) -> None:
         for key, value in config.items():

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._errors import ConfigurationError
 
+from ._address import LOOPBACK
 from ._containers_guard import GUARD, LABEL
 from ._errors import ClientMissing, ServerFailed, ServerMissing
 from ._native import reserving, started
@@ -39,6 +40,8 @@ class ContainerProvider:
     ``ANTIPODE_REDIS_IMAGE``. The engine must be of this machine, and Linux's: containers use the
     host's network.
     """
+
+    host = LOOPBACK
 
     def start(self, store: str, name: str, config: Mapping[str, str]) -> Server:
         """Start one server; see `Provider.start`.

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ._address import LOOPBACK
 from ._proxy import LagProxy
 from ._relay import Flow, Relay
 
@@ -51,10 +52,10 @@ class Link:
 class MemberProxy(LagProxy):
     """The address under which a member is known; a link for each member that connects to it."""
 
-    def __init__(self, upstream: tuple[str, int]) -> None:
+    def __init__(self, upstream: tuple[str, int], *, host: str = LOOPBACK) -> None:
         self._undecided = Flow(paused=True)
         self._links: dict[str, Link] = {}
-        super().__init__(upstream)
+        super().__init__(upstream, host=host)
 
     def shape(self, opener: str, mine: Faults, theirs: Faults) -> None:
         """Apply what was done to this member and to the one that connects to it.

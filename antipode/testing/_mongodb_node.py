@@ -222,7 +222,8 @@ def launch(provider: Provider, name: str, config: Mapping[str, str]) -> MongoDBN
             socketTimeoutMS=CLIENT_TIMEOUT_MS,
         )
         identity = _identity(client)
-        return MongoDBNode(server, client, MemberProxy(server.address), identity)
+        proxy = MemberProxy(server.address, host=provider.host)
+        return MongoDBNode(server, client, proxy, identity)
     except BaseException:
         if client is not None:
             client.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from antipode._errors import ConfigurationError
 
-from ._address import Address, ReservedPort
+from ._address import LOOPBACK, Address, ReservedPort
 from ._errors import ServerFailed
 from ._process import ServerProcess, find_executable, inherited
 from ._proxy import LagProxy
@@ -166,6 +166,8 @@ class NativeServer:
 
 class NativeProvider:
     """Runs the servers that are installed on this machine."""
+
+    host = LOOPBACK
 
     def start(self, store: str, name: str, config: Mapping[str, str]) -> Server:
         """Start one server; see `Provider.start`."""

@@ -76,6 +76,11 @@ class Server(Protocol):
 class Provider(Protocol):
     """What runs servers: processes of this machine, or anything else with addresses."""
 
+    @property
+    def host(self) -> str:
+        """The address of this machine that its servers reach, once one was started."""
+        ...
+
     def start(self, store: str, name: str, config: Mapping[str, str]) -> Server:
         """Start one server and return once it answers.
 

@@ -153,9 +153,16 @@ def test_no_engine_is_a_missing_server(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_store_that_the_stack_has_not_is_a_missing_server() -> None:
     """A topology that cannot take the stack over is skipped, and says why."""
-    for store, name in (("mongodb", "primary"), ("redis", "replica-1")):
+    for store, name in (("mariadb", "primary"), ("redis", "replica-1")):
         with pytest.raises(ServerMissing, match=r"docker-compose\.yml"):
             ComposeProvider().start(store, name, {})
+
+
+def test_a_setting_that_the_stack_cannot_take_is_a_missing_server() -> None:
+    """A test that needs it is skipped, instead of running without it."""
+    settings = {"replSet": "antipode", "setParameter.ttlMonitorEnabled": "false"}
+    with pytest.raises(ServerMissing, match=r"without setParameter\.ttlMonitorEnabled"):
+        ComposeProvider().start("mongodb", "primary", settings)
 
 
 def test_the_environment_chooses_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
