@@ -212,7 +212,8 @@ def test_nothing_is_left_behind() -> None:
             topology.set_lag(1)
         server: Any = topology._server("us")
         endpoints, directory = dict(server.endpoints), server._directory
-        names = {_processes()[pid] for pid in _processes().keys() - before.keys()}
+        now = _processes()
+        names = {now[pid] for pid in now.keys() - before.keys()}
         assert {"beam.smp", "epmd", "erl_child_setup"} <= names
     assert topology.closed
     for address in endpoints.values():
