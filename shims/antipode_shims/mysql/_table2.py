@@ -205,24 +205,40 @@ class MySQLTable2(BaseMySQLShim):
         texts = beside[_HEAD_BYTES:].decode("ascii", "replace")
         if _SEPARATOR in texts:
             one = stored_text(self._merged(texts)).encode("ascii")
+            # Where each statement commits alone, somebody may have appended in between.
             yield Statement(
-                f"UPDATE {self._table} SET {old} = %s WHERE {self._key} = %s",
-                (beside[:_HEAD_BYTES] + one, key),
+                f"UPDATE {self._table} SET {old} = %s WHERE {self._key} = %s AND {old} = %s",
+                (beside[:_HEAD_BYTES] + one, key, beside),
             )
 
     def delete_steps(self, key: Key, lineage: Lineage) -> Steps:
         """Delete the value, leave its lineage, and take along what nobody waits for any more."""
         hour = self.clock.hour()
         expires = hour + int(config().horizon.total_seconds() // 3600) + 1
-        yield Statement(f"DELETE FROM {self._table} WHERE {self._key} = %s", (key,))
+        # The tombstone first: where each statement commits alone, absence never is without it.
         yield Statement(
             f"INSERT INTO {self._tombs} (t, k, l, h, n) VALUES (%s, %s, %s, %s, 0)"
             " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h), n = (n + 1) & 65535",
             (self.layout.table, _bytes(key), stored_text(lineage), expires),
         )
-        yield Statement(
-            f"DELETE FROM {self._tombs} WHERE h < %s ORDER BY h LIMIT {_SWEEP}", (hour,)
+        yield Statement(f"DELETE FROM {self._table} WHERE {self._key} = %s", (key,))
+        yield from self._sweep(hour)
+
+    def _sweep(self, hour: int) -> Steps:
+        """Take along tombstones whose time is over, but wait for none that somebody else holds.
+
+        Two deletions that wait for each other's would be a deadlock, and one of them would fail.
+        """
+        found = yield Statement(
+            f"SELECT t, k FROM {self._tombs} WHERE h < %s ORDER BY h LIMIT {_SWEEP}"
+            " FOR UPDATE SKIP LOCKED",
+            (hour,),
         )
+        for row in found:
+            yield Statement(
+                f"DELETE FROM {self._tombs} WHERE t = %s AND k = %s AND h < %s",
+                (row["t"], row["k"], hour),
+            )
 
     def read_steps(self, key: Key, flavor: Flavor) -> Steps:
         """The value and what is known of it: its stored lineage and a covering position."""
