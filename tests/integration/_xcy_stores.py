@@ -165,7 +165,7 @@ class MongoStore(Store):
             )
             for place in (topology.primary, topology.replica)
         ]
-        self._plain = clients[0].xcy[name]
+        self._plain: Any = clients[0].xcy[name]
         super().__init__(
             topology,
             *(
@@ -185,7 +185,7 @@ class MongoStore(Store):
     def beside(self, key: str) -> int:
         import bson
 
-        document = self._plain.find_one({"_id": key})
+        document: dict[str, Any] = self._plain.find_one({"_id": key})
         whole = len(bson.encode(document))
         del document["_ap"]
         return whole - len(bson.encode(document))
