@@ -54,13 +54,14 @@ def deleted(lineage: Lineage) -> str:
     return f"{_DELETED}|{stored_text(lineage)}"
 
 
-def merged(lineage: Lineage, datastore: str) -> dict[str, Any]:
+def merged(lineage: Lineage) -> dict[str, Any]:
     """The aggregation expression by which a server adds *lineage* to what is stored.
 
-    Over :data:`MOST_PARTS` different ones the oldest go, and a mark says that they did.
+    Over :data:`MOST_PARTS` different ones the oldest go, and a mark says that they did. It names no
+    datastore, because they may have been about any: no fence of one stands for them.
     """
     part = [f"{_PART}|{stored_text(lineage)}"]
-    full = [f"{_PART}|{stored_text(Lineage(incomplete=[(datastore, 'size')]))}"]
+    full = [f"{_PART}|{stored_text(Lineage(incomplete=[('', 'size')]))}"]
     held: dict[str, Any] = {
         "$switch": {
             "branches": [

@@ -88,7 +88,7 @@ class MongoTable2(BaseMongoShim):
             msg = f"changes need plain field names of the value, joined by dots: {list(changes)}"
             raise ValueError(msg)
         values = {f"{self._field}.{name}": {"$literal": each} for name, each in changes.items()}
-        stage = {"$set": {**values, FIELD: merged(base, self.datastore)}}
+        stage = {"$set": {**values, FIELD: merged(base)}}
         return self._update(self._name, {"q": {"_id": key}, "u": [stage], "upsert": True})
 
     def _bury(self, key: Any, base: Lineage) -> Question:
