@@ -60,7 +60,10 @@ def connect(proxy: MemberProxy, first: bytes) -> socket.socket:
 
 
 def echoed(sock: socket.socket, size: int) -> bytes:
-    return sock.recv(size, socket.MSG_WAITALL)
+    received = b""  # MSG_WAITALL does not wait on a socket that has a timeout
+    while len(received) < size and (data := sock.recv(size - len(received))):
+        received += data
+    return received
 
 
 def test_a_client_feels_no_fault(proxy: MemberProxy) -> None:
