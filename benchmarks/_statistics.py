@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+#: Standard deviations to either side that hold 95 %.
+_Z = 1.959964
+
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """The value below which *percent* of *ordered* lie, interpolated between neighbours.
@@ -68,3 +71,46 @@ def upper_bound(events: int, trials: int) -> float:
     centre = share + z * z / (2 * trials)
     half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     return min((centre + half) / (1 + z * z / trials), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and what it may be with 95 % confidence, in its own unit."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share_of(events: int, trials: int) -> Interval:
+    """The share of *events* among independent *trials*, with Wilson's two-sided interval.
+
+    It holds near 0 and 1, where events are rarest: no event of *n* leaves at most ``3.84 / n``.
+
+    Raises:
+        ValueError: there are no trials, or more events than trials.
+    """
+    if not 0 <= events <= trials or trials == 0:
+        msg = f"{events} events of {trials} trials"
+        raise ValueError(msg)
+    share, squared = events / trials, _Z * _Z
+    centre = share + squared / (2 * trials)
+    half = _Z * math.sqrt(share * (1 - share) / trials + squared / (4 * trials * trials))
+    low, high = ((centre + side) / (1 + squared / trials) for side in (-half, half))
+    # Rounding must not put the bound of 0 above it, nor that of 1 below.
+    return Interval(share, min(max(low, 0.0), share), max(min(high, 1.0), share))
+
+
+def median_of(values: Iterable[float]) -> Interval | None:
+    """The median, between the values whose ranks hold it; None when there are no values.
+
+    Ranks from the normal approximation of the binomial distribution, rounded outwards: it asks
+    nothing of the values but independence.
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    half = _Z * math.sqrt(len(ordered)) / 2
+    low = max(math.floor(len(ordered) / 2 - half), 0)
+    high = min(math.ceil(len(ordered) / 2 + half), len(ordered) - 1)
+    return Interval(percentile(ordered, 50), ordered[low], ordered[high])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SECTIONS = (
     ("Concepts", "concepts", ("lineage.md", "scope.md", "barrier.md")),
     ("Guides", "guides", ()),
+    ("Results", "results", ("index.md",)),
     ("Specification", "spec", ("README.md", "lineage-format.md")),
     ("Reference", "reference", ("antipode.md", "shim.md", "testing.md")),
     ("Decisions", "adr", ("README.md",)),

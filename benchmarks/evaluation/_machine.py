@@ -1,0 +1,119 @@
+"""What figures depend on beside the options: the machine, what is installed, and the code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import benchmarks
+
+ROOT = Path(benchmarks.__file__).resolve().parents[1]
+#: What a run executes; what makes pages of its result is not in it.
+_MEASURED = (
+    "antipode",
+    "shims/antipode_shims",
+    "benchmarks/post_notification",
+    "benchmarks/_statistics.py",
+    "benchmarks/evaluation/footprint.py",
+)
+_PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo", "pika")
+#: What prints the version of each server in its first line, somewhere.
+_SERVERS = {
+    "redis": ("redis-server", "--version"),
+    "mysql": ("mysqld", "--version"),
+    "mariadb": ("mariadbd", "--version"),
+    "mongodb": ("mongod", "--version"),
+    "rabbitmq": ("rabbitmqctl", "version"),
+}
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_TIMEOUT_S = 30.0
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """The machine: two with the same answer count as one."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processors": os.cpu_count(),
+        "model": _model(),
+        "memory_gib": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def _model() -> str:
+    """What the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        "unknown",
+    )
+
+
+@cache
+def code() -> str:
+    """A digest of every file that a run executes."""
+    digest = hashlib.sha256()
+    for place in _MEASURED:
+        path = ROOT / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0")
+            digest.update(file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def commit() -> str:
+    """The commit, with a plus where files differ from it; empty without git."""
+    try:
+        named = _said("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
+        changed = _said("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return named + ("+" if changed else "")
+
+
+def versions() -> dict[str, str]:
+    """The client libraries and servers that are there, by name."""
+    answers = {package: _package(package) for package in _PACKAGES}
+    answers |= {f"{store} server": _server(store, command) for store, command in _SERVERS.items()}
+    return {name: answer for name, answer in answers.items() if answer}
+
+
+def _package(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _server(store: str, command: tuple[str, ...]) -> str:
+    """The version that a server says of itself; Debian's mysqld may be MariaDB's, which is none."""
+    try:
+        line = _said(*command).partition("\n")[0]
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = _VERSION.search(line)
+    return "" if found is None or (store == "mysql" and "MariaDB" in line) else found.group()
+
+
+def _said(*command: str) -> str:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.stdout.strip()

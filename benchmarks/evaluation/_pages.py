@@ -1,0 +1,188 @@
+"""The pages: docs/results/index.md, docs/results/rounds.md, and README's block."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from . import _sections as sections
+from ._plan import PROFILES
+from ._text import listed, milliseconds, table, violations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._results import Results, RoundResult, RunResult
+
+BEGIN = "<!-- results: written by `python -m benchmarks.evaluation render`, not by hand -->"
+END = "<!-- end of results -->"
+_UNMEASURED = "The evaluation has not been run on this tree; `make bench` runs it."
+_WRITTEN = "<!-- Written by `python -m benchmarks.evaluation render` from results.json. -->"
+_SECTIONS = {
+    "table1": sections.table1,
+    "figure6": sections.figure6,
+    "figure7": sections.figure7,
+    "table3": sections.table3,
+    "strategies": sections.strategies,
+}
+
+
+def index(results: Results) -> str:
+    """The page of tables and figures."""
+    blocks = ["# Evaluation", _WRITTEN, *_warnings(results), _introduction(results)]
+    for name, section in _SECTIONS.items():
+        if results.of(name):
+            blocks += section(results)
+    return _joined(chain(blocks, _measured(results)))
+
+
+def _joined(blocks: Iterator[str]) -> str:
+    return "\n\n".join(blocks) + "\n"
+
+
+def _warnings(results: Results) -> Iterator[str]:
+    if results.size != "full":
+        yield (
+            f"**A {results.size} run:** few requests, to see that everything works. "
+            "Its figures mean little."
+        )
+    if results.missing:
+        count = len(results.missing)
+        yield f"**Incomplete:** {count} planned runs have no result; see the end of the page."
+
+
+def _introduction(results: Results) -> str:
+    rounds = sections.guarded(results)
+    wrong = sum(each.violations + each.early for each in rounds)
+    reads = sum(each.answered for each in rounds)
+    return (
+        "The paper's post-notification application (sections 2.2 and 7) in two regions on one "
+        "machine: real servers, a link that delays replication, one clock. "
+        f"With `barrier()` there were **{wrong} violations or early returns in {reads:,} reads**. "
+        "Unprotected rounds run none of the library: no scope, no header, nothing stored. "
+        "[Measuring](../guides/post-notification.md) says what runs and what the figures mean; "
+        "[every round](rounds.md) is listed, failures counted."
+    )
+
+
+def _measured(results: Results) -> Iterator[str]:
+    yield "## How it was measured"
+    machine = results.machine
+    load = [value for run in results.runs for value in run.load]
+    took_s = sum(run.took_s for run in results.runs)
+    processors = f"{machine['processors']} processors ({machine['model']})"
+    facts = [
+        ("command", f"`{results.command}`"),
+        ("dates, UTC", _dates(results.runs)),
+        ("duration", f"{took_s / 60:.0f} minutes, {len(results.runs)} runs"),
+        ("machine", f"{processors}, {machine['memory_gib']} GiB, {machine['system']}"),
+        ("Python", machine["python"]),
+        ("load before and after runs", f"{min(load):.1f} to {max(load):.1f}" if load else ""),
+        ("code", f"{results.code}, commit {results.commit or 'unknown'}"),
+        *results.versions.items(),
+    ]
+    yield table(("", ""), facts, text_columns=2)
+    yield (
+        "The load is the machine's over one minute; a run alone on two processors makes about two. "
+        "Above that something else ran as well, and 99th percentiles are the machine's."
+    )
+    odd = [run for run in results.runs if run.status]
+    if odd:
+        yield "Runs that ended with something to say:"
+        yield "\n".join(f"- {run.name}: {run.verdict}" for run in odd)
+    if results.missing:
+        yield f"Planned, without a result: {listed(results.missing)}."
+
+
+def _dates(runs: list[RunResult]) -> str:
+    days = sorted({run.began[:10] for run in runs})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def rounds(results: Results) -> str:
+    """The page of every round."""
+    head = ["run", "strategy", "kind", "requests", "violations", "timed out", "failed", "missing"]
+    head += ["early", "wrong in warm-up", "window ms", "writer ms", "reader ms"]
+    rows = [
+        (run.name, each.strategy, each.kind, *_figures(each))
+        for run in results.runs
+        for each in run.rounds
+    ]
+    blocks = [
+        "# Every round",
+        _WRITTEN,
+        _OF_ROUNDS,
+        table(head, rows, text_columns=3),
+        "## Every run",
+        table(
+            ("run", "command", "began, UTC", "took s", "status", "load"),
+            [_run(run) for run in results.runs],
+            text_columns=3,
+        ),
+    ]
+    return _joined(iter(blocks))
+
+
+def _figures(each: RoundResult) -> Iterator[str]:
+    yield str(each.requests)
+    yield str(each.violations)
+    yield from (str(each.outcomes[name]) for name in ("timed_out", "failed", "missing"))
+    yield str(each.early)
+    yield str(each.warmup["violation"])
+    yield from (milliseconds(each.medians.get(f"{name}_ms")) for name in _TIMES)
+
+
+_OF_ROUNDS = (
+    "Counts are of the measured requests; medians with 95 % intervals. A request without an "
+    "answer timed out in the barrier, failed otherwise, or its notification was missing."
+)
+_TIMES = ("window", "writer", "reader")
+
+
+def _run(run: RunResult) -> tuple[str, ...]:
+    load = " to ".join(f"{each:.1f}" for each in run.load)
+    began = run.began.replace("+00:00", "").replace("T", " ")
+    return run.name, f"`{run.command}`", began, f"{run.took_s:.0f}", str(run.status), load
+
+
+def readme_block(results: Results | None) -> str:
+    """What README has between its markers, markers included."""
+    body = _UNMEASURED if results is None or results.size != "full" else _quoted(results)
+    return f"{BEGIN}\n{body}\n{END}"
+
+
+def _quoted(results: Results) -> str:
+    runs = results.of("table1")
+    pairs = {(run.post_storage, run.notifier) for run in runs}
+    rows = []
+    for profile in PROFILES:
+        chosen = [run for run in runs if run.profile == profile.name]
+        cells = (violations(r for run in chosen for r in run.of(s)) for s in ("none", "barrier"))
+        rows.append((profile.says, *cells))
+    head = ("how late", "violations without protection", "with `barrier()`")
+    window = [each for run in results.of("figure7") for each in run.of("barrier", "new")]
+    overshoots = [
+        each.medians["overshoot_ms"].value for each in window if "overshoot_ms" in each.medians
+    ]
+    said = [table(head, rows)]
+    if overshoots:
+        said.append(
+            f"{len(pairs)} pairs of post storage and notifier. The barrier returned "
+            f"{min(overshoots):.1f} to {max(overshoots):.1f} ms (medians by store) after the post "
+            "was visible. [All tables and figures](docs/results/index.md)."
+        )
+    return "\n\n".join(said)
+
+
+def with_block(readme: str, block: str) -> str:
+    """README with its block replaced.
+
+    Raises:
+        ValueError: it has no markers.
+    """
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        msg = "README has no place for results: its markers are missing"
+        raise ValueError(msg)
+    return before + block + after
