@@ -104,8 +104,8 @@ class MongoContractStore(ContractStore):
     def corrupt(self, key: str, text: str) -> None:
         """Overwrite the lineage, digest aside."""
         plain = self._client(self.topology.primary).contract.posts
-        mark, _, _ = plain.find_one({"_id": key})["_ap"].partition("|")
-        plain.update_one({"_id": key}, {"$set": {"_ap": f"{mark}|{text}"}})
+        mark, _, _ = plain.find_one({"_id": key})["_ap"]["w"].partition("|")
+        plain.update_one({"_id": key}, {"$set": {"_ap.w": f"{mark}|{text}"}})
         self.topology.wait_replicated()
 
     def unknown(self, write: WriteId) -> WriteId:

@@ -308,13 +308,15 @@ def test_barrier_now_looks_at_the_servers_of_the_clients(
             assert reader[DB].posts.find_one({"_id": f"now-{number}"})
 
 
-def test_lineage_beside_is_refused(antipode_mongodb: MongoDBTopology) -> None:
-    """The error names the face that stores it."""
-    with (
-        plain_client(antipode_mongodb.primary) as one,
-        pytest.raises(ConfigurationError, match=r"mongodb\.shim"),
-    ):
-        instrument_client(one, datastore="posts", lineage="beside")
+def test_lineage_beside_needs_names(antipode_mongodb: MongoDBTopology) -> None:
+    """The error says which option is missing, or means nothing."""
+    for options in ({"lineage": "beside"}, {"collections": ["posts"]}, {"lineage": "under"}):
+        wanted: dict[str, Any] = {"datastore": "posts", **options}
+        with (
+            plain_client(antipode_mongodb.primary) as one,
+            pytest.raises(ConfigurationError, match=r"collections|must be"),
+        ):
+            instrument_client(one, **wanted)
 
 
 def test_standalone_is_refused() -> None:

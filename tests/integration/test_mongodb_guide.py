@@ -20,7 +20,7 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "mongodb.md"
 
 
 def test_examples_run(antipode_mongodb: MongoDBTopology) -> None:
-    """Both examples, run one after the other on a lagging set, hold."""
+    """The examples, run one after the other on a lagging set, hold."""
     antipode_mongodb.set_lag(50)
     text = GUIDE.read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
@@ -30,7 +30,7 @@ def test_examples_run(antipode_mongodb: MongoDBTopology) -> None:
     exec(compile(examples, str(GUIDE), "exec"), names)  # noqa: S102 - our own examples
     assert names["value"] == {"text": "hello", "likes": 1}
     assert {write.datastore for write in names["lineage"]} == {"posts"}
-    for one in ("writer", "reader"):
+    for one in ("writer", "reader", "feed"):
         mongodb.uninstrument_client(names[one])
         names[one].close()
     for one in ("posts", "near"):

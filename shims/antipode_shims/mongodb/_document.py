@@ -1,15 +1,22 @@
 """The one extra field of a document: its lineage, and how to tell that it is still its own.
 
-``_ap: "<digest>|<lineage>"`` belongs to the value with that digest, ``-|<lineage>`` to a deletion.
-A partial update cannot know the whole value: it turns the field into an array, to which each adds
-its own lineage as ``~|<lineage>`` *on the server*, so that none overwrites another's. Lineages are
-kept as texts rather than as one number for each log, because a text also holds what is no number:
-opaque versions, promises, marks of what is missing, and items of later formats.
+``_ap: {w: "<digest>|<lineage>"}`` belongs to the value with that digest. A native client knows no
+one value: it writes ``w: "~|<lineage>"`` with a whole document, or a single position as below. A
+partial update adds to that *on the server*, so that none overwrites another's:
+
+- ``l.<log>: {v, h}``, the largest position of a log and the hour that goes with it, by ``$max``. So
+  a thousand updates of one log are one entry.
+- ``p: ["~|<lineage>", ...]``, texts, for what is no number: opaque versions, promises, marks of
+  what is missing, items of later formats. The newest are kept; one more than :data:`MOST_PARTS`
+  says that older ones went.
+
+A tombstone is ``_ap: "-|<lineage>"``, or has ``l`` and ``p`` alone.
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from enum import Enum
 from hashlib import blake2b
 from typing import Any
@@ -17,14 +24,22 @@ from typing import Any
 from antipode import Lineage
 from antipode.shim import stored_lineage, stored_text, unreadable
 
+from ._numbers import lineage_of
+
 #: The extra field.
 FIELD = "_ap"
-#: How many different lineages of partial updates one document keeps; over it, it says so.
+#: How many lineages of partial updates one document keeps as texts; over it, it says so.
 MOST_PARTS = 16
+
+#: What says that parts went. It names no datastore: they may have been about any, and no fence of
+#: one stands for them.
+SIZE = ("", "size")
 
 _DELETED = "-"
 _PART = "~"
 _DIGEST_BYTES = 9
+_WHOLE, _LOGS, _PARTS = "w", "l", "p"
+_KEYS = {_WHOLE, _LOGS, _PARTS}
 
 
 class Match(Enum):
@@ -44,9 +59,24 @@ def digest(value: Any, codec_options: Any) -> str:
     return urlsafe_b64encode(blake2b(encoded, digest_size=_DIGEST_BYTES).digest()).decode("ascii")
 
 
-def whole(value: Any, lineage: Lineage, codec_options: Any) -> str:
+def whole(value: Any, lineage: Lineage, codec_options: Any) -> dict[str, str]:
     """What a write of the whole value stores beside it."""
-    return f"{digest(value, codec_options)}|{stored_text(lineage)}"
+    return {_WHOLE: f"{digest(value, codec_options)}|{stored_text(lineage)}"}
+
+
+def whole_document(lineage: Lineage, numbers: dict[str, dict[str, Any]] | None) -> dict[str, Any]:
+    """What a write of a whole document of the application's own stores in it.
+
+    One position is stored as updates would raise it, so that they add nothing to the document.
+    """
+    if numbers and len(numbers) == 1:
+        return {_LOGS: numbers}
+    return {_WHOLE: part(lineage)}
+
+
+def part(lineage: Lineage) -> str:
+    """A lineage that is nobody's alone."""
+    return f"{_PART}|{stored_text(lineage)}"
 
 
 def deleted(lineage: Lineage) -> str:
@@ -54,28 +84,55 @@ def deleted(lineage: Lineage) -> str:
     return f"{_DELETED}|{stored_text(lineage)}"
 
 
+def pushed(text: str) -> dict[str, Any]:
+    """The update operator by which a server adds the part *text*.
+
+    It cannot tell that it dropped one: a list with one more than it may have says so.
+    """
+    return {f"{FIELD}.{_PARTS}": {"$each": [text], "$slice": -1 - MOST_PARTS}}
+
+
+def raised(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The update operator by which a server keeps the larger positions."""
+    return {f"{FIELD}.{_LOGS}.{log}": each for log, each in numbers.items()}
+
+
 def merged(lineage: Lineage) -> dict[str, Any]:
     """The aggregation expression by which a server adds *lineage* to what is stored.
 
-    Over :data:`MOST_PARTS` different ones the oldest go, and a mark says that they did. It names no
-    datastore, because they may have been about any: no fence of one stands for them.
+    Over :data:`MOST_PARTS` different ones the oldest go, and :data:`SIZE` says that they did.
     """
-    part = [f"{_PART}|{stored_text(lineage)}"]
-    full = [f"{_PART}|{stored_text(Lineage(incomplete=[('', 'size')]))}"]
-    held: dict[str, Any] = {
+    text = [part(lineage)]
+    full = [part(Lineage(incomplete=[SIZE]))]
+    others = {"$filter": {"input": "$$held", "cond": {"$not": {"$in": ["$$this", text + full]}}}}
+    kept = {"$slice": ["$$others", 1 - MOST_PARTS]}
+    marked = {"$or": [{"$gte": [{"$size": "$$others"}, MOST_PARTS]}, {"$in": [full[0], "$$held"]}]}
+    added = {"$concatArrays": [{"$cond": [marked, full, []]}, kept, text]}
+    parts = {"$let": {"vars": {"others": others}, "in": added}}
+    held = {"$ifNull": [f"${FIELD}.{_PARTS}", []]}
+    return {"$mergeObjects": [_held(), {_PARTS: {"$let": {"vars": {"held": held}, "in": parts}}}]}
+
+
+def larger(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same where positions say all of a lineage."""
+    logs = {
+        log: {"$max": [{"$literal": each}, f"${FIELD}.{_LOGS}.{log}"]}
+        for log, each in numbers.items()
+    }
+    return {"$mergeObjects": [_held(), {_LOGS: {"$mergeObjects": [f"${FIELD}.{_LOGS}", logs]}}]}
+
+
+def _held() -> dict[str, Any]:
+    """What is stored; a deletion's text, or what a plain client put there, becomes a part."""
+    return {
         "$switch": {
             "branches": [
-                {"case": {"$isArray": [f"${FIELD}"]}, "then": f"${FIELD}"},
-                {"case": {"$eq": [{"$type": f"${FIELD}"}, "missing"]}, "then": []},
+                {"case": {"$eq": [{"$type": f"${FIELD}"}, "object"]}, "then": f"${FIELD}"},
+                {"case": {"$eq": [{"$type": f"${FIELD}"}, "missing"]}, "then": {}},
             ],
-            "default": [f"${FIELD}"],
+            "default": {_PARTS: [f"${FIELD}"]},
         }
     }
-    others = {"$filter": {"input": held, "cond": {"$not": {"$in": ["$$this", [*part, *full]]}}}}
-    kept = {"$slice": ["$$others", 1 - MOST_PARTS]}
-    marked = {"$or": [{"$gte": [{"$size": "$$others"}, MOST_PARTS]}, {"$in": [full[0], held]}]}
-    added = {"$concatArrays": [{"$cond": [marked, full, []]}, kept, part]}
-    return {"$let": {"vars": {"others": others}, "in": added}}
 
 
 def found(value: Any, beside: Any, datastore: str, codec_options: Any) -> tuple[Lineage, Match]:
@@ -86,19 +143,39 @@ def found(value: Any, beside: Any, datastore: str, codec_options: Any) -> tuple[
     """
     if beside is None:
         return Lineage(), Match.ABSENT
-    if isinstance(beside, list):
-        parts = [_part(each, datastore) for each in beside]
-        return Lineage().merge(*parts), Match.OWN
-    mark, bar, text = beside.partition("|") if isinstance(beside, str) else ("", "", "")
-    if not bar:
+    if isinstance(beside, Mapping) and set(beside) == {_WHOLE}:
+        mark, bar, _ = str(beside[_WHOLE]).partition("|")
+        if bar and mark not in (_PART, digest(value, codec_options)):
+            return Lineage(), Match.FOREIGN
+    return held_in(beside, datastore)
+
+
+def held_in(beside: Any, datastore: str) -> tuple[Lineage, Match]:
+    """The lineage in a document, whatever its values are."""
+    if beside is None:
+        return Lineage(), Match.ABSENT
+    if isinstance(beside, (str, list)):  # As the first drafts of the format had it.
+        beside = {_PARTS: beside if isinstance(beside, list) else [beside]}
+    if not isinstance(beside, Mapping) or not beside or not _KEYS.issuperset(beside):
         return unreadable(datastore, "document_field"), Match.UNREADABLE
-    if mark != digest(value, codec_options):
-        return Lineage(), Match.FOREIGN
-    return stored_lineage(datastore, text), Match.OWN
+    parts: Any = beside.get(_PARTS, [])
+    texts = [*parts] if isinstance(parts, list) else [None]
+    lineage = Lineage()
+    if len(texts) > MOST_PARTS:
+        lineage = lineage.marked(SIZE)
+    if _WHOLE in beside:
+        texts.append(beside[_WHOLE])
+    lineage = lineage.merge(*(_part(each, datastore) for each in texts))
+    if _LOGS in beside:
+        logs = lineage_of(beside[_LOGS])
+        lineage = lineage.merge(logs or unreadable(datastore, "document_field"))
+    return lineage, Match.OWN
 
 
 def tombstone(beside: Any, datastore: str) -> Lineage:
     """The lineage that a deletion left behind."""
+    if isinstance(beside, Mapping):
+        return held_in(beside, datastore)[0]
     return Lineage() if beside is None else _part(beside, datastore)
 
 

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import floor
 
+from ._beside import Beside
 from ._call import CALL, Call, Rules
 from ._guard import SyncGuard
+from ._wire import SyncWire
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from contextvars import Token
     from types import TracebackType
 
@@ -27,30 +31,38 @@ if TYPE_CHECKING:
 
 Plain = Callable[..., Any]
 
+_NOTHING = nullcontext()
+
 
 class SyncHooks:
     """What happens around PyMongo's methods for one client."""
 
-    def __init__(self, shim: BaseMongoShim, client: Any) -> None:
-        """Mint positions of *client* for *shim*, and satisfy its floors."""
+    def __init__(self, shim: BaseMongoShim, client: Any, names: tuple[str, ...] = ()) -> None:
+        """Mint positions of *client* for *shim*, and satisfy its floors.
+
+        Lineages are stored in the documents of the collections *names*.
+        """
         self.shim = shim
         self.rules = Rules(shim, client)
+        self.beside = Beside(self.rules, names) if names else None
 
     def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
         """One operation of the application: *func* makes an attempt at it on a connection."""
         call = Call(self.rules)
+        bulk = options.get("bulk", args[1] if len(args) > 1 else None)
 
         def attempt(*given: Any) -> Any:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
-            guard = self.guard(call, connection)
-            try:
-                return func(*given)
-            except BaseException as error:
-                call.failed(connection, error)
-                raise
-            finally:
-                if guard is not None:
-                    guard.remove()
+            with self.wired(connection, bulk):
+                guard = self.guard(call, connection)
+                try:
+                    return func(*given)
+                except BaseException as error:
+                    call.failed(connection, error)
+                    raise
+                finally:
+                    if guard is not None:
+                        guard.remove()
 
         token = CALL.set(call)
         try:
@@ -62,6 +74,10 @@ class SyncHooks:
         CALL.reset(token)
         call.settle()
         return result
+
+    def wired(self, connection: Any, bulk: Any = None) -> AbstractContextManager[Any]:
+        """What stores and finds lineages on *connection* for one attempt."""
+        return _NOTHING if self.beside is None else SyncWire(self.beside, connection, bulk)
 
     def guard(self, call: Call | None, connection: Any) -> SyncGuard | None:
         """Hold reads on *connection* back, if there is a floor.
@@ -103,9 +119,12 @@ class SyncHeld:
         """Check out."""
         value = self._plain.__enter__()
         self._connection = value[0] if isinstance(value, tuple) else value
+        self._wired = self._hooks.wired(self._connection, self)
+        self._wired.__enter__()
         try:
             self._guard = self._hooks.guard(self.call, self._connection)
         except BaseException as error:
+            self._wired.__exit__(None, None, None)
             self._plain.__exit__(type(error), error, error.__traceback__)
             raise
         self._token = CALL.set(self.call)
@@ -120,6 +139,7 @@ class SyncHeld:
         """Check in; what was written enters the scope."""
         if self._guard is not None:
             self._guard.remove()
+        self._wired.__exit__(None, None, None)
         if self._token is not None:
             CALL.reset(self._token)
         if error is None:
@@ -152,10 +172,14 @@ class SyncClient:
         return held
 
     def _run_operation(self, operation: Any, *args: Any, **options: Any) -> Any:
-        if operation.conn_mgr is not None:
-            self._antipode.hold_pinned(operation.conn_mgr)
         plain: Any = super()
-        return plain._run_operation(operation, *args, **options)  # noqa: SLF001
+        if (manager := operation.conn_mgr) is None:
+            return plain._run_operation(operation, *args, **options)  # noqa: SLF001
+        self._antipode.hold_pinned(manager)
+        with self._antipode.wired(manager.conn) as wire:
+            if wire is not None and manager.more_to_come:
+                wire.expect(operation)
+            return plain._run_operation(operation, *args, **options)  # noqa: SLF001
 
     def _send_cluster_time(self, command: Any, session: Any) -> None:
         plain: Any = super()

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
-from antipode.shim import refuse_beside
+from antipode.shim import beside_names
 
 from ._async_hooks import AsyncClient, AsyncHooks
 from ._base import BaseMongoShim
 from ._client import ServerSettings, is_async, known_set_name
 from ._hooks import SyncClient, SyncHooks, adopt, disown
+from ._wire import check_version
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from antipode.shim import OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
@@ -29,6 +32,7 @@ def instrument_client(
     reads_from: ReadsFrom = "primary",
     lineage: Literal["none", "beside"] = "none",
     on_read: OnRead = "merge",
+    collections: Collection[str] = (),
     one_server: bool | None = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
@@ -43,8 +47,10 @@ def instrument_client(
         client: a ``MongoClient`` or ``AsyncMongoClient`` of PyMongo 4.9 or later.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``none``; lineages beside values are stored by :func:`shim`.
-        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        lineage: ``none``, or ``beside``: store lineages in documents.
+        on_read: ``merge`` adds what a read of the named collections finds, and a position that
+            covers it, to the current scope; ``ignore`` does not.
+        collections: names, or names with that of the database (``app.posts``), for ``beside``.
         one_server: whether all its reads go to one server, where ``at="now"`` can look; None: so
             for the primary, and for a client with ``directConnection=True``.
 
@@ -53,11 +59,14 @@ def instrument_client(
 
     Raises:
         ConfigurationError: a client that has found a mongos or a server outside of a replica set
-            (one that has not connected yet raises it at its first use), ``lineage="beside"``,
-            another datastore than before, or PyMongo is missing or older.
+            (one that has not connected yet raises it at its first use), ``beside`` without
+            *collections* or the other way round, another datastore than before, or PyMongo is
+            missing or older (for ``beside`` than 4.18).
     """
     asynchronous = is_async(client)
-    refuse_beside(lineage, datastore, "antipode_shims.mongodb")
+    names = beside_names(lineage, collections, datastore=datastore, option="collections")
+    if names:
+        check_version()
     if _instrumented(client, datastore):
         return client
     known_set_name(client)
@@ -72,9 +81,9 @@ def instrument_client(
     )
     register(shim)
     if asynchronous:
-        adopt(client, AsyncClient, AsyncHooks(shim, client))
+        adopt(client, AsyncClient, AsyncHooks(shim, client, names))
     else:
-        adopt(client, SyncClient, SyncHooks(shim, client))
+        adopt(client, SyncClient, SyncHooks(shim, client, names))
     return client
 
 

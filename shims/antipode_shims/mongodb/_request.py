@@ -1,0 +1,309 @@
+"""Commands about named collections: what each becomes, and what is expected of its reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import count
+
+from ._bson import (
+    ARRAY,
+    DOCUMENT,
+    STRING,
+    Element,
+    array,
+    decoded,
+    documents,
+    element,
+    fields,
+    join,
+    split,
+)
+from ._document import FIELD, larger, merged, part, pushed, raised, whole_document
+from ._known import COMMITTED
+from ._reply import ASK
+from ._rewrite import (
+    Pipeline,
+    asks_field,
+    ids_of,
+    is_operators,
+    with_field,
+    with_operators,
+    with_projection,
+    with_stage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode import Lineage
+
+    from ._bson import Message
+    from ._numbers import Numbers
+
+#: How many documents of one statement are deleted or looked for by their ids.
+MOST_IDS = 100
+
+
+class Names:
+    """The collections that have lineages in their documents."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        """Take names of collections, with or without that of their database."""
+        self._names = frozenset(name.encode("utf-8") for name in names)
+
+    def has(self, database: bytes, collection: bytes) -> bool:
+        """Whether *collection* is one of them."""
+        return collection in self._names or database + b"." + collection in self._names
+
+
+@dataclass
+class Written:
+    """What one write stores of a lineage, however many documents it is about."""
+
+    lineage: Lineage
+    numbers: dict[str, dict[str, Any]] | None
+    datastore: str
+
+    @classmethod
+    def of(cls, lineage: Lineage, numbers: Numbers, datastore: str) -> Written:
+        """Store *lineage*, as numbers where they say all of it."""
+        return cls(lineage, numbers.of(lineage), datastore)
+
+    def beside(self) -> Element:
+        """The field of a whole document."""
+        return element(FIELD, whole_document(self.lineage, self.numbers))
+
+    def operators(self, *, upsert: bool) -> dict[str, dict[str, Any]]:
+        """What adds the lineage to whatever an update by operators finds."""
+        if self.numbers:
+            return {"$max": raised(self.numbers)}
+        if not self.lineage.empty:
+            return {"$push": pushed(part(self.lineage))}
+        if not upsert:
+            return {}
+        return {"$setOnInsert": {FIELD: whole_document(self.lineage, None)}}
+
+    def expression(self) -> dict[str, Any]:
+        """The same for a pipeline."""
+        if self.numbers:
+            return larger(self.numbers)
+        return merged(self.lineage)
+
+
+@dataclass
+class Request:
+    """One command about a named collection.
+
+    Attributes:
+        database: where the collection is.
+        collection: its name.
+        keep: whether the application wants the field itself.
+        blind: whether the reply may not show what it depends on.
+        streams: whether it tells of changes, rather than showing documents.
+        asked: whether the reply tells positions because this library asked.
+        majority: whether it reads what a majority has.
+        ids: of the documents it looks for, where that is known.
+        least: as many documents as it shows if none is missing.
+        reads: whether the application learns from it what is stored.
+        deleted: the ids of the documents that go; None where they are not known.
+        deletes: whether any go.
+        cursor: which cursor it goes on with; 0 for none.
+    """
+
+    database: bytes
+    collection: bytes
+    keep: bool = False
+    blind: bool = False
+    streams: bool = False
+    asked: bool = False
+    majority: bool = False
+    ids: list[Any] | None = None
+    least: int = 1
+    reads: bool = False
+    deleted: list[Any] | None = field(default_factory=list[Any])
+    deletes: bool = False
+    cursor: int = 0
+
+
+class Rewriter:
+    """Takes one message to what is sent instead."""
+
+    def __init__(self, message: Message, written: Callable[[], Written], names: Names) -> None:
+        """Rewrite *message*; *written* says what its writes store."""
+        self._message = message
+        self._written = written
+        self._names = names
+        self._database = _text(message.get(b"$db"))
+
+    def request(self) -> Request | None:
+        """Rewrite; None where the message is about no named collection."""
+        name, command = self._message.body[0].name, self._message.body[0]
+        if name == b"bulkWrite":
+            self._count_uncovered()
+            return None
+        where = self._message.get(b"collection") if name == b"getMore" else command
+        collection = _text(where)
+        if name == b"aggregate":
+            return self._aggregate(collection)
+        if not self._names.has(self._database, collection):
+            return None
+        request = Request(self._database, collection)
+        act = getattr(self, f"_{name.decode('ascii', 'replace').lower()}", None)
+        if act is None:
+            return None
+        act(request)
+        return request
+
+    def _count_uncovered(self) -> None:
+        for each in documents(self._message.sequences.get(b"nsInfo", b"")):
+            database, _, collection = _text(split(each)[0]).partition(b".")
+            if self._names.has(database, collection):
+                count("uncovered_write", self._written().datastore)
+                return
+
+    def _each(self, name: bytes, change: Callable[[bytes], bytes]) -> None:
+        """Change every document that lies in the command, or beside it."""
+        sequences = self._message.sequences
+        if name in sequences:
+            sequences[name] = b"".join(map(change, documents(sequences[name])))
+        elif (held := self._message.get(name)) is not None:
+            made = [Element(each.kind, b"", change(each.value)) for each in split(held.value)]
+            self._message.put(Element(ARRAY, name, array(made)))
+
+    def _insert(self, _request: Request) -> None:
+        beside = self._written().beside()
+        self._each(b"documents", lambda document: with_field(document, beside))
+
+    def _update(self, _request: Request) -> None:
+        written = self._written()
+
+        def change(statement: bytes) -> bytes:
+            parts = split(statement)
+            upsert = any(each.name == b"upsert" and each.value != b"\0" for each in parts)
+            return join(
+                _changed(each, written, upsert=upsert) if each.name == b"u" else each
+                for each in parts
+            )
+
+        self._each(b"updates", change)
+
+    def _delete(self, request: Request) -> None:
+        request.deletes = True
+
+        def look(statement: bytes) -> bytes:
+            parts = {each.name: each for each in split(statement)}
+            _deleting(request, parts.get(b"q"), collated=b"collation" in parts)
+            return statement
+
+        self._each(b"deletes", look)
+
+    def _drop(self, request: Request) -> None:
+        request.deletes, request.deleted = True, None
+
+    def _findandmodify(self, request: Request) -> None:
+        message = self._message
+        query, update = message.get(b"query"), message.get(b"update")
+        request.reads = True
+        self._project(request, b"fields")
+        if query is not None:
+            request.ids = _ids(query.value)
+        if update is not None:
+            upsert = message.get(b"upsert")
+            upserts = upsert is not None and upsert.value != b"\0"
+            message.put(_changed(update, self._written(), upsert=upserts))
+        else:
+            request.deletes = True
+            _deleting(request, query, collated=message.get(b"collation") is not None)
+
+    def _find(self, request: Request) -> None:
+        self._reading(request)
+        self._project(request, b"projection")
+        keys = self._message.get(b"returnKey")
+        request.blind = keys is not None and keys.value != b"\0"
+        query = self._message.get(b"filter")
+        skips = self._message.get(b"skip")
+        if query is None or skips is not None:
+            return
+        request.ids = _ids(query.value)
+        if request.ids is not None and self._message.get(b"limit") is None:
+            request.least = len(request.ids)
+
+    def _getmore(self, request: Request) -> None:
+        self._reading(request)
+        request.least = 0
+
+    def _count(self, request: Request) -> None:
+        self._reading(request)
+        request.blind = True
+        request.least = 0
+
+    _distinct = _mapreduce = _count
+
+    def _aggregate(self, collection: bytes) -> Request | None:
+        held, named = self._message.get(b"pipeline"), self._names.has(self._database, collection)
+        if held is None or held.kind != ARRAY:
+            return None
+        pipeline = Pipeline(held.value, lambda name: self._names.has(self._database, name))
+        if pipeline.target is not None and self._targets(pipeline.target):
+            count("uncovered_write", self._written().datastore)
+        if not named and not pipeline.joins:
+            return None
+        request = Request(self._database, collection, blind=pipeline.blind or not named)
+        if pipeline.streams:
+            request.streams = request.blind = True
+        elif self._message.get(b"explain") is None:
+            self._message.put(Element(ARRAY, b"pipeline", pipeline.encoded()))
+        self._reading(request)
+        return request
+
+    def _targets(self, target: bytes) -> bool:
+        database, _, collection = target.partition(b".")
+        return self._names.has(self._database, target) or self._names.has(database, collection)
+
+    def _project(self, request: Request, name: bytes) -> None:
+        held = self._message.get(name)
+        if held is not None and held.kind == DOCUMENT:
+            request.keep = asks_field(held.value)
+            self._message.put(Element(DOCUMENT, name, with_projection(held.value)))
+
+    def _reading(self, request: Request) -> None:
+        message = self._message
+        request.reads = True
+        concern = message.get(b"readConcern")
+        if concern is not None:
+            request.majority = decoded(concern.value).get("level") in COMMITTED
+        if all(message.get(name.encode("ascii")) is None for name in ASK):
+            request.asked = True
+            message.body += fields(ASK)
+
+
+def _changed(update: Element, written: Written, *, upsert: bool) -> Element:
+    """The update of one statement, with the lineage."""
+    if update.kind == ARRAY:
+        stage = {"$set": {FIELD: written.expression()}}
+        return Element(ARRAY, update.name, with_stage(update.value, stage))
+    if is_operators(update.value):
+        changed = with_operators(update.value, written.operators(upsert=upsert))
+    else:
+        changed = with_field(update.value, written.beside())
+    return Element(DOCUMENT, update.name, changed)
+
+
+def _deleting(request: Request, query: Element | None, *, collated: bool) -> None:
+    """Note which documents a statement deletes."""
+    ids = None if query is None or collated else _ids(query.value)
+    if ids is None or request.deleted is None or len(request.deleted) + len(ids) > MOST_IDS:
+        request.deleted = None
+    else:
+        request.deleted += ids
+
+
+def _ids(query: bytes) -> list[Any] | None:
+    chosen = ids_of(query, most=MOST_IDS)
+    return None if chosen is None else [*decoded(array(chosen)).values()]
+
+
+def _text(value: Element | None) -> bytes:
+    return value.value[4:-1] if value is not None and value.kind == STRING else b""
