@@ -112,20 +112,20 @@ def test_partial_updates_merge_on_the_server(regions: Regions) -> None:
     value, found = regions.writer.read("k")
     assert value == {"a": 1, "b": {"c": 2}, "d": "$a"}
     assert {ELSEWHERE, other} <= set(found)
-    assert len(plain(regions).find_one({"_id": "k"})["_ap"]["p"]) == 1
+    assert len(plain(regions).find_one({"_id": "k"})["_ap"]["l"]) == 1
     regions.writer.write("k", {"a": 2}, Lineage())
     assert not regions.writer.read("k")[1].only("elsewhere", "elsewhere-too")
 
 
 def test_many_partial_updates_are_bounded(regions: Regions) -> None:
-    """A document keeps so many lineages of parts, and says when it has dropped some."""
+    """A document keeps so many texts of parts, and says when it has dropped some."""
     for number in range(MOST_PARTS):
-        regions.writer.update("k", {"a": number}, Lineage([WriteId("other", f"log{number}", 1)]))
+        regions.writer.update("k", {"a": number}, Lineage([WriteId("other", f"log{number}", "x")]))
     assert not regions.writer.read("k")[1].incomplete
     for number in range(MOST_PARTS, 3 * MOST_PARTS):
-        regions.writer.update("k", {"a": number}, Lineage([WriteId("other", f"log{number}", 1)]))
+        regions.writer.update("k", {"a": number}, Lineage([WriteId("other", f"log{number}", "x")]))
         found = regions.writer.read("k")[1]
-        assert WriteId("other", f"log{number}", 1) in found
+        assert WriteId("other", f"log{number}", "x") in found
         assert Incomplete("", "size") in found.incomplete
     assert len(plain(regions).find_one({"_id": "k"})["_ap"]["p"]) == MOST_PARTS + 1
 

@@ -25,7 +25,7 @@ SLACK = 16
 BOUND = 32_768
 PARTIAL = over("mysql", "mariadb", "mongodb")
 #: Where the server, or the next writer, makes one entry of what updates of one log left.
-COMPACT = over("mysql", "mariadb")
+COMPACT = over("mysql", "mariadb", "mongodb")
 
 
 @pytest.fixture

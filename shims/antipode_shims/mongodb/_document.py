@@ -97,24 +97,31 @@ def raised(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {f"{FIELD}.{_LOGS}.{log}": each for log, each in numbers.items()}
 
 
-def merged(lineage: Lineage) -> dict[str, Any]:
+def added(lineage: Lineage, numbers: dict[str, dict[str, Any]] | None) -> dict[str, Any]:
     """The aggregation expression by which a server adds *lineage* to what is stored.
 
-    Over :data:`MOST_PARTS` different ones the oldest go, and :data:`SIZE` says that they did.
+    Args:
+        lineage: what is added.
+        numbers: the same as positions, where those say all of it.
     """
+    return _with_part(lineage) if not numbers else _with_larger(numbers)
+
+
+def _with_part(lineage: Lineage) -> dict[str, Any]:
+    """Over :data:`MOST_PARTS` different texts the oldest go, and :data:`SIZE` says so."""
     text = [part(lineage)]
     full = [part(Lineage(incomplete=[SIZE]))]
     others = {"$filter": {"input": "$$held", "cond": {"$not": {"$in": ["$$this", text + full]}}}}
     kept = {"$slice": ["$$others", 1 - MOST_PARTS]}
     marked = {"$or": [{"$gte": [{"$size": "$$others"}, MOST_PARTS]}, {"$in": [full[0], "$$held"]}]}
-    added = {"$concatArrays": [{"$cond": [marked, full, []]}, kept, text]}
-    parts = {"$let": {"vars": {"others": others}, "in": added}}
-    held = {"$ifNull": [f"${FIELD}.{_PARTS}", []]}
-    return {"$mergeObjects": [_held(), {_PARTS: {"$let": {"vars": {"held": held}, "in": parts}}}]}
+    texts = {"$concatArrays": [{"$cond": [marked, full, []]}, kept, text]}
+    parts = {"$let": {"vars": {"others": others}, "in": texts}}
+    held = {"$ifNull": [f"$$whole.{_PARTS}", []]}
+    merged = {_PARTS: {"$let": {"vars": {"held": held}, "in": parts}}}
+    return {"$let": {"vars": {"whole": _held()}, "in": {"$mergeObjects": ["$$whole", merged]}}}
 
 
-def larger(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The same where positions say all of a lineage."""
+def _with_larger(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     logs = {
         log: {"$max": [{"$literal": each}, f"${FIELD}.{_LOGS}.{log}"]}
         for log, each in numbers.items()

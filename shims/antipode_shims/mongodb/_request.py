@@ -20,7 +20,7 @@ from ._bson import (
     join,
     split,
 )
-from ._document import FIELD, larger, merged, part, pushed, raised, whole_document
+from ._document import FIELD, added, part, pushed, raised, whole_document
 from ._known import COMMITTED
 from ._reply import ASK
 from ._rewrite import (
@@ -87,9 +87,7 @@ class Written:
 
     def expression(self) -> dict[str, Any]:
         """The same for a pipeline."""
-        if self.numbers:
-            return larger(self.numbers)
-        return merged(self.lineage)
+        return added(self.lineage, self.numbers)
 
 
 @dataclass

@@ -9,8 +9,9 @@ from antipode.shim import Floor, Observation, count, floor, record_read, record_
 
 from ._base import BaseMongoShim
 from ._client import in_doubt, known_set_name, pymongo_module
-from ._document import FIELD, Match, deleted, found, merged, tombstone, whole
+from ._document import FIELD, Match, added, deleted, found, tombstone, whole
 from ._look import look
+from ._numbers import Numbers
 from ._reply import ASK, check_member
 from ._wait import SLICE_S
 
@@ -55,6 +56,7 @@ class MongoTable2(BaseMongoShim):
         self._name: str = collection.name
         self._field = field
         self._graves = f"{collection.name}.antipode"
+        self._numbers = Numbers()
 
     def learned(self) -> bool:
         """Whether the client knows the replica set's name, which replies do not tell.
@@ -88,7 +90,7 @@ class MongoTable2(BaseMongoShim):
             msg = f"changes need plain field names of the value, joined by dots: {list(changes)}"
             raise ValueError(msg)
         values = {f"{self._field}.{name}": {"$literal": each} for name, each in changes.items()}
-        stage = {"$set": {**values, FIELD: merged(base)}}
+        stage = {"$set": {**values, FIELD: added(base, self._numbers.of(base))}}
         return self._update(self._name, {"q": {"_id": key}, "u": [stage], "upsert": True})
 
     def _bury(self, key: Any, base: Lineage) -> Question:
