@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from antipode import Status, WriteId
@@ -18,6 +16,8 @@ from antipode_shims.redis._info import (
     observation,
     parse_info,
     plainly_shows,
+    primary_place,
+    replica_place,
 )
 from antipode_shims.redis._look import look
 
@@ -211,6 +211,34 @@ def test_primary_reads_alike_by_either_way(backlog: int, second: tuple[str, int]
     )
     assert parse_info(text.encode()) == parse_info(text)
     assert parse_info(text).offset == 42
+    assert primary_place(text.encode()) == (("a" * 40, 42) if backlog else None)
+    assert replica_place(text.encode()) is None
+
+
+@pytest.mark.parametrize("read_offset", ["", "slave_read_repl_offset:43\r\n"])
+@pytest.mark.parametrize("syncing", [0, 1])
+def test_replica_reads_alike_by_either_way(read_offset: str, syncing: int) -> None:
+    """The quick reading of a replica's answer finds what it has applied, unless it is resyncing."""
+    text = (
+        "# Replication\r\nrole:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:6379\r\n"
+        "master_link_status:up\r\nmaster_last_io_seconds_ago:0\r\n"
+        f"master_sync_in_progress:{syncing}\r\n{read_offset}slave_repl_offset:42\r\n"
+        "slave_priority:100\r\nslave_read_only:1\r\nreplica_announced:1\r\n"
+        "connected_slaves:0\r\nmaster_failover_state:no-failover\r\n"
+        f"master_replid:{'a' * 40}\r\nmaster_replid2:{'0' * 40}\r\n"
+        "master_repl_offset:44\r\nsecond_repl_offset:-1\r\nrepl_backlog_active:1\r\n"
+    )
+    state = parse_info(text)
+    assert state.syncing == bool(syncing)
+    assert replica_place(text.encode()) == (None if syncing else (state.replid, state.offset))
+    assert primary_place(text.encode()) is None
+
+
+@pytest.mark.parametrize("reply", [None, b"", "text", ValueError("no")])
+def test_nothing_quick_of_what_is_no_answer(reply: object) -> None:
+    """What is no answer at all has no position by the quick readings either."""
+    assert primary_place(reply) is None
+    assert replica_place(reply) is None
 
 
 def test_usual_case_is_judged_alike() -> None:
@@ -224,6 +252,5 @@ def test_usual_case_is_judged_alike() -> None:
         WriteId("posts", "a", "opaque", 1),
     ):
         status = observation(state, [write], LogHistory()).statuses[write]
-        assert plainly_shows(state, [write]) == (status is Status.VISIBLE and write.key == "a")
-    syncing = replace(state, syncing=True)
-    assert not plainly_shows(syncing, [WriteId("posts", "a", 10, 1)])
+        plainly = plainly_shows(state.replid, state.offset, [write])
+        assert plainly == (status is Status.VISIBLE and write.key == "a")

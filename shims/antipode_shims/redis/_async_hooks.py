@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from antipode.shim import Floor
 
     from ._base import BaseRedisShim
+    from ._look import Command
 
 Send = Callable[[Any], Any]
 
@@ -31,9 +32,8 @@ class AsyncHooks:
         self.shim = shim
         self.rules = Rules(shim)
 
-    async def run(self, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    async def run(self, call: Call, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """One call of the application, attempts and all."""
-        call = Call(self.shim)
         token = CALL.set(call)
         try:
             reply = await plain(*args, **options)
@@ -46,18 +46,15 @@ class AsyncHooks:
         return reply
 
     async def command(  # noqa: PLR0911 - one for each kind of command
-        self, send: Send, connection: Any, args: Any, *, strict: bool
+        self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
     ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
-        call = CALL.get()
-        if call is None:
-            return await send(connection)
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
         if kind is Kind.WRITE:
             return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
-        held = self.rules.floor()
+        held = self.rules.floor(call)
         if kind is Kind.READ:
             if held is None:
                 return await send(connection)
@@ -79,7 +76,7 @@ class AsyncHooks:
         if call is None or not commands:
             return await send(connection)
         meant = self.rules.batch(commands)
-        held = self.rules.floor() if meant.reads or meant.others else None
+        held = self.rules.floor(call) if meant.reads or meant.others else None
         mark = packet_mark(commands, transaction=transaction)
         if held and meant.repeatable and not watching:
             return await self._guarded(call, held, send, connection, mark)
@@ -108,15 +105,14 @@ class AsyncHooks:
             return await send(AsyncTappedConnection(connection, tap))
         finally:
             call.took(tap)
-            await self._note_log(connection, tap)
+            if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
+                await self._note_log(connection, commands)
 
-    async def _note_log(self, connection: Any, tap: Tap) -> None:
-        commands = [] if tap.strict else self.shim.log_commands(tap.trailed)
-        if commands:
-            try:
-                await exchange_async(connection, commands)
-            except link_errors():
-                pass  # The application's command is done; replicas learn of the log otherwise.
+    async def _note_log(self, connection: Any, commands: list[Command]) -> None:
+        try:
+            await exchange_async(connection, commands)
+        except link_errors():
+            pass  # The application's command is done; replicas learn of the log otherwise.
 
     async def _guarded(
         self, call: Call, held: Floor, send: Send, connection: Any, mark: Any
@@ -178,7 +174,7 @@ class AsyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return await send(connection)
-        held = self.rules.floor()
+        held = self.rules.floor(call)
         if held and not await self._held(call, held, connection):
             return None
         return await self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
@@ -191,21 +187,23 @@ class AsyncClient:
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
-        plain: Any = super()
-        if not self._antipode.rules.concerns(args):
-            return await plain.execute_command(*args, **options)
-        return await self._antipode.run(plain.execute_command, *args, **options)
+        plain: Any = super().execute_command  # type: ignore[misc]
+        call = self._antipode.rules.call(args)
+        if call is None:
+            return await plain(*args, **options)
+        return await self._antipode.run(call, plain, *args, **options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
-        plain: Any = super()
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return await plain(conn, command_name, *args, **options)
 
         async def send(connection: Any) -> Any:
-            method = plain._send_command_parse_response  # noqa: SLF001
-            return await method(connection, command_name, *args, **options)
+            return await plain(connection, command_name, *args, **options)
 
-        return await self._antipode.command(send, conn, args, strict=False)
+        return await self._antipode.command(call, send, conn, args, strict=False)
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
         """A pipeline that is instrumented, too."""
@@ -229,23 +227,26 @@ class AsyncPipeline:
     async def execute(self, *args: Any, **options: Any) -> Any:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
-        return await self._antipode.run(plain.execute, *args, **options)
+        hooks = self._antipode
+        return await hooks.run(Call(hooks.shim), plain.execute, *args, **options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
-        plain: Any = super()
-        return await self._antipode.run(plain.immediate_execute_command, *args, **options)
+        plain: Any = super().immediate_execute_command  # type: ignore[misc]
+        hooks = self._antipode
+        return await hooks.run(Call(hooks.shim), plain, *args, **options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
-        plain: Any = super()
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return await plain(conn, command_name, *args, **options)
 
         async def send(connection: Any) -> Any:
-            method = plain._send_command_parse_response  # noqa: SLF001
-            return await method(connection, command_name, *args, **options)
+            return await plain(connection, command_name, *args, **options)
 
-        return await self._antipode.command(send, conn, args, strict=self.watching)
+        return await self._antipode.command(call, send, conn, args, strict=self.watching)
 
     async def _execute_transaction(
         self, connection: Any, commands: Any, raise_on_error: Any

@@ -12,7 +12,15 @@ from antipode.shim import ServerShim, Unreachable
 from ._client import link_errors
 from ._endpoint import RedisEndpoint
 from ._exchange import exchange
-from ._info import INFO, LOG_KEY, InfoError, LogHistory, ReplicationState, parse_info
+from ._info import (
+    INFO,
+    LOG_KEY,
+    InfoError,
+    LogHistory,
+    ReplicationState,
+    parse_info,
+    primary_place,
+)
 
 if TYPE_CHECKING:
     from antipode.shim import Endpoint, OnRead, ReadsFrom
@@ -93,6 +101,8 @@ class BaseRedisShim(ServerShim):
 
         What cannot be sampled marks the scope ``incomplete``: the write exists.
         """
+        if (place := primary_place(reply)) is not None:
+            return WriteId(self.datastore, *place, self.clock.hour())
         try:
             state = parse_info(reply)
         except InfoError as error:

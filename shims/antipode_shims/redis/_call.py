@@ -16,7 +16,9 @@ from ._info import (
     observation,
     parse_info,
     plainly_shows,
+    primary_place,
     refused,
+    replica_place,
     unknown_logs,
 )
 
@@ -32,17 +34,20 @@ class Call:
     """What one call of the application came to, over all attempts of redis-py.
 
     Attributes:
+        held: the floor, where it was looked up already.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
     """
 
-    def __init__(self, shim: BaseRedisShim) -> None:
+    verdict: UnmetError | None = None
+    _in_doubt = False
+    _uncovered = 0
+
+    def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
         """Nothing happened yet."""
-        self.verdict: UnmetError | None = None
+        self.held = held
         self._shim = shim
         self._positions: list[Any] = []
-        self._in_doubt = False
-        self._uncovered = 0
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -88,16 +93,21 @@ class Rules:
         """Decide for the clients of *shim*."""
         self.shim = shim
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._by_hand = False
 
-    def concerns(self, args: Any) -> bool:
-        """Whether a command needs more than redis-py does; most reads do not."""
+    def call(self, args: Any) -> Call | None:
+        """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind = kind_of(args)
         if kind is Kind.READ or kind is Kind.AWAITING:
-            return self.floor() is not None
-        return kind is not Kind.NEUTRAL
+            held = floor(self.shim.datastore)
+            return None if held is None else Call(self.shim, held)
+        return None if kind is Kind.NEUTRAL else Call(self.shim)
 
-    def floor(self) -> Floor | None:
-        """What reads must see now."""
+    def floor(self, call: Call) -> Floor | None:
+        """What the reads of *call* must see."""
+        held = call.held
+        if held is not None and held.datastore == self.shim.datastore:
+            return held  # Else it is the call that this one, of another client, is made in.
         return floor(self.shim.datastore)
 
     def judge(self, held: Floor, reply: Any, *, final: bool) -> bool:
@@ -111,12 +121,13 @@ class Rules:
         Raises:
             UnmetError: waiting cannot help.
         """
+        place = primary_place(reply) or replica_place(reply)
+        if place is not None and plainly_shows(*place, held.writes):
+            return True
         try:
             state = parse_info(reply)
         except InfoError as error:
             return held.accepts(refused(held.writes, error))
-        if plainly_shows(state, held.writes):
-            return True
         shown = observation(state, held.writes, self.shim.history)
         if not final and unknown_logs(shown):
             return False
@@ -124,12 +135,12 @@ class Rules:
 
     def queuing(self, connection: Any) -> bool:
         """Whether a ``MULTI`` sent by hand is open on *connection*."""
-        return connection in self._queuing
+        return self._by_hand and connection in self._queuing
 
     def queued(self, connection: Any, args: Any, tap: Tap) -> None:
         """Take in the reply to a command behind a ``MULTI`` sent by hand."""
         writes = kind_of(args) is Kind.WRITE
-        if tap.riding or not tap.sent:
+        if tap.due or not tap.sent:
             self._queuing.pop(connection, None)  # The connection failed, and MULTI with it.
         elif tap.last in (b"QUEUED", "QUEUED"):
             self._queuing[connection] = self._queuing.get(connection, False) or writes
@@ -141,6 +152,7 @@ class Rules:
 
     def opened(self, connection: Any) -> None:
         """Note a ``MULTI`` sent by hand."""
+        self._by_hand = True
         self._queuing[connection] = False
 
     def ended(self, connection: Any) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from antipode.shim import Floor
 
     from ._base import BaseRedisShim
+    from ._look import Command
 
 Send = Callable[[Any], Any]
 
@@ -34,9 +35,8 @@ class SyncHooks:
         self.shim = shim
         self.rules = Rules(shim)
 
-    def run(self, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def run(self, call: Call, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """One call of the application, attempts and all."""
-        call = Call(self.shim)
         token = CALL.set(call)
         try:
             reply = plain(*args, **options)
@@ -49,18 +49,15 @@ class SyncHooks:
         return reply
 
     def command(  # noqa: PLR0911 - one for each kind of command
-        self, send: Send, connection: Any, args: Any, *, strict: bool
+        self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
     ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
-        call = CALL.get()
-        if call is None:
-            return send(connection)
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
         if kind is Kind.WRITE:
             return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
-        held = self.rules.floor()
+        held = self.rules.floor(call)
         if kind is Kind.READ:
             if held is None:
                 return send(connection)
@@ -82,7 +79,7 @@ class SyncHooks:
         if call is None or not commands:
             return send(connection)
         meant = self.rules.batch(commands)
-        held = self.rules.floor() if meant.reads or meant.others else None
+        held = self.rules.floor(call) if meant.reads or meant.others else None
         mark = packet_mark(commands, transaction=transaction)
         if held and meant.repeatable and not watching:
             return self._guarded(call, held, send, connection, mark)
@@ -111,15 +108,14 @@ class SyncHooks:
             return send(TappedConnection(connection, tap))
         finally:
             call.took(tap)
-            self._note_log(connection, tap)
+            if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
+                self._note_log(connection, commands)
 
-    def _note_log(self, connection: Any, tap: Tap) -> None:
-        commands = [] if tap.strict else self.shim.log_commands(tap.trailed)
-        if commands:
-            try:
-                exchange(connection, commands)
-            except link_errors():
-                pass  # The application's command is done; replicas learn of the log otherwise.
+    def _note_log(self, connection: Any, commands: list[Command]) -> None:
+        try:
+            exchange(connection, commands)
+        except link_errors():
+            pass  # The application's command is done; replicas learn of the log otherwise.
 
     def _guarded(self, call: Call, held: Floor, send: Send, connection: Any, mark: Any) -> Any:
         """Read behind a look in the same packet, until the look shows the floor."""
@@ -177,7 +173,7 @@ class SyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return send(connection)
-        held = self.rules.floor()
+        held = self.rules.floor(call)
         if held and not self._held(call, held, connection):
             return None
         return self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
@@ -190,21 +186,23 @@ class SyncClient:
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
-        plain: Any = super()
-        if not self._antipode.rules.concerns(args):
-            return plain.execute_command(*args, **options)
-        return self._antipode.run(plain.execute_command, *args, **options)
+        plain: Any = super().execute_command  # type: ignore[misc]
+        call = self._antipode.rules.call(args)
+        if call is None:
+            return plain(*args, **options)
+        return self._antipode.run(call, plain, *args, **options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
-        plain: Any = super()
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return plain(conn, command_name, *args, **options)
 
         def send(connection: Any) -> Any:
-            method = plain._send_command_parse_response  # noqa: SLF001
-            return method(connection, command_name, *args, **options)
+            return plain(connection, command_name, *args, **options)
 
-        return self._antipode.command(send, conn, args, strict=False)
+        return self._antipode.command(call, send, conn, args, strict=False)
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
         """A pipeline that is instrumented, too."""
@@ -228,23 +226,26 @@ class SyncPipeline:
     def execute(self, *args: Any, **options: Any) -> Any:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
-        return self._antipode.run(plain.execute, *args, **options)
+        hooks = self._antipode
+        return hooks.run(Call(hooks.shim), plain.execute, *args, **options)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
-        plain: Any = super()
-        return self._antipode.run(plain.immediate_execute_command, *args, **options)
+        plain: Any = super().immediate_execute_command  # type: ignore[misc]
+        hooks = self._antipode
+        return hooks.run(Call(hooks.shim), plain, *args, **options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
-        plain: Any = super()
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return plain(conn, command_name, *args, **options)
 
         def send(connection: Any) -> Any:
-            method = plain._send_command_parse_response  # noqa: SLF001
-            return method(connection, command_name, *args, **options)
+            return plain(connection, command_name, *args, **options)
 
-        return self._antipode.command(send, conn, args, strict=self.watching)
+        return self._antipode.command(call, send, conn, args, strict=self.watching)
 
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
         plain: Any = super()

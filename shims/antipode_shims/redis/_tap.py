@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
 #: ``INFO replication`` as it goes over the wire.
 PACKED_INFO = b"*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
-#: Chunks up to this length are joined, for each is sent by a system call of its own.
+#: Packets up to this length leave whole, for each chunk is sent by a system call of its own.
 _JOINED_BYTES = 65_536
-
-
-def _joined(first: Any, second: Any) -> list[Any]:
-    whole = isinstance(first, bytes) and isinstance(second, bytes)
-    if whole and len(first) + len(second) <= _JOINED_BYTES:
-        return [first + second]
-    return [first, second]
 
 
 class Tap:
@@ -37,11 +30,22 @@ class Tap:
     Attributes:
         led: the reply to ``INFO`` before the commands; an error as a value.
         trailed: the reply to ``INFO`` behind the commands; an error as a value.
+        lead_due: the next reply is the one to ``INFO`` before the commands.
+        packed: the packet that was made last is the one to ride along with.
         sent: the commands may have reached the server.
-        lost: they may have, and not all of them were answered.
+        due: replies to the commands that are still to come.
+        lost: the commands may have reached the server, and not all of them were answered.
         wrote: a covered write was acknowledged.
         last: the last reply, as it came.
     """
+
+    # Most calls change few of these: what an instance does not set costs it nothing.
+    led: Any = None
+    trailed: Any = None
+    packed = sent = lost = wrote = False
+    due = 0
+    last: Any = None
+    _commands: Sequence[Sequence[Any]] = ()
 
     def __init__(
         self,
@@ -58,78 +62,61 @@ class Tap:
             lead: ask before the commands.
             trail: ask behind them.
             last: the arguments of a pipeline's last command, by which its packet is known;
-                None for a single command.
+                None for a single command, which is a covered write if *trail* is set.
             wrote: whether an ``EXEC`` sent by hand ends writes; None: as the commands say.
             strict: a connection that fails once all is answered fails the call, for its
                 watched keys are gone with it.
         """
-        self.led: Any = None
-        self.trailed: Any = None
-        self.sent = self.lost = self.wrote = False
-        self.last: Any = None
-        self._lead = lead
+        self.lead_due = self._lead = lead
         self._trail = trail
         self._last = last
         self._manual = wrote
+        self._covered = last is None and wrote is None
         self.strict = strict
-        self._commands: list[Sequence[Any]] = []
-        self._answered = 0
-        self._packed = False
 
-    @property
-    def single(self) -> bool:
-        """Whether it is for one command rather than a pipeline."""
-        return self._last is None
-
-    @property
-    def packed(self) -> bool:
-        """Whether the packet that was made last is the one to ride along with."""
-        return self._packed and not self.sent
-
-    def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> list[Any]:
+    def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
         """Pack *commands* by the *real* connection; what is added shares the packet's ends."""
         packet = list(commands)
-        chunks: list[Any] = list(real.pack_commands(packet))
+        chunks: Sequence[Any] = real.pack_commands(packet)
         if self.sent or not packet or not self._mine(packet[-1]):
             return chunks
         return self._ride(packet, chunks)
 
-    def pack_one(self, real: Any, command: Sequence[Any]) -> list[Any]:
-        """Pack a single *command*, which is quicker than a packet of one."""
-        return self._ride([command], list(real.pack_command(*command)))
+    def pack_one(self, real: Any, command: Sequence[Any]) -> Sequence[Any] | None:
+        """Pack a single *command*, which is quicker than a packet of one; None if not its own."""
+        if self._last is not None or self.sent:
+            return None
+        return self._ride((command,), real.pack_command(*command))
 
-    def _ride(self, packet: list[Sequence[Any]], chunks: list[Any]) -> list[Any]:
+    def _ride(self, packet: Sequence[Sequence[Any]], chunks: Sequence[Any]) -> Sequence[Any]:
         self._commands = packet
-        self._packed = True
+        self.packed = True
         if self._lead:
-            chunks[:1] = _joined(PACKED_INFO, chunks[0])
-        if self._trail:
-            chunks[-1:] = _joined(chunks[-1], PACKED_INFO)
-        return chunks
+            chunks = [PACKED_INFO, *chunks]
+        elif self._trail:
+            chunks = [*chunks, PACKED_INFO]
+        return [b"".join(chunks)] if sum(map(len, chunks)) <= _JOINED_BYTES else chunks
 
     def _mine(self, last: Sequence[Any]) -> bool:
         if self._last is None or self._last is last:
             return True
         return len(last) == 1 and len(self._last) == 1 and last[0] == self._last[0] == "EXEC"
 
-    @property
-    def riding(self) -> bool:
-        """Whether replies to the commands are still to come."""
-        return self.sent and self._answered < len(self._commands)
-
-    @property
-    def lead_due(self) -> bool:
-        """Whether the next reply is the one to ``INFO`` before the commands."""
-        return self._lead and self._answered == 0 and self.led is None
+    def leaves(self) -> None:
+        """Take in that the packet goes out now."""
+        self.packed = False
+        self.sent = True
+        self.due = len(self._commands)
 
     def replied(self, reply: Any) -> bool:
         """Take in a reply or error reply; True when the next is ``INFO``'s behind them."""
-        command = self._commands[self._answered]
-        self._answered += 1
+        self.due -= 1
         self.last = reply
-        if self._trail and not isinstance(reply, Exception):
-            self.wrote = self.wrote or self._acknowledges(command, reply)
-        return self._trail and not self.riding
+        if not self._trail:
+            return False
+        if not (self.wrote or isinstance(reply, Exception)):
+            self.wrote = self._covered or self._acknowledges(self._commands[~self.due], reply)
+        return not self.due
 
     def _acknowledges(self, command: Sequence[Any], reply: Any) -> bool:
         """Whether *reply* says that a covered write was done."""
@@ -153,7 +140,7 @@ class Tap:
 
     @property
     def _transaction(self) -> bool:
-        return not self.single and name_of(self._commands[0]) == "MULTI"
+        return self._last is not None and name_of(self._commands[0]) == "MULTI"
 
     def failed(self, error: BaseException) -> None:
         """Take in that the connection failed while replies were due."""
@@ -161,8 +148,8 @@ class Tap:
             self.lost = True
 
 
-class TappedConnection:
-    """A connection of ``redis.Redis`` for one call; everything else is the real one's."""
+class _Tapped:
+    """A connection for one call: what is not overridden is the real one's."""
 
     __slots__ = ("_real", "_tap")
     _real: Any
@@ -170,8 +157,8 @@ class TappedConnection:
 
     def __init__(self, real: Any, tap: Tap) -> None:
         """Ride along on *real*."""
-        object.__setattr__(self, "_real", real)
-        object.__setattr__(self, "_tap", tap)
+        _set_real(self, real)
+        _set_tap(self, tap)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -183,38 +170,46 @@ class TappedConnection:
         """Pack with ``INFO`` added."""
         return self._tap.pack(self._real, commands)
 
+
+class TappedConnection(_Tapped):
+    """A connection of ``redis.Redis`` for one call; everything else is the real one's."""
+
+    __slots__ = ()
+
     def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
-        if self._tap.single and not self._tap.sent:
-            self.send_packed_command(self._tap.pack_one(self._real, args))
-        else:
+        packet = self._tap.pack_one(self._real, args)
+        if packet is None:
             self._real.send_command(*args, **options)
+        else:
+            self.send_packed_command(packet)
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
         """Send; connecting comes first, so that a refused connection is not in doubt."""
-        tap = self._tap
+        real, tap = self._real, self._tap
         if not tap.packed:
-            self._real.send_packed_command(command, check_health)
+            real.send_packed_command(command, check_health)
             return
-        self._real.connect()
+        if getattr(real, "_sock", None) is None:  # Asked first: connect() has a price of its own.
+            real.connect()
         if check_health:
-            self._real.check_health()
-        tap.sent = True
+            real.check_health()
+        tap.leaves()
         try:
-            self._real.send_packed_command(command, check_health=False)
+            real.send_packed_command(command, check_health=False)
         except BaseException as error:
             tap.failed(error)
             raise
 
     def read_response(self, *args: Any, **options: Any) -> Any:
         """The next reply to the application's commands."""
-        tap = self._tap
-        if not tap.riding:
-            return self._real.read_response(*args, **options)
+        read, tap = self._real.read_response, self._tap
+        if not tap.due:
+            return read(*args, **options)
         try:
             if tap.lead_due:
-                tap.led = self._own_reply()
-            reply = self._real.read_response(*args, **options)
+                self._take_lead()
+            reply = read(*args, **options)
         except response_error() as error:
             if tap.replied(error):
                 self._take_trail()
@@ -226,76 +221,66 @@ class TappedConnection:
             self._take_trail()
         return reply
 
-    def _take_trail(self) -> None:
+    def _take_lead(self) -> None:
+        tap = self._tap
+        tap.lead_due = False
         try:
-            self._tap.trailed = self._own_reply()
+            tap.led = self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.led = error
+
+    def _take_trail(self) -> None:
+        tap = self._tap
+        try:
+            tap.trailed = self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.trailed = error
         except link_errors() as error:
             # The application's commands are answered: they succeeded for it.
-            self._tap.trailed = error
-            if self._tap.strict:
+            tap.trailed = error
+            if tap.strict:
                 raise
 
-    def _own_reply(self) -> Any:
-        try:
-            return self._real.read_response(disable_decoding=True)
-        except response_error() as error:
-            return error
 
-
-class AsyncTappedConnection:
+class AsyncTappedConnection(_Tapped):
     """The asyncio twin of :class:`TappedConnection`."""
 
-    __slots__ = ("_real", "_tap")
-    _real: Any
-    _tap: Tap
-
-    def __init__(self, real: Any, tap: Tap) -> None:
-        """Ride along on *real*."""
-        object.__setattr__(self, "_real", real)
-        object.__setattr__(self, "_tap", tap)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._real, name, value)
-
-    def pack_commands(self, commands: Iterable[Sequence[Any]]) -> Any:
-        """Pack with ``INFO`` added."""
-        return self._tap.pack(self._real, commands)
+    __slots__ = ()
 
     async def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
-        if self._tap.single and not self._tap.sent:
-            await self.send_packed_command(self._tap.pack_one(self._real, args))
-        else:
+        packet = self._tap.pack_one(self._real, args)
+        if packet is None:
             await self._real.send_command(*args, **options)
+        else:
+            await self.send_packed_command(packet)
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
         """Send; connecting comes first, so that a refused connection is not in doubt."""
-        tap = self._tap
+        real, tap = self._real, self._tap
         if not tap.packed:
-            await self._real.send_packed_command(command, check_health)
+            await real.send_packed_command(command, check_health)
             return
-        await self._real.connect()
+        if not real.is_connected:
+            await real.connect()
         if check_health:
-            await self._real.check_health()
-        tap.sent = True
+            await real.check_health()
+        tap.leaves()
         try:
-            await self._real.send_packed_command(command, check_health=False)
+            await real.send_packed_command(command, check_health=False)
         except BaseException as error:
             tap.failed(error)
             raise
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         """The next reply to the application's commands."""
-        tap = self._tap
-        if not tap.riding:
-            return await self._real.read_response(*args, **options)
+        read, tap = self._real.read_response, self._tap
+        if not tap.due:
+            return await read(*args, **options)
         try:
             if tap.lead_due:
-                tap.led = await self._own_reply()
-            reply = await self._real.read_response(*args, **options)
+                await self._take_lead()
+            reply = await read(*args, **options)
         except response_error() as error:
             if tap.replied(error):
                 await self._take_trail()
@@ -307,23 +292,33 @@ class AsyncTappedConnection:
             await self._take_trail()
         return reply
 
-    async def _take_trail(self) -> None:
+    async def _take_lead(self) -> None:
+        tap = self._tap
+        tap.lead_due = False
         try:
-            self._tap.trailed = await self._own_reply()
+            tap.led = await self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.led = error
+
+    async def _take_trail(self) -> None:
+        tap = self._tap
+        try:
+            tap.trailed = await self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.trailed = error
         except link_errors() as error:
             # The application's commands are answered: they succeeded for it.
-            self._tap.trailed = error
-            if self._tap.strict:
+            tap.trailed = error
+            if tap.strict:
                 raise
         except BaseException as error:
-            self._tap.failed(error)
+            tap.failed(error)
             raise
 
-    async def _own_reply(self) -> Any:
-        try:
-            return await self._real.read_response(disable_decoding=True)
-        except response_error() as error:
-            return error
+
+# The slots' own setters, behind ``__setattr__``: half the price of ``object.__setattr__``.
+_set_real: Any = _Tapped.__dict__["_real"].__set__
+_set_tap: Any = _Tapped.__dict__["_tap"].__set__
 
 
 def packet_mark(commands: Sequence[tuple[Command, Any]], *, transaction: bool) -> Sequence[Any]:
