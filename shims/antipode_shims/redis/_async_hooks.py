@@ -32,7 +32,7 @@ class AsyncHooks:
         self.shim = shim
         self.rules = Rules(shim)
 
-    async def run(self, call: Call, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    async def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
         """One call of the application, attempts and all."""
         token = CALL.set(call)
         try:
@@ -191,7 +191,7 @@ class AsyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return await plain(*args, **options)
-        return await self._antipode.run(call, plain, *args, **options)
+        return await self._antipode.run(call, plain, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -228,13 +228,13 @@ class AsyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        return await hooks.run(Call(hooks.shim), plain.execute, *args, **options)
+        return await hooks.run(Call(hooks.shim), plain.execute, args, options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        return await hooks.run(Call(hooks.shim), plain, *args, **options)
+        return await hooks.run(Call(hooks.shim), plain, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any

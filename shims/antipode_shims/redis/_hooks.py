@@ -35,7 +35,7 @@ class SyncHooks:
         self.shim = shim
         self.rules = Rules(shim)
 
-    def run(self, call: Call, plain: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
         """One call of the application, attempts and all."""
         token = CALL.set(call)
         try:
@@ -190,7 +190,7 @@ class SyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return plain(*args, **options)
-        return self._antipode.run(call, plain, *args, **options)
+        return self._antipode.run(call, plain, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -227,13 +227,13 @@ class SyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        return hooks.run(Call(hooks.shim), plain.execute, *args, **options)
+        return hooks.run(Call(hooks.shim), plain.execute, args, options)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        return hooks.run(Call(hooks.shim), plain, *args, **options)
+        return hooks.run(Call(hooks.shim), plain, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any

@@ -31,7 +31,8 @@ class Tap:
         led: the reply to ``INFO`` before the commands; an error as a value.
         trailed: the reply to ``INFO`` behind the commands; an error as a value.
         lead_due: the next reply is the one to ``INFO`` before the commands.
-        packed: the packet that was made last is the one to ride along with.
+        single: it is for one command rather than a pipeline.
+        packed: how many commands are in the packet that is to ride along; 0 before it is made.
         sent: the commands may have reached the server.
         due: replies to the commands that are still to come.
         lost: the commands may have reached the server, and not all of them were answered.
@@ -42,8 +43,8 @@ class Tap:
     # Most calls change few of these: what an instance does not set costs it nothing.
     led: Any = None
     trailed: Any = None
-    packed = sent = lost = wrote = False
-    due = 0
+    sent = lost = wrote = False
+    packed = due = 0
     last: Any = None
     _commands: Sequence[Sequence[Any]] = ()
 
@@ -67,6 +68,7 @@ class Tap:
             strict: a connection that fails once all is answered fails the call, for its
                 watched keys are gone with it.
         """
+        self.single = last is None
         self.lead_due = self._lead = lead
         self._trail = trail
         self._last = last
@@ -80,17 +82,12 @@ class Tap:
         chunks: Sequence[Any] = real.pack_commands(packet)
         if self.sent or not packet or not self._mine(packet[-1]):
             return chunks
-        return self._ride(packet, chunks)
+        return self.ride(packet, chunks)
 
-    def pack_one(self, real: Any, command: Sequence[Any]) -> Sequence[Any] | None:
-        """Pack a single *command*, which is quicker than a packet of one; None if not its own."""
-        if self._last is not None or self.sent:
-            return None
-        return self._ride((command,), real.pack_command(*command))
-
-    def _ride(self, packet: Sequence[Sequence[Any]], chunks: Sequence[Any]) -> Sequence[Any]:
-        self._commands = packet
-        self.packed = True
+    def ride(self, commands: Sequence[Sequence[Any]], chunks: Sequence[Any]) -> Sequence[Any]:
+        """Add to *chunks*, into which *commands* were packed."""
+        self._commands = commands
+        self.packed = len(commands)
         if self._lead:
             chunks = [PACKED_INFO, *chunks]
         elif self._trail:
@@ -101,12 +98,6 @@ class Tap:
         if self._last is None or self._last is last:
             return True
         return len(last) == 1 and len(self._last) == 1 and last[0] == self._last[0] == "EXEC"
-
-    def leaves(self) -> None:
-        """Take in that the packet goes out now."""
-        self.packed = False
-        self.sent = True
-        self.due = len(self._commands)
 
     def replied(self, reply: Any) -> bool:
         """Take in a reply or error reply; True when the next is ``INFO``'s behind them."""
@@ -178,23 +169,24 @@ class TappedConnection(_Tapped):
 
     def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
-        packet = self._tap.pack_one(self._real, args)
-        if packet is None:
-            self._real.send_command(*args, **options)
+        real, tap = self._real, self._tap
+        if tap.single and not tap.sent:
+            self.send_packed_command(tap.ride((args,), real.pack_command(*args)))
         else:
-            self.send_packed_command(packet)
+            real.send_command(*args, **options)
 
     def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
         """Send; connecting comes first, so that a refused connection is not in doubt."""
         real, tap = self._real, self._tap
-        if not tap.packed:
+        if tap.sent or not tap.packed:
             real.send_packed_command(command, check_health)
             return
         if getattr(real, "_sock", None) is None:  # Asked first: connect() has a price of its own.
             real.connect()
         if check_health:
             real.check_health()
-        tap.leaves()
+        tap.sent = True
+        tap.due = tap.packed
         try:
             real.send_packed_command(command, check_health=False)
         except BaseException as error:
@@ -249,23 +241,24 @@ class AsyncTappedConnection(_Tapped):
 
     async def send_command(self, *args: Any, **options: Any) -> None:
         """Send one command, as a packet of its own."""
-        packet = self._tap.pack_one(self._real, args)
-        if packet is None:
-            await self._real.send_command(*args, **options)
+        real, tap = self._real, self._tap
+        if tap.single and not tap.sent:
+            await self.send_packed_command(tap.ride((args,), real.pack_command(*args)))
         else:
-            await self.send_packed_command(packet)
+            await real.send_command(*args, **options)
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
         """Send; connecting comes first, so that a refused connection is not in doubt."""
         real, tap = self._real, self._tap
-        if not tap.packed:
+        if tap.sent or not tap.packed:
             await real.send_packed_command(command, check_health)
             return
         if not real.is_connected:
             await real.connect()
         if check_health:
             await real.check_health()
-        tap.leaves()
+        tap.sent = True
+        tap.due = tap.packed
         try:
             await real.send_packed_command(command, check_health=False)
         except BaseException as error:
