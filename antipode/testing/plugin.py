@@ -39,7 +39,7 @@ class StoreUse:
 
     def __init__(self, required: frozenset[str]) -> None:
         self.required = required
-        self.running: dict[str, Topology] = {}
+        self.running: list[Topology] = []
         self.used: set[str] = set()
         self.missing: dict[str, str] = {}
 
@@ -60,16 +60,16 @@ class StoreUse:
             topology.close()
             raise
         self.used.add(store)
-        self.running[store] = topology
+        self.running.append(topology)
         try:
             yield topology
         finally:
-            del self.running[store]
+            self.running.remove(topology)
             topology.close()
 
     def heal(self) -> None:
         """Undo what the test that just ended did."""
-        for topology in self.running.values():
+        for topology in self.running:
             if not topology.closed:
                 topology.reset()
 

@@ -66,6 +66,16 @@ class Tally:
             if over_s > LATE_S:
                 self.late_s.append(over_s)
 
+    def check(self) -> None:
+        """Fail where a barrier passed early or ended late, or the load itself came to grief."""
+        assert not self.failures, "\n".join(self.failures)
+        assert not self.early
+        assert not self.late_s
+
+    def __str__(self) -> str:
+        ended = ", ".join(f"{count} {how}" for how, count in sorted(self.ended.items()))
+        return f"{self.ended.total()} barriers ({ended})"
+
 
 class Load:
     """Barriers over one pair of shims, from threads, tasks and callbacks at once."""
