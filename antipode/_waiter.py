@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ._registry import looking_shim
 from ._unreachable import Unreachable
-from ._watch import LOOK_S
+from ._watch import LOOK_S, why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -61,6 +61,8 @@ class Waiter:
     def recall(self) -> None:
         """Settle what the watchers know already, without a round trip."""
         for datastore, watcher in self._watchers:
+            if watcher.away:
+                self._wait.unreachable(datastore, watcher.away, self._clock.monotonic())
             known = watcher.recall(self._wait.pending.get(datastore, ()))
             if known is not None and known.statuses:
                 self._wait.record(datastore, known, self._clock.monotonic())
@@ -69,7 +71,7 @@ class Waiter:
         """Look from this thread, where there is one datastore and nobody looks at it already.
 
         Saves starting a thread for the barrier that has nothing to wait for. False when the
-        watcher has to do it.
+        watcher has to do it, which alone makes connections.
         """
         pending = self._wait.pending
         if len(pending) != 1:
@@ -79,7 +81,7 @@ class Waiter:
         try:
             observation = watcher.try_look(frozenset(pending[datastore]), min(left_s, LOOK_S))
         except Unreachable as error:
-            self.unreachable(datastore, str(error) or type(error).__name__)
+            self.unreachable(datastore, why(error))
             return True
         except Exception:  # noqa: BLE001 - the watcher looks again, and knows what to retry
             return False

@@ -119,6 +119,7 @@ class Watcher:
         self._endpoint: Endpoint | None = None
         self._knowledge = Knowledge()
         self._pacer = Pacer()
+        self._away = ""
         self.wake = Wake()
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -150,8 +151,17 @@ class Watcher:
             return None
         return self._knowledge.recall(writes)
 
+    @property
+    def away(self) -> str:
+        """Why the last look failed; empty where it did not."""
+        return self._away
+
     def try_look(self, writes: Collection[WriteId], timeout_s: float) -> Observation | None:
-        """Look from the caller's thread; None when the watcher is at work itself.
+        """Look from the caller's thread; None when the watcher has to.
+
+        That is when it is at work itself, and when there is no connection: to make one takes
+        several round trips, each with a limit of its own, and would outlast a short deadline,
+        only to be given up and begun anew by the next caller.
 
         Raises:
             Unreachable: the look failed.
@@ -160,7 +170,7 @@ class Watcher:
         if self._closed or not self._using.acquire(blocking=False):
             return None
         try:
-            return self._look(writes, timeout_s)
+            return None if self._endpoint is None else self._look(writes, timeout_s)
         finally:
             self._using.release()
 
@@ -181,7 +191,7 @@ class Watcher:
         except Unreachable as error:
             count("look_unreachable", datastore)
             for each in subscribers:
-                each.unreachable(datastore, str(error) or type(error).__name__)
+                each.unreachable(datastore, why(error))
             return self._pacer.backoff_s()
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may hang on it
             logger.warning("a look at %r failed for good", datastore, exc_info=True)
@@ -215,9 +225,11 @@ class Watcher:
                 self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
             left_s = max(deadline_s - self._clock.monotonic(), LEAST_LOOK_S)
             observation = self._endpoint.observe(writes, timeout_s=left_s)
-        except BaseException:
+        except BaseException as error:
+            self._away = why(error) if isinstance(error, Unreachable) else ""
             self._drop_endpoint()
             raise
+        self._away = ""
         self._knowledge.learn(observation)
         return observation
 
@@ -272,6 +284,11 @@ class Watcher:
     def after_fork(self) -> None:
         """Start over in a child process: the parent keeps the connection and the thread."""
         self._reset()
+
+
+def why(error: BaseException) -> str:
+    """The cause that an outcome gives."""
+    return str(error) or type(error).__name__
 
 
 _watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()

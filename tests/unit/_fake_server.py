@@ -31,6 +31,7 @@ class FakeServer(Shim):
         self.threads: set[int] = set()
         self.fault: Exception | None = None
         self.hang: threading.Event | None = None
+        self.connecting: threading.Event | None = None
         self.fenced = 0
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
@@ -41,6 +42,8 @@ class FakeServer(Shim):
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         self.opened += 1
+        if self.connecting is not None:
+            self.connecting.wait(timeout_s)
         self.open_now += 1
         return FakeConnection(self)
 

@@ -136,10 +136,25 @@ def test_an_unreachable_server_is_tried_again_until_the_deadline(posts: FakeServ
 def test_an_unreachable_server_is_told_from_a_late_one_in_the_shortest_wait(
     posts: FakeServer,
 ) -> None:
-    """The one look that a millisecond allows says what it met."""
+    """A wait that is too short for a look of its own says what the last one met."""
     posts.fault = Unreachable("connection refused")
+    assert not antipode.barrier(LINEAGE, timeout=0.1, on_unmet="return")
     result = antipode.barrier(LINEAGE, timeout=0.001, on_unmet="return")
     assert [outcome.status for outcome in result.outcomes] == [Status.UNREACHABLE]
+
+
+@FACES
+def test_connecting_takes_no_more_than_the_barrier_has(
+    face: Callable[[float], BarrierResult], posts: FakeServer
+) -> None:
+    """A barrier ends at its deadline while a connection is made, and the next one uses that."""
+    posts.position, posts.connecting = 7, threading.Event()
+    start_s = time.monotonic()
+    assert not face(0.1)
+    assert 0.1 <= time.monotonic() - start_s < 0.9
+    posts.connecting.set()
+    assert face(5)
+    assert posts.opened == 1
 
 
 def test_a_look_that_cannot_succeed_ends_the_barrier_at_once(posts: FakeServer) -> None:
