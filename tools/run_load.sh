@@ -9,4 +9,4 @@ shift
 export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
 names=$*
 export ANTIPODE_REQUIRE_STORES=${names// /,}
-"$python" -m pytest -q -ra --durations=0 tests/load
+"$python" -m pytest -q -ra --durations=6 tests/load

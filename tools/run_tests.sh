@@ -14,8 +14,7 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
 fi
 
 echo "== every test on one Python"
-# The load is a verb of its own.
-"$python" -m pytest -q -ra --durations=5 --ignore=tests/load "$@"
+"$python" -m pytest -q -ra --durations=5 "$@"
 
 echo "== the wheel on every Python, and over every OpenTelemetry"
 "$python" -m tools.wheel_matrix

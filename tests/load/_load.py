@@ -55,22 +55,22 @@ class Tally:
 
     ended: Counter[str] = field(default_factory=Counter)
     early: list[str] = field(default_factory=list)
-    late_s: list[float] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def end(self, how: str, *, over_s: float = 0.0) -> None:
+    def end(self, how: str, *, face: str, over_s: float = 0.0) -> None:
         """Note how a barrier ended, and by how much it outlived its deadline."""
         with self._lock:
             self.ended[how] += 1
             if over_s > LATE_S:
-                self.late_s.append(over_s)
+                self.late.append(f"{face} barrier: {how}, {over_s:.3f} s after its deadline")
 
     def check(self) -> None:
         """Fail where a barrier passed early or ended late, or the load itself came to grief."""
         assert not self.failures, "\n".join(self.failures)
-        assert not self.early
-        assert not self.late_s
+        assert not self.early, "\n".join(self.early)
+        assert not self.late, "\n".join(self.late)
 
     def __str__(self) -> str:
         ended = ", ".join(f"{count} {how}" for how, count in sorted(self.ended.items()))
@@ -173,6 +173,7 @@ class Load:
             topology.cut()
             yield
             topology.heal()
+            self._over.wait(self._subject.back_s)
         else:
             yield
 
@@ -197,19 +198,20 @@ class Load:
         assert self._first.wait(2 * SILENT_S), "nothing was ever written"
         while self._begin():
             lineage, timeout_s, picked = self._pick(chance)
-            began_s = time.monotonic()
-            if chance.random() < 0.05:
+            deadline_s = time.monotonic() + timeout_s
+            face = "callback" if chance.random() < 0.05 else "blocking"
+            if face == "callback":
                 result = self._call_back(lineage, timeout_s, cancel=chance.random() < 0.5)
             else:
                 try:
                     result = antipode.barrier(lineage, timeout=timeout_s)
                 except UnmetError as error:
                     result = error.result
-            over_s = self._over_s(began_s + timeout_s)
+            over_s = self._over_s(deadline_s)
             if result is None:
-                self._tally.end("cancelled")
+                self._tally.end("cancelled", face=face)
             else:
-                self._judge(result, over_s, picked)
+                self._judge(result, face, over_s, picked)
 
     def _call_back(
         self, lineage: Lineage, timeout_s: float, *, cancel: bool
@@ -237,7 +239,7 @@ class Load:
     async def _task(self, chance: random.Random) -> None:
         while self._begin():
             lineage, timeout_s, picked = self._pick(chance)
-            began_s = time.monotonic()
+            deadline_s = time.monotonic() + timeout_s
             waiting = asyncio.ensure_future(
                 antipode.barrier_async(lineage, timeout=timeout_s, on_unmet="return")
             )
@@ -247,25 +249,25 @@ class Load:
             try:
                 result = await waiting
             except asyncio.CancelledError:
-                self._tally.end("cancelled")
+                self._tally.end("cancelled", face="asyncio")
                 continue
-            over_s = self._over_s(began_s + timeout_s)
-            await asyncio.to_thread(self._judge, result, over_s, picked)
+            over_s = self._over_s(deadline_s)
+            await asyncio.to_thread(self._judge, result, "asyncio", over_s, picked)
 
     def _over_s(self, deadline_s: float) -> float:
         """By how many seconds of this process's time a barrier outlived its deadline."""
-        now_s = time.monotonic()
-        if now_s - deadline_s <= LATE_S:
-            return 0.0
-        return now_s - deadline_s - self._stalls.within(deadline_s, now_s)
+        over_s = time.monotonic() - deadline_s
+        return over_s if over_s <= LATE_S else self._stalls.late_s(deadline_s)
 
-    def _judge(self, result: BarrierResult, over_s: float, picked: list[Written]) -> None:
+    def _judge(
+        self, result: BarrierResult, face: str, over_s: float, picked: list[Written]
+    ) -> None:
         """A barrier that passed promised that the reader's server shows its writes."""
         if not result.ok:
             worst = min(outcome.status.name for outcome in result.unmet)
-            self._tally.end(worst.lower(), over_s=over_s)
+            self._tally.end(worst.lower(), face=face, over_s=over_s)
             return
-        self._tally.end(Status.VISIBLE.name.lower(), over_s=over_s)
+        self._tally.end(Status.VISIBLE.name.lower(), face=face, over_s=over_s)
         promised = max(picked, key=lambda each: each.number)
         shown = self._subject.shown(promised.key)
         if shown < promised.number:

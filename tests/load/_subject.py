@@ -17,10 +17,13 @@ class Subject(ABC):
     Attributes:
         promotes: whether the reader's server can be made the primary, with writes lost.
         faults: what happens to replication and to the reader's connections.
+        back_s: how long replication needs after a cut, in seconds: cut more often, it would never
+            run, and no barrier would have the chance to pass early.
     """
 
     promotes: ClassVar[bool] = True
     faults: ClassVar[tuple[str, ...]] = ("held", "cut", "gone", "none")
+    back_s: ClassVar[float] = 0.0
 
     @abstractmethod
     def open(self) -> AbstractContextManager[ContractStore]:

@@ -92,6 +92,8 @@ class RabbitMQSubject(Subject):
 
     promotes = False
     faults = ("held", "cut", "none")
+    # The federation connects again after a second, and then sends what it kept.
+    back_s = 2.0
 
     def __init__(self, topology: RabbitMQTopology) -> None:
         self._topology = topology
