@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import antipode
 from antipode import Lineage, Status, UnmetError
 
+from ._stalls import Deadline, Stalls
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import BarrierResult, WriteId
     from antipode.testing import ContractStore
 
-    from ._stalls import Stalls
     from ._subject import Subject
 
 #: How late a barrier may end after its deadline, in seconds.
@@ -198,28 +199,30 @@ class Load:
         assert self._first.wait(2 * SILENT_S), "nothing was ever written"
         while self._begin():
             lineage, timeout_s, picked = self._pick(chance)
-            deadline_s = time.monotonic() + timeout_s
+            deadline = Deadline(self._stalls, timeout_s)
             face = "callback" if chance.random() < 0.05 else "blocking"
             if face == "callback":
-                result = self._call_back(lineage, timeout_s, cancel=chance.random() < 0.5)
+                cancel = chance.random() < 0.5
+                result = self._call_back(lineage, timeout_s, deadline, cancel=cancel)
             else:
                 try:
                     result = antipode.barrier(lineage, timeout=timeout_s)
                 except UnmetError as error:
                     result = error.result
-            over_s = self._over_s(deadline_s)
+            over_s = deadline.passed_s()
             if result is None:
                 self._tally.end("cancelled", face=face)
             else:
                 self._judge(result, face, over_s, picked)
 
     def _call_back(
-        self, lineage: Lineage, timeout_s: float, *, cancel: bool
+        self, lineage: Lineage, timeout_s: float, deadline: Deadline, *, cancel: bool
     ) -> BarrierResult | None:
         results: list[BarrierResult] = []
         done = threading.Event()
 
         def callback(result: BarrierResult) -> None:
+            deadline.join()
             results.append(result)
             done.set()
 
@@ -239,7 +242,7 @@ class Load:
     async def _task(self, chance: random.Random) -> None:
         while self._begin():
             lineage, timeout_s, picked = self._pick(chance)
-            deadline_s = time.monotonic() + timeout_s
+            deadline = Deadline(self._stalls, timeout_s)
             waiting = asyncio.ensure_future(
                 antipode.barrier_async(lineage, timeout=timeout_s, on_unmet="return")
             )
@@ -251,13 +254,8 @@ class Load:
             except asyncio.CancelledError:
                 self._tally.end("cancelled", face="asyncio")
                 continue
-            over_s = self._over_s(deadline_s)
+            over_s = deadline.passed_s()
             await asyncio.to_thread(self._judge, result, "asyncio", over_s, picked)
-
-    def _over_s(self, deadline_s: float) -> float:
-        """By how many seconds of this process's time a barrier outlived its deadline."""
-        over_s = time.monotonic() - deadline_s
-        return over_s if over_s <= LATE_S else self._stalls.late_s(deadline_s)
 
     def _judge(
         self, result: BarrierResult, face: str, over_s: float, picked: list[Written]
