@@ -116,9 +116,8 @@ def test_load(
             topology.reset()
             gone(lambda: not library_threads(), "threads to end", library_threads)
             sizes.append(memory())
-            say(
-                f"  {time.monotonic() - began_s:.0f} s: {tally}; stood still for {stalls.total_s:.1f} s"
-            )
+            spent_s = time.monotonic() - began_s
+            say(f"  {spent_s:.0f} s: {tally}; the machine stood still for {stalls.total_s:.1f} s")
             tally.check()
     assert tally.ended.total() == BARRIERS // ROUNDS * ROUNDS
     blocks, grown = (last - warm for last, warm in zip(sizes[-1], sizes[WARM - 1], strict=True))
