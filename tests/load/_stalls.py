@@ -7,25 +7,36 @@ import time
 from array import array
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: How often the clock is looked at, and how late that may be before it counts, in seconds.
 _EVERY_S = 0.005
 _LATE_S = 0.01
-#: What Linux tells the thread that reads it; the second number is for how many nanoseconds it
-#: could have run and had no processor.
-_OWN = Path("/proc/thread-self/schedstat")
+#: How often Linux is asked for how long all threads waited for a processor, in seconds.
+_ASK_S = 0.05
+#: Where they waited for so many times as long as a barrier was late, nobody can tell why it was.
+_BUSY = 4
 
 
 class Stalls:
     """A thread that does nothing but wake up, and notes when it could not.
 
-    What keeps it from waking is the machine, not a barrier: it takes no lock of the library.
+    What keeps it from waking is the machine, not a barrier: it takes no lock of the library. It
+    also notes for how long the threads of this process could have run and had no processor.
     """
 
     def __init__(self) -> None:
         """Begin to watch."""
         # Begin, end, begin, end: one block of memory, however often the machine stalls.
         self._spans = array("d")
+        # A moment, and how long threads had waited until then; and so on.
+        self._starved = array("d")
+        self._waited_s: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._ask()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="load-stalls")
         self._thread.start()
@@ -37,6 +48,28 @@ class Stalls:
             if ended_s - began_s > _EVERY_S + _LATE_S:
                 self._spans.extend((began_s + _EVERY_S, ended_s))
             began_s = ended_s
+            if ended_s - self._starved[-2] > _ASK_S:
+                self._ask()
+
+    def _ask(self) -> None:
+        """Add up what the threads that there are have waited since the last time."""
+        with self._lock:
+            total_s = self._starved[-1] if self._starved else 0.0
+            before_s, self._waited_s = self._waited_s, dict(_all_waited_s())
+            total_s += sum(s - before_s.get(of, 0.0) for of, s in self._waited_s.items())
+            self._starved.extend((time.monotonic(), total_s))
+
+    def busy(self, late_s: float) -> bool:
+        """Whether the machine had so much to do in the last *late_s* seconds that it was to blame.
+
+        Threads wait for each other, so that each may have been late by what several of them
+        waited for a processor: one after the other.
+        """
+        self._ask()
+        starved, index = self._starved[:], -2
+        while -index < len(starved) and starved[index] > starved[-2] - late_s:
+            index -= 2
+        return starved[-1] - starved[index + 1] > _BUSY * late_s
 
     def within(self, from_s: float, to_s: float) -> float:
         """For how many seconds of this span the process stood still."""
@@ -59,7 +92,8 @@ class Deadline:
     """When a barrier must have ended, asked about by the thread that waits for it.
 
     Taken off are the moments in which the process stood still, and those in which that thread
-    waited for a processor, from the beginning: each put off what it did before the deadline.
+    waited for a processor, from the beginning: each put off what it did before the deadline. On a
+    machine that is too busy for a judgement there is none.
     """
 
     def __init__(self, stalls: Stalls, timeout_s: float) -> None:
@@ -78,11 +112,24 @@ class Deadline:
         if now_s <= self._at_s:
             return 0.0
         taken_s = self._stalls.within(self._at_s, now_s) + self._starved_s + _starved_s()
-        return now_s - self._at_s - taken_s
+        late_s = now_s - self._at_s - taken_s
+        return 0.0 if late_s > 0 and self._stalls.busy(now_s - self._at_s) else late_s
 
 
 def _starved_s() -> float:
     """For how long this thread has waited for a processor so far; 0 where nobody tells."""
     with suppress(OSError, IndexError):
-        return int(_OWN.read_bytes().split()[1]) / 1e9
+        return _waited_s(Path("/proc/thread-self"))
     return 0.0
+
+
+def _all_waited_s() -> Iterator[tuple[str, float]]:
+    """The same of each thread of this process."""
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError, IndexError):  # It has ended, or this Linux does not tell.
+            yield task.name, _waited_s(task)
+
+
+def _waited_s(task: Path) -> float:
+    """The second number: for how many nanoseconds a thread could have run and did not."""
+    return int((task / "schedstat").read_bytes().split()[1]) / 1e9
