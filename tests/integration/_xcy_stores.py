@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pika
@@ -21,9 +24,9 @@ from tests.integration._mysql_servers import prepare
 from tests.integration._rabbitmq_bench import Region, remove
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from antipode import Lineage
+    from antipode import Lineage, WriteId
 
 TIMEOUT_S = 30.0
 #: Seconds for which a barrier that must not pass is watched.
@@ -82,6 +85,11 @@ class Store:
 
         wait_until(there, what=f"{key} in {self.name}", timeout_s=TIMEOUT_S)
         return found[0]
+
+    def covers(self, lineage: Lineage, write: WriteId) -> bool:
+        """Whether who waits for *lineage* waits for *write* too, of a log that is one history."""
+        versions = [w.version for w in lineage if (w.datastore, w.key) == (self.name, write.key)]
+        return any(int(version) >= int(write.version) for version in versions)
 
     def beside(self, key: str) -> int:
         """How many bytes the primary holds beside the value, names and marks included."""
@@ -190,6 +198,11 @@ class MongoStore(Store):
         del document["_ap"]
         return whole - len(bson.encode(document))
 
+    def covers(self, lineage: Lineage, write: WriteId) -> bool:
+        """What a majority has is one log, whatever the term in which it was written."""
+        majority = replace(write, key=write.key.partition(".")[0])
+        return super().covers(lineage, write) or super().covers(lineage, majority)
+
     def change(self, key: str, field: str, number: int, lineage: Lineage | None = None) -> Lineage:
         changed: Lineage = self.home.update(key, {field: number}, lineage)
         return changed
@@ -257,6 +270,19 @@ def opened(request: pytest.FixtureRequest, roles: dict[str, str]) -> Iterator[li
             KINDS[kind](request.getfixturevalue(f"antipode_{kind}"), role, stack)
             for role, kind in roles.items()
         ]
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Run them in threads that start together; the first error is raised."""
+    start = threading.Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> None:
+        start.wait()
+        work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        for each in [pool.submit(run, work) for work in works]:
+            each.result(TIMEOUT_S * 2)
 
 
 def held_back(*stores: Store) -> None:

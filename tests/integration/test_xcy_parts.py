@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from sqlalchemy import create_engine
 import antipode
 from antipode import Incomplete, Lineage, WriteId
 from antipode_shims import mysql
-from tests.integration._xcy_stores import TIMEOUT_S, held_back, opened, over
+from tests.integration._xcy_stores import TIMEOUT_S, at_once, held_back, opened, over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,19 +56,6 @@ def autocommit(request: pytest.FixtureRequest) -> Iterator[Any]:
         made.home.close()
         made.home = stack.enter_context(mysql.shim("lists", engine))
         yield made
-
-
-def at_once(*works: Callable[[], object]) -> None:
-    """Run them in threads that start together; the first error is raised."""
-    start = threading.Barrier(len(works))
-
-    def run(work: Callable[[], object]) -> None:
-        start.wait()
-        work()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for each in [pool.submit(run, work) for work in works]:
-            each.result(TIMEOUT_S * 2)
 
 
 def begin(store: Any, key: str) -> None:
