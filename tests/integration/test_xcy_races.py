@@ -1,4 +1,4 @@
-"""A value is visible before its position is: what a read returns covers what it showed all the same.
+"""A value is visible before its position is: what a read returns covers what it showed anyway.
 
 One writer, and a reader in each region who looks as fast as he can, so that many of his looks fall
 into the moment in which a write becomes visible. What he was told is compared with the position
