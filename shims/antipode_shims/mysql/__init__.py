@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._django import instrument_django, uninstrument_django
 from ._instrument import instrument_connection, uninstrument_connection
+from ._migration import migration
 from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
 from ._sqlalchemy import instrument_engine, uninstrument_engine
 from ._table2 import Layout, ddl
@@ -21,6 +22,7 @@ __all__ = [
     "instrument_connection",
     "instrument_django",
     "instrument_engine",
+    "migration",
     "shim",
     "uninstrument_connection",
     "uninstrument_django",

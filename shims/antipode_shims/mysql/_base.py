@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from antipode import Lineage, WriteId, mark_incomplete
+from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
 from ._gtid import GtidError, Runs
 from ._look import observe
+from ._migration import COLUMN, missing
+from ._rewrite import tables_of
 from ._settings import ServerSettings, execute
 from ._states import STATE, parse_state
 from ._upstream import Upstream
@@ -34,6 +36,7 @@ class BaseMySQLShim(ServerShim):
 
     Attributes:
         settings: how to connect to the server.
+        tables: beside whose rows instrumented connections keep lineages.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class BaseMySQLShim(ServerShim):
         reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
         one_server: bool | None = None,
+        tables: tuple[str, ...] = (),
     ) -> None:
         """Take over the options; connects to nothing.
 
@@ -54,6 +58,8 @@ class BaseMySQLShim(ServerShim):
         server = settings.where if one_server else None
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
+        self.tables = tables_of(tables)
+        self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
         self._lock = threading.Lock()
@@ -102,6 +108,24 @@ class BaseMySQLShim(ServerShim):
         with self._lock:
             self._runs.learn(facts.executed, group_block=facts.group_block)
         return facts
+
+    def check_tables(self, facts: Facts) -> Asking[None]:
+        """Make sure that the tables can keep lineages, once for each server.
+
+        Raises:
+            ConfigurationError: some cannot; says what to run.
+        """
+        if facts.server in self._checked:
+            return
+        lacking = yield from missing(self.tables.names)
+        if lacking:
+            names = " ".join(lacking)
+            raise ConfigurationError(
+                f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
+                f"the column {COLUMN!r}. The library changes no schema by itself: let "
+                f"`python -m antipode_shims.mysql migration URL {names}` print what to run"
+            )
+        self._checked.add(facts.server)
 
     def minted(self, flavor: Flavor, gtids: str) -> tuple[WriteId, ...]:
         """The writes that a session tracked, not yet recorded; nothing, and marked, if torn.

@@ -33,6 +33,8 @@ class Client:
         told: whether it shows the server's flags.
         module: where the class lies that is mixed into its connections' classes.
         name: of that class.
+        beside: module and name of the one that keeps lineages beside rows, too; None where its
+            client shows no packets.
     """
 
     settings: Callable[[Any], ServerSettings]
@@ -41,10 +43,24 @@ class Client:
     module: str
     name: str
     told: bool = True
+    beside: tuple[str, str] | None = None
 
-    def mixin(self) -> type:
-        """The class that is mixed in."""
-        found: type = getattr(import_module(self.module, __package__), self.name)
+    def mixin(self, *, beside: bool) -> type:
+        """The class that is mixed in.
+
+        Raises:
+            ConfigurationError: it shall keep lineages beside rows, and cannot.
+        """
+        module, name = self.module, self.name
+        if beside:
+            if self.beside is None:
+                msg = (
+                    "mysqlclient reads replies in C, where no lineage can be taken out of them: "
+                    "lineage='beside' needs PyMySQL or aiomysql"
+                )
+                raise ConfigurationError(msg)
+            module, name = self.beside
+        found: type = getattr(import_module(module, __package__), name)
         return found
 
 
@@ -127,12 +143,26 @@ _CLIENTS = (
     (
         "pymysql.connections",
         "Connection",
-        Client(_of_pymysql, _begin, _end, "._pymysql", "SyncConnection"),
+        Client(
+            _of_pymysql,
+            _begin,
+            _end,
+            "._pymysql",
+            "SyncConnection",
+            beside=("._pymysql_beside", "SyncBesideConnection"),
+        ),
     ),
     (
         "aiomysql.connection",
         "Connection",
-        Client(_of_aiomysql, _begin, _end, "._aiomysql", "AsyncConnection"),
+        Client(
+            _of_aiomysql,
+            _begin,
+            _end,
+            "._aiomysql",
+            "AsyncConnection",
+            beside=("._aiomysql_beside", "AsyncBesideConnection"),
+        ),
     ),
     (
         "MySQLdb.connections",

@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError, register
-from antipode.shim import refuse_beside
+from antipode.shim import beside_names
 
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from antipode.shim import OnRead, ReadsFrom
 
 
@@ -57,6 +59,7 @@ def instrument_django(
     datastore: str,
     reads_from: ReadsFrom = "primary",
     lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
 ) -> None:
@@ -70,15 +73,17 @@ def instrument_django(
         alias: of ``settings.DATABASES``; its engine is ``django.db.backends.mysql``.
         datastore: the name that every service spells alike; aliases of replicas share it.
         reads_from: where its reads go.
-        lineage: ``none``; lineages beside values are stored by :func:`shim`.
-        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+            it (:func:`migration`); needs PyMySQL in place of mysqlclient.
+        tables: beside whose rows, by ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its address is one server's, where ``at="now"`` can look. None: it is.
 
     Raises:
-        ConfigurationError: Django is missing, the alias is not MySQL's, ``lineage="beside"``, or
-            another datastore than before.
+        ConfigurationError: Django is missing, the alias is not MySQL's, its client cannot keep
+            lineages, or another datastore than before.
     """
-    refuse_beside(lineage, datastore, "antipode_shims.mysql")
+    names = beside_names(lineage, tables, datastore=datastore, option="tables")
     wrapper, created = _django(alias)
     held = _hooks.get(alias)
     if held is not None:
@@ -92,6 +97,7 @@ def instrument_django(
         reads_from=reads_from,
         on_read=on_read,
         one_server=one_server,
+        tables=names,
     )
     register(shim)
     hooks = _hooks[alias] = AliasHooks(alias, shim)

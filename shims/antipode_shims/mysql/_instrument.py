@@ -6,13 +6,15 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
-from antipode.shim import refuse_beside
+from antipode.shim import beside_names
 
 from ._base import BaseMySQLShim
 from ._clients import client_of
 from ._tap import Tap, adopt, disown
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from antipode.shim import OnRead, ReadsFrom
 
 ConnectionT = TypeVar("ConnectionT")
@@ -32,6 +34,7 @@ def instrument_connection(
     datastore: str,
     reads_from: ReadsFrom = "primary",
     lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
 ) -> ConnectionT:
@@ -46,8 +49,10 @@ def instrument_connection(
         connection: of PyMySQL, aiomysql or mysqlclient, open or not.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``none``; lineages beside values are stored by :func:`shim`.
-        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+            it (:func:`migration`); needs PyMySQL or aiomysql.
+        tables: beside whose rows, by ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its address is one server's, where ``at="now"`` can look. Say False
             where it is a balancer's or a proxy's. None: it is.
 
@@ -55,20 +60,25 @@ def instrument_connection(
         The same object. Instrumenting it again changes nothing.
 
     Raises:
-        ConfigurationError: a connection of another client, ``lineage="beside"``, or another
-            datastore than before.
+        ConfigurationError: a connection of another client, one that cannot keep lineages, or
+            another datastore than before.
     """
-    refuse_beside(lineage, datastore, "antipode_shims.mysql")
+    names = beside_names(lineage, tables, datastore=datastore, option="tables")
     client = client_of(connection)
     if is_instrumented(connection, datastore):
         return connection
     settings = client.settings(connection)
-    key = (datastore, reads_from, on_read, one_server, settings.where)
+    key = (datastore, reads_from, names, on_read, one_server, settings.where)
     with _lock:
         shim, users = _shared.get(key, (None, 0))
         if shim is None:
             shim = InstrumentedShim(
-                datastore, settings, reads_from=reads_from, on_read=on_read, one_server=one_server
+                datastore,
+                settings,
+                reads_from=reads_from,
+                on_read=on_read,
+                one_server=one_server,
+                tables=names,
             )
             register(shim)
         _shared[key] = shim, users + 1
@@ -113,11 +123,12 @@ def attach(connection: Any, shim: BaseMySQLShim) -> None:
     client = client_of(connection)
     status, tracked = client.begin(connection)
     tap = Tap(shim, status=status, tracked=tracked, told=client.told)
-    adopt(connection, client.mixin(), tap)
+    adopt(connection, client.mixin(beside=bool(shim.tables.names)), tap)
 
 
 def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
     client = client_of(connection)
+    beside = bool(connection._antipode.shim.tables.names)  # noqa: SLF001
     client.end(connection)
-    disown(connection, client.mixin())
+    disown(connection, client.mixin(beside=beside))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
 _ESTABLISHED = b"\x01"
 _TCP = int(socket.IPPROTO_TCP)
-_QUERY = int(COMMAND.COM_QUERY)
+QUERY = int(COMMAND.COM_QUERY)
 RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
 
 
@@ -104,7 +104,7 @@ class SyncConnection:
             return
         if tap.state:
             self._antipode_drain()
-        if command != _QUERY:
+        if command != QUERY:
             tap.other()
             self._antipode_send(command, sql)
             if command in RESETTING:

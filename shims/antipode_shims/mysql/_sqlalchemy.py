@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError, register
-from antipode.shim import refuse_beside
+from antipode.shim import beside_names
 
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._ok_packet import SESSION_TRACK
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from antipode.shim import OnRead, ReadsFrom
 
@@ -43,6 +43,8 @@ class EngineHooks:
             ("connect", self._connected),
             ("handle_error", self._handle_error),
         ]
+        if shim.tables.names:
+            self._listeners.append(("checkin", self._checked_in))
 
     def listen(self) -> None:
         """Start."""
@@ -95,6 +97,13 @@ class EngineHooks:
             msg = "opened before the engine was instrumented"
             raise DisconnectionError(msg)
 
+    def _checked_in(self, dbapi_connection: Any, record: Any) -> None:
+        """Sample what reads put off before somebody else gets the connection."""
+        del dbapi_connection
+        tap = getattr(record.driver_connection, "_antipode", None)
+        if tap is not None:
+            tap.rows.settle()
+
     def _handle_error(self, context: Any) -> None:
         """A floor that was not met leaves the connection as it was.
 
@@ -127,6 +136,7 @@ def instrument_engine(
     datastore: str,
     reads_from: ReadsFrom = "primary",
     lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
 ) -> EngineT:
@@ -142,8 +152,10 @@ def instrument_engine(
         engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` with PyMySQL, aiomysql or mysqlclient.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``none``; lineages beside values are stored by :func:`shim`.
-        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+            it (:func:`migration`); needs PyMySQL or aiomysql.
+        tables: beside whose rows, by ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its URL is one server's, where ``at="now"`` can look. Say False where
             it is a balancer's or a proxy's. None: where the URL or ``connect_args`` name a host or
             socket.
@@ -152,10 +164,10 @@ def instrument_engine(
         The same object. Instrumenting it again changes nothing.
 
     Raises:
-        ConfigurationError: another database or driver, ``lineage="beside"``, or another datastore
-            than before.
+        ConfigurationError: another database or driver, one that cannot keep lineages, or another
+            datastore than before.
     """
-    refuse_beside(lineage, datastore, "antipode_shims.mysql")
+    names = beside_names(lineage, tables, datastore=datastore, option="tables")
     plain = _sync_engine(engine)
     held = _hooks.get(plain.dialect)
     if held is not None:
@@ -169,6 +181,7 @@ def instrument_engine(
         reads_from=reads_from,
         on_read=on_read,
         one_server=one_server,
+        tables=names,
     )
     register(shim)
     hooks = EngineHooks(plain, shim)

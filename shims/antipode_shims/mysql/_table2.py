@@ -20,6 +20,7 @@ from antipode.shim import stored_lineage as stored
 
 from ._base import BaseMySQLShim
 from ._flavor import COVER, Flavor, text
+from ._migration import quoted, tombstone_table
 from ._settings import errno_of
 
 if TYPE_CHECKING:
@@ -101,12 +102,7 @@ class Layout:
             f"CREATE TABLE {quoted(self.table)} ({quoted(self.key)} VARBINARY(512) NOT NULL"
             f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL, {self._column})"
         )
-        tombstones = (
-            f"CREATE TABLE {quoted(self.tombstones)} (t VARBINARY(256) NOT NULL,"
-            " k VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
-            " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))"
-        )
-        return values, tombstones
+        return values, tombstone_table(self.tombstones)
 
     @property
     def _column(self) -> str:
@@ -135,12 +131,6 @@ class Layout:
 def ddl(layout: Layout | None = None) -> tuple[str, ...]:
     """The statements that make what :func:`shim` needs by default, or for another *layout*."""
     return (layout or Layout()).ddl()
-
-
-def quoted(name: str) -> str:
-    """An identifier, with a schema before it perhaps, in the way no name can break out of."""
-    parts = (part.replace("`", "``").replace("%", "%%") for part in name.split("."))
-    return ".".join(f"`{part}`" for part in parts)
 
 
 class MySQLTable2(BaseMySQLShim):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
 from antipode.shim import count, floor, log_once, record_write
 
+from ._beside import Beside
 from ._flavor import COVER, Flavor, text
 from ._ok_packet import AUTOCOMMIT, MORE_RESULTS, STATE_CHANGED, eof_status, is_eof, is_ok, parse_ok
 from ._session import Due, Session
@@ -39,7 +40,9 @@ ISOLATION = {
 }
 
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
-_FIRST, _COLUMNS = 1, 2
+_FIRST = 1
+#: Where its columns come.
+COLUMNS = 2
 #: Where a reply's rows come.
 ROWS = 3
 _LOCAL_FILE = 0xFB
@@ -59,6 +62,7 @@ class Tap:
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
         ended: whether the server had closed the connection before the command was sent.
+        rows: its side of lineages beside rows; with ``lineage="beside"`` alone.
         peer: asks the kernel about the server's end; None where it does not say.
     """
 
@@ -72,6 +76,7 @@ class Tap:
         "own",
         "peer",
         "ready",
+        "rows",
         "session",
         "shim",
         "state",
@@ -84,11 +89,13 @@ class Tap:
         self.shim = shim
         self.own = False
         self._told = told
+        self.rows = Beside(shim)
         self.connected(status=status, tracked=tracked)
 
     def connected(self, *, status: int, tracked: bool) -> None:
         """The connection went through a handshake; its session starts anew."""
         self.session = Session(status=status, tracked=tracked, told=self._told)
+        self.rows.renewed()
         self.facts: Facts | None = None
         self.ready = False
         self.state = 0
@@ -132,6 +139,7 @@ class Tap:
         """A command gave the connection a new session."""
         tracked = self.session.tracked
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
+        self.rows.renewed()
         self.ready = False
 
     def sent(self) -> None:
@@ -143,7 +151,7 @@ class Tap:
         if self.state == _FIRST:
             return self._first(data)
         if data[0] == EOF and is_eof(data):
-            if self.state == _COLUMNS:
+            if self.state == COLUMNS:
                 self.state = ROWS
             else:
                 status = eof_status(data)
@@ -163,7 +171,7 @@ class Tap:
                 self.finished()
             return ok.plain
         if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
-            self.state = _COLUMNS
+            self.state = COLUMNS
         return None
 
     def _next(self, status: int) -> None:
@@ -278,7 +286,7 @@ def adopt(connection: Any, mixin: type, tap: Tap) -> None:
 
 def disown(connection: Any, mixin: type) -> None:
     """Undo :func:`adopt`."""
-    connection.__class__ = next(b for b in type(connection).__mro__[1:] if b is not mixin)
+    connection.__class__ = next(b for b in type(connection).__bases__ if b is not mixin)
     # mysqlclient's connections let no attribute be deleted otherwise.
     for name in [name for name in vars(connection) if name.startswith("_antipode")]:
         del vars(connection)[name]

@@ -1,0 +1,170 @@
+"""A ``SELECT`` that also returns the lineages beside the rows that it shows. Pure.
+
+The invisible columns of named tables are appended to the select list of the outermost query, where
+that shows rows and not what was made of several. Told by words alone, as ``_statements`` is: where
+the text leaves a doubt it stays as it is, and its reader learns no lineage from it, which is
+counted.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ._migration import COLUMN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_TOKEN: Final = re.compile(
+    rb"""(?P<text>'(?:[^'\\]+|\\.|'')*'|"(?:[^"\\]+|\\.|"")*")"""
+    rb"""|(?P<skip>\s+|/\*(?!M?!).*?\*/|(?:\#|--(?=\s))[^\n]*)"""
+    rb"""|(?P<name>`(?:[^`]|``)+`)"""
+    rb"""|(?P<word>[A-Za-z_$\x80-\xff@][\w$@\x80-\xff]*)"""
+    rb"""|(?P<number>\d[\w.]*)"""
+    rb"""|(?P<mark>.)""",
+    re.DOTALL,
+)
+#: Behind these the rows of the outermost query are no rows of its tables.
+_MADE: Final = frozenset(
+    b"DISTINCT DISTINCTROW GROUP HAVING UNION EXCEPT INTERSECT INTO PROCEDURE WITH".split()
+)
+_AGGREGATES: Final = frozenset(
+    b"""
+    ANY_VALUE AVG BIT_AND BIT_OR BIT_XOR COUNT GROUP_CONCAT JSON_ARRAYAGG JSON_OBJECTAGG MAX MIN
+    STD STDDEV STDDEV_POP STDDEV_SAMP SUM VAR_POP VAR_SAMP VARIANCE
+    """.split()
+)
+#: What may stand behind a table where an alias might.
+_NO_ALIAS: Final = frozenset(
+    b"""
+    CROSS FETCH FOR FORCE FROM IGNORE INNER JOIN LEFT LIMIT LOCK NATURAL OFFSET ON ORDER OUTER
+    PARTITION RIGHT STRAIGHT_JOIN TABLESAMPLE USE USING WHERE WINDOW
+    """.split()
+)
+_JOINS: Final = frozenset((b"JOIN", b"STRAIGHT_JOIN"))
+_TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b"WINDOW", b"FETCH"))
+
+
+class Rewritten(NamedTuple):
+    """A statement that returns lineages.
+
+    Attributes:
+        sql: the statement.
+        columns: how many columns were appended.
+    """
+
+    sql: bytes
+    columns: int
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: bytes
+    at: int
+    depth: int
+
+
+class Tables:
+    """The tables whose rows have lineages beside them."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        """Know *names*, ``table`` or ``schema.table``, whose case is ignored."""
+        self.names = tuple(names)
+        self._known = {tuple(name.lower().encode().split(b".")[-2:]) for name in names}
+        last = {name.rpartition(".")[2].encode() for name in names}
+        alternatives = b"|".join(re.escape(name) for name in sorted(last))
+        self._mention = re.compile(rb"(?<![\w$])(?:" + alternatives + rb")(?![\w$])", re.IGNORECASE)
+
+    def mentioned(self, sql: bytes) -> bool:
+        """Whether a statement may be about one of them; data may have their names too."""
+        return self._mention.search(sql) is not None
+
+    def select(self, sql: bytes) -> Rewritten | None:
+        """*sql* with the lineages of its rows; None where it has to stay as it is."""
+        tokens = [token for token in _tokens(sql) if token.kind != "skip"]
+        if not tokens or tokens[0].text.upper() != b"SELECT":
+            return None
+        outer = [token for token in tokens if token.depth == 0]
+        start = _from(outer)
+        if start is None or _is_made(tokens, outer):
+            return None
+        aliases = [alias for table, alias in _tables(outer[start:]) if self._has(table)]
+        if not aliases:
+            return None
+        at = outer[start].at
+        added = b"".join(b", %s.`%s`" % (alias, COLUMN.encode()) for alias in aliases)
+        return Rewritten(sql[:at].rstrip() + added + b" " + sql[at:], len(aliases))
+
+    def _has(self, table: tuple[bytes, ...]) -> bool:
+        folded = tuple(part.lower() for part in table)
+        return folded in self._known or folded[-1:] in self._known
+
+
+@lru_cache(maxsize=8)
+def tables_of(names: tuple[str, ...]) -> Tables:
+    """The tables of that name, their patterns compiled once."""
+    return Tables(names)
+
+
+def _tokens(sql: bytes) -> Iterator[_Token]:
+    depth = 0
+    for match in _TOKEN.finditer(sql):
+        text, kind = match.group(), match.lastgroup or ""
+        if kind == "mark" and text == b")":
+            depth -= 1
+        yield _Token(kind, text, match.start(), depth)
+        if kind == "mark" and text == b"(":
+            depth += 1
+
+
+def _from(outer: list[_Token]) -> int | None:
+    """Where the outermost query's tables begin."""
+    return next((i for i, token in enumerate(outer) if _word(token) == b"FROM"), None)
+
+
+def _is_made(tokens: list[_Token], outer: list[_Token]) -> bool:
+    """Whether a row of the result is more than one row of each table, or several statements."""
+    if any(_word(token) in _MADE or token.text == b";" for token in outer[:-1]):
+        return True
+    return any(_word(name) in _AGGREGATES and mark.text == b"(" for name, mark in pairwise(tokens))
+
+
+def _tables(outer: list[_Token]) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
+    """Each table of the outermost ``FROM`` and the name by which its columns are called."""
+    due, at = True, 1
+    while at < len(outer):
+        word = _word(outer[at])
+        if word in _TABLES_END:
+            return
+        if due and outer[at].kind in ("word", "name") and word not in _NO_ALIAS:
+            table, alias, at = _reference(outer, at)
+            yield table, alias
+            due = False
+            continue
+        due = word in _JOINS or outer[at].text == b","
+        at += 1
+
+
+def _reference(outer: list[_Token], at: int) -> tuple[tuple[bytes, ...], bytes, int]:
+    """One table, the name by which its columns are called, and what comes behind."""
+    parts = [outer[at].text]
+    at += 1
+    while at + 1 < len(outer) and outer[at].text == b".":
+        parts.append(outer[at + 1].text)
+        at += 2
+    alias = b".".join(parts)
+    if at < len(outer) and _word(outer[at]) == b"PARTITION":
+        at += 3
+    if at < len(outer) and _word(outer[at]) == b"AS":
+        at += 1
+    if at < len(outer) and outer[at].kind in ("word", "name") and _word(outer[at]) not in _NO_ALIAS:
+        alias = outer[at].text
+        at += 1
+    return tuple(part.strip(b"`").replace(b"``", b"`") for part in parts), alias, at
+
+
+def _word(token: _Token) -> bytes:
+    return token.text.upper() if token.kind == "word" else b""

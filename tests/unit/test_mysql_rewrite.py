@@ -1,0 +1,115 @@
+"""A SELECT that also returns lineages: which statements, and that the others stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antipode_shims.mysql._rewrite import Tables
+
+TABLES = Tables(["posts", "shop.orders"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "rewritten"),
+    [
+        ("SELECT * FROM posts", "SELECT *, posts.`_ap` FROM posts"),
+        (
+            "select a, b from `posts` where a = 1",
+            "select a, b, `posts`.`_ap` from `posts` where a = 1",
+        ),
+        ("SELECT p.a FROM posts p", "SELECT p.a, p.`_ap` FROM posts p"),
+        (
+            "SELECT p.a FROM blog.posts AS p FOR UPDATE",
+            "SELECT p.a, p.`_ap` FROM blog.posts AS p FOR UPDATE",
+        ),
+        ("SELECT a FROM blog.Posts", "SELECT a, blog.Posts.`_ap` FROM blog.Posts"),
+        ("SELECT a FROM posts LIMIT 3", "SELECT a, posts.`_ap` FROM posts LIMIT 3"),
+        ("SELECT a FROM posts ORDER BY 1", "SELECT a, posts.`_ap` FROM posts ORDER BY 1"),
+        (
+            "SELECT p.a, o.b FROM posts p LEFT JOIN shop.orders o ON o.id = p.id",
+            "SELECT p.a, o.b, p.`_ap`, o.`_ap` FROM posts p LEFT JOIN shop.orders o ON o.id = p.id",
+        ),
+        ("SELECT a FROM users, posts", "SELECT a, posts.`_ap` FROM users, posts"),
+        (
+            "SELECT a FROM users JOIN posts USING (id) JOIN tags t ON t.p = posts.id",
+            "SELECT a, posts.`_ap` FROM users JOIN posts USING (id) JOIN tags t ON t.p = posts.id",
+        ),
+        (
+            "SELECT (SELECT n FROM names) AS n, 'from x' FROM posts",
+            "SELECT (SELECT n FROM names) AS n, 'from x', posts.`_ap` FROM posts",
+        ),
+        (
+            "SELECT a /* from here */ FROM posts -- , posts\nWHERE a IN (SELECT b)",
+            "SELECT a /* from here */, posts.`_ap` FROM posts -- , posts\nWHERE a IN (SELECT b)",
+        ),
+        (
+            "SELECT a FROM posts USE INDEX (i) WHERE 1",
+            "SELECT a, posts.`_ap` FROM posts USE INDEX (i) WHERE 1",
+        ),
+        (
+            "SELECT a FROM posts PARTITION (p0) AS p",
+            "SELECT a, p.`_ap` FROM posts PARTITION (p0) AS p",
+        ),
+        ("SELECT a FROM posts;", "SELECT a, posts.`_ap` FROM posts;"),
+    ],
+)
+def test_rows_come_with_their_lineages(sql: str, rewritten: str) -> None:
+    """The column of each named table, by the name that the statement has for it."""
+    found = TABLES.select(sql.encode())
+    assert found is not None
+    assert found.sql.decode() == rewritten
+    assert found.columns == rewritten.count("`_ap`")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "SELECT a FROM users",
+        "SELECT 'a from posts'",
+        "SELECT COUNT(*) FROM posts",
+        "SELECT a, MAX(b) FROM posts",
+        "SELECT DISTINCT a FROM posts",
+        "SELECT a FROM posts GROUP BY a",
+        "SELECT a FROM posts UNION SELECT a FROM users",
+        "SELECT a INTO @a FROM posts",
+        "SELECT a FROM (SELECT a FROM posts) AS p",
+        "SELECT a FROM orders",
+        "SELECT a FROM users WHERE id IN (SELECT id FROM posts)",
+        "INSERT INTO posts SELECT a FROM posts",
+        "WITH p AS (SELECT a FROM posts) SELECT a FROM p",
+        "EXPLAIN SELECT a FROM posts",
+        "SELECT a FROM posts; SELECT b FROM posts",
+        "(SELECT a FROM posts)",
+        "",
+    ],
+)
+def test_what_shows_no_rows_of_the_tables_stays(sql: str) -> None:
+    """Aggregates, unions, subqueries, other tables and other statements."""
+    assert TABLES.select(sql.encode()) is None
+
+
+def test_mentions() -> None:
+    """By whole words, whatever the case: what may be about a table is looked at."""
+    assert TABLES.mentioned(b"insert into POSTS values (1)")
+    assert TABLES.mentioned(b"update `orders` set a = 1")
+    assert not TABLES.mentioned(b"select * from blogposts, posts2")
+
+
+@given(st.binary(max_size=400))
+def test_no_text_crashes_it(sql: bytes) -> None:
+    """Whatever is sent: a rewritten statement only ever gained columns."""
+    found = TABLES.select(b"SELECT " + sql)
+    if found is not None:
+        assert len(found.sql) > len(sql)
+        assert found.columns >= 1
+
+
+def test_linear_time() -> None:
+    """A long statement with quotes that never close takes no longer than its length asks for."""
+    sql = b"SELECT a FROM posts WHERE b IN (" + b"'x\\'" * 50_000
+    TABLES.select(sql)
+    TABLES.select(b"SELECT " + b"(" * 100_000)
+    TABLES.select(b"SELECT " + b"/*" * 100_000)
