@@ -160,8 +160,14 @@ class BaseMySQLShim(ServerShim):
             hour = self.clock.hour()
             return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))
         except (GtidError, KeyError):
-            count("unsampled_read", self.datastore)
-            return Lineage(incomplete=[(self.datastore, "unsampled")])
+            return self.read_at(None)
+
+    def read_at(self, lineage: Lineage | None) -> Lineage:
+        """What a read may have seen, *lineage*, or where nobody knows, a lineage that says so."""
+        if lineage is not None:
+            return lineage
+        count("unsampled_read", self.datastore)
+        return Lineage(incomplete=[(self.datastore, "unsampled")])
 
     def observe(
         self, facts: Facts, writes: Collection[WriteId], *, wait_s: float = 0.0

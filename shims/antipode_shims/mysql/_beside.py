@@ -55,7 +55,7 @@ class Beside:
         self._set = ""
         cover, self.cover = self.cover, None
         if cover is not None:
-            cover.lost()
+            cover.settle(None)
 
     def take(self) -> None:
         """The application is about to use the connection; whoever samples on it ends first."""
@@ -96,8 +96,13 @@ class Beside:
         return f"SET {LINEAGE} = '{text}', {FULL} = '{full}', {UNTIL} = {until}"
 
     def unset(self) -> None:
-        """The variables could not be set."""
+        """The variables are not set, or nobody knows."""
         self._set = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether the session's variables hold a lineage, which later writes would get."""
+        return bool(self._set)
 
     def reading(self, sql: bytes, meaning: int) -> bytes:
         """The statement with the lineages of its rows, where these can be shown."""
@@ -188,18 +193,15 @@ class Cover:
                 self._settle(self._ask())
             return self._lineage
 
-    def lost(self) -> None:
-        """The connection is another one's now."""
+    def settle(self, lineage: Lineage | None) -> None:
+        """What is known by now; None where it cannot be known any more. Only the first counts."""
         with self._lock:
             if self._ask is not None:
-                self._settle(None)
+                self._settle(lineage)
 
     def _settle(self, lineage: Lineage | None) -> None:
         self._ask = None
-        if lineage is None:
-            count("unsampled_read", self._shim.datastore)
-            lineage = Lineage(incomplete=[(self._shim.datastore, "unsampled")])
-        self._lineage = lineage
+        self._lineage = self._shim.read_at(lineage)
 
     @property
     def settled(self) -> bool:

@@ -130,5 +130,7 @@ def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
     client = client_of(connection)
     beside = bool(connection._antipode.shim.tables.names)  # noqa: SLF001
+    if beside:
+        connection._antipode_forget()  # noqa: SLF001
     client.end(connection)
     disown(connection, client.mixin(beside=beside))

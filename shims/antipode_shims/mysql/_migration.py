@@ -30,6 +30,9 @@ MOST_BYTES = 1024
 #: tombstone is kept.
 LINEAGE, FULL, UNTIL = "@antipode_lineage", "@antipode_full", "@antipode_until"
 
+#: Sent to a connection that is given back.
+FORGET = f"SET {LINEAGE} = NULL"
+
 _COMMENT = "antipode 1"
 _TOMBSTONES = "antipode_tombstone"
 

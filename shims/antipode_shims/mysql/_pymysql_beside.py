@@ -9,6 +9,7 @@ from pymysql import err
 from pymysql.protocol import MysqlPacket
 
 from ._flavor import COVER, Refused
+from ._migration import FORGET
 from ._pymysql import QUERY, SyncConnection
 from ._statements import meaning
 from ._tap import COLUMNS, ROWS, SLICE_S
@@ -101,6 +102,18 @@ class SyncBesideConnection(SyncConnection):
         self._antipode.rows.settle()
         plain: Any = super()
         plain.close()
+
+    def _antipode_forget(self) -> None:
+        """Let later writes of this connection have no lineage."""
+        beside = self._antipode.rows
+        beside.settle()
+        if beside.held and self._sock is not None:
+            try:
+                if self._antipode.state:
+                    self._antipode_drain()
+                self._antipode_ask(FORGET)
+            except (Refused, err.MySQLError, OSError):
+                self.close()
 
     def _antipode_cover(self) -> Lineage | None:
         """What the reads so far may have seen; None where it cannot be asked any more."""
