@@ -9,6 +9,7 @@ import pytest
 
 from antipode.testing import LagProxy
 from antipode_shims import rabbitmq, redis
+from tests.integration._mysql_beside import make_posts
 from tests.integration._mysql_clients import STORES, Sql
 from tests.integration._rabbitmq_bench import NEWS, Bench
 from tests.integration._redis_clients import client
@@ -73,3 +74,12 @@ def to_primary(sql: Sql) -> Iterator[LagProxy]:
     """A proxy to the primary, which counts round trips and fails when told to."""
     with LagProxy(sql.topology.primary) as through:
         yield through
+
+
+@pytest.fixture(params=STORES)
+def posts(request: pytest.FixtureRequest) -> Iterator[Sql]:
+    """MySQL or MariaDB with a table beside whose rows lineages can lie."""
+    topology = request.getfixturevalue(f"antipode_{request.param}")
+    make_posts(topology)
+    with contextlib.closing(Sql(topology)) as one:
+        yield one

@@ -6,6 +6,8 @@ or MariaDB from 10.6 on, with GTIDs. See docs/guides/mysql.md.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._django import instrument_django, uninstrument_django
 from ._instrument import instrument_connection, uninstrument_connection
 from ._migration import migration
@@ -13,8 +15,12 @@ from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
 from ._sqlalchemy import instrument_engine, uninstrument_engine
 from ._table2 import Layout, ddl
 
+if TYPE_CHECKING:
+    from ._orm import LineageMixin
+
 __all__ = [
     "Layout",
+    "LineageMixin",
     "MySQLAsyncShim",
     "MySQLShim",
     "async_shim",
@@ -28,3 +34,12 @@ __all__ = [
     "uninstrument_django",
     "uninstrument_engine",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs SQLAlchemy when it is first used."""
+    if name == "LineageMixin":
+        from ._orm import LineageMixin
+
+        return LineageMixin
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,6 @@ from antipode.shim import record_read
 from ._aiomysql import AsyncConnection
 from ._flavor import COVER, Refused
 from ._pymysql import QUERY
-from ._statements import meaning
 from ._tap import COLUMNS, ROWS
 
 if TYPE_CHECKING:
@@ -36,8 +35,9 @@ class AsyncBesideConnection(AsyncConnection):
             await self._antipode_drain()
         beside = tap.rows
         beside.started()
-        if command == QUERY:
-            sql = await self._antipode_beside(beside, sql)
+        raw, found = beside.about(sql) if command == QUERY else (b"", 0)
+        if found:
+            sql = await self._antipode_beside(raw, found, beside.lineage(found))
         await super()._execute_command(command, sql)
 
     async def _antipode_prepare(self) -> None:
@@ -45,25 +45,25 @@ class AsyncBesideConnection(AsyncConnection):
         await super()._antipode_prepare()
         tap = self._antipode
         tap.ready = False
+        after = tap.rows.behind_check(tap.session.status)
         steps = tap.shim.check_tables(tap.known())
         await tap.shim.converse_async(steps, self._antipode_ask)
+        if after:
+            await self._antipode_ask(after)
         tap.ready = True
 
-    async def _antipode_beside(self, beside: Beside, sql: bytes | str) -> bytes | str:
+    async def _antipode_beside(self, sql: bytes, found: int, text: str) -> bytes:
         """Set the session's variables for a write, rewrite a read."""
+        beside = self._antipode.rows
         if not self._antipode.ready:
             await self._antipode_prepare()
-        raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
-        found = meaning(raw)
-        if not beside.concerns(raw, found):
-            return sql
-        if setting := beside.setting(found):
+        if setting := beside.setting(text):
             try:
                 await self._antipode_ask(setting)
             except BaseException:
                 beside.unset()
                 raise
-        return beside.reading(raw, found)
+        return beside.reading(sql, found)
 
     async def _read_packet(self, *args: Any) -> Any:
         tap = self._antipode

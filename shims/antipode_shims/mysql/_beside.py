@@ -15,7 +15,8 @@ from antipode import Lineage, config, current
 from antipode.shim import count, defer_read, log_once, record_read, stored_lineage, stored_text
 
 from ._migration import FULL, LINEAGE, SEPARATOR, UNTIL
-from ._statements import MANY, READS, WRITES
+from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
+from ._statements import MANY, READS, WRITES, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,15 +80,18 @@ class Beside:
             if taken:
                 self._gate.release()
 
-    def concerns(self, sql: bytes, meaning: int) -> bool:
-        """Whether a statement may read or write rows that have lineages beside them."""
-        return bool(meaning & (READS | WRITES)) and self._tables.mentioned(sql)
+    def lineage(self, found: int) -> str:
+        """What a statement's rows get; may sample, on this connection as well."""
+        return stored_text(current()) if found & WRITES else self._set
 
-    def setting(self, meaning: int) -> str:
-        """What to send before the statement, so that its rows get the lineage; or nothing."""
-        if not meaning & WRITES:
-            return ""
-        text = stored_text(current())
+    def about(self, sql: bytes | str) -> tuple[bytes, int]:
+        """A statement, and what it may do to rows that have lineages beside them; 0 for nothing."""
+        raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
+        found = meaning(raw)
+        return raw, found if found & (READS | WRITES) and self._tables.mentioned(raw) else 0
+
+    def setting(self, text: str) -> str:
+        """What to send so that written rows get the lineage *text*; nothing where they would."""
         if text == self._set:
             return ""
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
@@ -104,13 +108,13 @@ class Beside:
         """Whether the session's variables hold a lineage, which later writes would get."""
         return bool(self._set)
 
-    def reading(self, sql: bytes, meaning: int) -> bytes:
+    def reading(self, sql: bytes, found: int) -> bytes:
         """The statement with the lineages of its rows, where these can be shown."""
         self._texts.clear()
-        if not meaning & READS:
+        if not found & READS:
             return sql
         self.due = self._shim.on_read == "merge"
-        rewritten = None if meaning & (WRITES | MANY) else self._tables.select(sql)
+        rewritten = None if found & (WRITES | MANY) else self._tables.select(sql)
         if rewritten is None:
             count("unread_lineage", self._shim.datastore)
             log_once(
@@ -124,6 +128,17 @@ class Beside:
             return sql
         self.columns = rewritten.columns
         return rewritten.sql
+
+    def behind_check(self, status: int) -> str:
+        """What to send behind a check of the tables, which may have opened a snapshot; or nothing.
+
+        Reads of the schema do, where autocommit is off: a read that was held for a position would
+        not show it.
+
+        Args:
+            status: the server's flags before the check.
+        """
+        return "" if status & (IN_TRANSACTION | AUTOCOMMIT) else "ROLLBACK"
 
     def started(self) -> None:
         """A statement is about to be sent that has no lineages yet."""

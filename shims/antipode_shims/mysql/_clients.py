@@ -19,6 +19,11 @@ _REFUSED = {
     "asyncmy": "asyncmy reads packets in C, where no position can be seen: use aiomysql",
     "mysql": "MySQL Connector/Python is not supported: use PyMySQL, aiomysql or mysqlclient",
 }
+#: Why mysqlclient keeps no lineages beside rows.
+NO_PACKETS = (
+    "mysqlclient reads replies in C, where no lineage can be taken out of them: lineage='beside' "
+    "needs PyMySQL or aiomysql"
+)
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,7 @@ class Client:
         module, name = self.module, self.name
         if beside:
             if self.beside is None:
-                msg = (
-                    "mysqlclient reads replies in C, where no lineage can be taken out of them: "
-                    "lineage='beside' needs PyMySQL or aiomysql"
-                )
-                raise ConfigurationError(msg)
+                raise ConfigurationError(NO_PACKETS)
             module, name = self.beside
         found: type = getattr(import_module(module, __package__), name)
         return found

@@ -11,13 +11,10 @@ from pymysql.protocol import MysqlPacket
 from ._flavor import COVER, Refused
 from ._migration import FORGET
 from ._pymysql import QUERY, SyncConnection
-from ._statements import meaning
 from ._tap import COLUMNS, ROWS, SLICE_S
 
 if TYPE_CHECKING:
     from antipode import Lineage
-
-    from ._beside import Beside
 
 
 class SyncBesideConnection(SyncConnection):
@@ -32,11 +29,13 @@ class SyncBesideConnection(SyncConnection):
         if tap.state:
             self._antipode_drain()
             beside.give()
+        beside.started()
+        raw, found = beside.about(sql) if command == QUERY else (b"", 0)
+        text = beside.lineage(found)
         beside.take()
         try:
-            beside.started()
-            if command == QUERY:
-                sql = self._antipode_beside(beside, sql)
+            if found:
+                sql = self._antipode_beside(raw, found, text)
             super()._execute_command(command, sql)
         except BaseException:
             beside.give()
@@ -47,25 +46,24 @@ class SyncBesideConnection(SyncConnection):
         super()._antipode_prepare()
         tap = self._antipode
         tap.ready = False
+        after = tap.rows.behind_check(tap.session.status)
         tap.shim.converse(tap.shim.check_tables(tap.known()), self._antipode_ask)
+        if after:
+            self._antipode_ask(after)
         tap.ready = True
 
-    def _antipode_beside(self, beside: Beside, sql: bytes | str) -> bytes | str:
+    def _antipode_beside(self, sql: bytes, found: int, text: str) -> bytes:
         """Set the session's variables for a write, rewrite a read."""
-        tap = self._antipode
-        if not tap.ready:
+        beside = self._antipode.rows
+        if not self._antipode.ready:
             self._antipode_prepare()
-        raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
-        found = meaning(raw)
-        if not beside.concerns(raw, found):
-            return sql
-        if setting := beside.setting(found):
+        if setting := beside.setting(text):
             try:
                 self._antipode_ask(setting)
             except BaseException:
                 beside.unset()
                 raise
-        return beside.reading(raw, found)
+        return beside.reading(sql, found)
 
     def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
         tap = self._antipode

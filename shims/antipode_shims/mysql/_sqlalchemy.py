@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import AntipodeError, ConfigurationError, register
 from antipode.shim import beside_names
 
+from ._clients import NO_PACKETS
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._ok_packet import SESSION_TRACK
 from ._settings import ServerSettings
@@ -169,6 +170,8 @@ def instrument_engine(
     """
     names = beside_names(lineage, tables, datastore=datastore, option="tables")
     plain = _sync_engine(engine)
+    if names and plain.dialect.driver == "mysqldb":
+        raise ConfigurationError(NO_PACKETS)
     held = _hooks.get(plain.dialect)
     if held is not None:
         if held.shim.datastore != datastore:
@@ -196,6 +199,12 @@ def uninstrument_engine(engine: Any) -> None:
     if hooks is not None:
         hooks.stop()
         hooks.shim.close()
+
+
+def datastore_of(engine: Any) -> str:
+    """The datastore as which an engine or its connection is instrumented; empty where it is not."""
+    hooks = _hooks.get(engine.dialect)
+    return "" if hooks is None else hooks.shim.datastore
 
 
 def _sync_engine(engine: Any) -> Any:
