@@ -196,7 +196,7 @@ def test_growth_is_bounded(posts: Sql) -> None:
     assert len(",".join(texts(posts))) <= 1100
     read = found(posts, "SELECT * FROM posts")
     assert cause in read
-    assert Incomplete(NOTES, "size") in read.incomplete
+    assert Incomplete("", "size") in read.incomplete
 
 
 def test_a_lineage_of_one_store_is_small(posts: Sql) -> None:

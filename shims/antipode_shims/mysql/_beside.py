@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from antipode import Lineage, config, current
 from antipode.shim import count, defer_read, log_once, record_read, stored_lineage, stored_text
 
-from ._migration import FULL, LINEAGE, SEPARATOR, UNTIL
+from ._migration import LINEAGE, SEPARATOR, UNTIL
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from ._statements import MANY, READS, WRITES, meaning
 
@@ -95,9 +95,8 @@ class Beside:
         if text == self._set:
             return ""
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
-        full = stored_text(Lineage(incomplete=[(self._shim.datastore, "size")]))
         self._set = text
-        return f"SET {LINEAGE} = '{text}', {FULL} = '{full}', {UNTIL} = {until}"
+        return f"SET {LINEAGE} = '{text}', {UNTIL} = {until}"
 
     def unset(self) -> None:
         """The variables are not set, or nobody knows."""

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from antipode import Lineage
+from antipode._codec import encode
+
 from ._flavor import Ask, text
 
 if TYPE_CHECKING:
@@ -26,9 +29,8 @@ SEPARATOR = ","
 #: How many bytes several texts together may have; over it the older ones go, and a mark says so.
 MOST_BYTES = 1024
 
-#: The session's variables: the lineage, the mark of a full column, until which Unix hour a
-#: tombstone is kept.
-LINEAGE, FULL, UNTIL = "@antipode_lineage", "@antipode_full", "@antipode_until"
+#: The session's variables: the lineage, and until which Unix hour a tombstone is kept.
+LINEAGE, UNTIL = "@antipode_lineage", "@antipode_until"
 
 #: Sent to a connection that is given back.
 FORGET = f"SET {LINEAGE} = NULL"
@@ -54,6 +56,8 @@ def migration(
     schema, _, name = table.rpartition(".")
     place = f"{schema}.{tombstones}" if schema else tombstones
     full = quoted(table)
+    # It names no datastore: what went may have been about any, and no fence stands for it.
+    mark = encode(Lineage(incomplete=[("", "size")]))
     new, old = f"NEW.{quoted(COLUMN)}", f"OLD.{quoted(COLUMN)}"
     return (
         tombstone_table(place),
@@ -71,7 +75,7 @@ def migration(
             f" WHEN {old} IS NULL THEN {LINEAGE} WHEN FIND_IN_SET({LINEAGE}, {old}) THEN {old}"
             f" WHEN LENGTH({LINEAGE}) + LENGTH({old}) < {MOST_BYTES}"
             f" THEN CONCAT({LINEAGE}, '{SEPARATOR}', {old})"
-            f" ELSE CONCAT({LINEAGE}, '{SEPARATOR}', {FULL}) END"
+            f" ELSE CONCAT({LINEAGE}, '{SEPARATOR}{mark}') END"
         ),
         (
             f"CREATE TRIGGER {_trigger(table, 'delete')} AFTER DELETE ON {full} FOR EACH ROW"
