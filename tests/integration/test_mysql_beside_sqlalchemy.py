@@ -77,9 +77,9 @@ def test_core_and_text(engine: Callable[..., Any]) -> None:
     one = engine()
     with antipode.scope(Lineage([CAUSE])), one.begin() as connection:
         rows = [{"id": number, "body": "a", "extra": "b"} for number in (1, 2, 3)]
-        connection.execute(insert(Post.__table__), rows)
+        connection.execute(insert(Post), rows)
     with antipode.scope(Lineage([OTHER])), one.begin() as connection:
-        connection.execute(update(Post.__table__).values(body="z"))
+        connection.execute(update(Post).values(body="z"))
     with antipode.scope() as scope, one.connect() as connection:
         found = connection.execute(text("SELECT * FROM posts WHERE id = 2"))
         assert list(found.keys()) == ["id", "body", "extra"]

@@ -123,7 +123,7 @@ class BaseMySQLShim(ServerShim):
             raise ConfigurationError(
                 f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
                 f"the column {COLUMN!r}. The library changes no schema by itself: let "
-                f"`python -m antipode_shims.mysql migration URL {names}` print what to run"
+                f"`python -m antipode_shims.mysql migration {names}` print what to run"
             )
         self._checked.add(facts.server)
 

@@ -1,0 +1,129 @@
+"""``python -m antipode_shims.mysql``: the migration of tables of your own, printed and checked."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError
+
+from ._flavor import Refused, converse
+from ._migration import migration, missing, primary_key, triggers_missing, undo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ._flavor import Ask, Rows
+
+PROGRAM = "python -m antipode_shims.mysql"
+LACKING = 1
+FAILED = 2
+_URL = "ANTIPODE_MYSQL_URL"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print or check; the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        if given.verb == "undo":
+            _print(statement for table in given.tables for statement in undo(table))
+            return 0
+        with _Server(given.url) as ask:
+            if given.verb == "migration":
+                return _migration(ask, given.tables)
+            return _check(ask, given.tables)
+    except ConfigurationError as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="What tables of your own need so that lineages can lie beside their rows. "
+        "Nothing is ever changed: the statements are printed, for your migrations.",
+        epilog=f"URL is SQLAlchemy's (mysql+pymysql://...), or the environment's {_URL} where it "
+        f"is left out. exit status: 0; {LACKING} if a check finds something missing; {FAILED} if "
+        "the server or a table cannot be asked",
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb, about in (
+        ("migration", "print the statements for TABLES"),
+        ("check", "tell what TABLES lack; sees triggers with the privilege TRIGGER alone"),
+        ("undo", "print the statements that take it back"),
+    ):
+        one = verbs.add_parser(verb, help=about, description=about)
+        if verb != "undo":
+            one.add_argument("--url", default=os.environ.get(_URL), help="of the server")
+        one.add_argument("tables", nargs="+", metavar="TABLE", help="table or schema.table")
+    return parser
+
+
+class _Server:
+    """A server that is asked in one block.
+
+    Raises:
+        ConfigurationError: it cannot be reached, or SQLAlchemy is missing.
+    """
+
+    def __init__(self, url: str | None) -> None:
+        if not url:
+            raise ConfigurationError(f"which server? give --url, or set {_URL}")
+        self._url = url
+
+    def __enter__(self) -> Callable[[Ask], Rows]:
+        try:
+            import sqlalchemy
+        except ImportError as error:
+            msg = 'SQLAlchemy is missing: pip install "antipode-xcy[mysql]"'
+            raise ConfigurationError(msg) from error
+        try:
+            self._engine: Any = sqlalchemy.create_engine(self._url)
+            self._connection: Any = self._engine.connect()
+        except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
+            cause = getattr(error, "orig", None) or error
+            raise ConfigurationError(f"no connection: {cause}") from error
+
+        def ask(question: Ask) -> Rows:
+            try:
+                found = self._connection.exec_driver_sql(question.sql)
+            except sqlalchemy.exc.DBAPIError as error:
+                raise Refused(str(error.orig)) from error
+            return [dict(row) for row in found.mappings()]
+
+        return ask
+
+    def __exit__(self, *error: object) -> None:
+        self._connection.close()
+        self._engine.dispose()
+
+
+def _migration(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
+    for table in tables:
+        key = converse(primary_key(table), ask)
+        if not key:
+            raise ConfigurationError(f"the table {table!r} does not exist, or has no primary key")
+        _print(migration(table, key=key))
+    return 0
+
+
+def _check(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
+    found = 0
+    for table in tables:
+        lacking = [f"trigger {name}" for name in converse(triggers_missing(table), ask)]
+        if converse(missing([table]), ask):
+            lacking.insert(0, "the column")
+        found |= bool(lacking)
+        sys.stdout.write(f"{table}: {'lacks ' + ', '.join(lacking) if lacking else 'ready'}\n")
+    return LACKING if found else 0
+
+
+def _print(statements: Iterator[str] | tuple[str, ...]) -> None:
+    for statement in statements:
+        sys.stdout.write(f"{statement};\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
