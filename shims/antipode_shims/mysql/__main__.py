@@ -75,7 +75,7 @@ class _Server:
 
     def __enter__(self) -> Callable[[Ask], Rows]:
         try:
-            import sqlalchemy
+            import sqlalchemy.exc
         except ImportError as error:
             msg = 'SQLAlchemy is missing: pip install "antipode-xcy[mysql]"'
             raise ConfigurationError(msg) from error
