@@ -82,12 +82,22 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
         """The connection string of a client that discovers the set."""
         return f"mongodb://{','.join(map(str, self.hosts))}/?replicaSet={SET_NAME}"
 
-    def set_lag(self, ms: float, *, replica: int | None = None) -> None:
+    def set_lag(
+        self, ms: float, *, replica: int | None = None, back_ms: float | None = None
+    ) -> None:
         """Delay what secondaries receive by this many milliseconds; all of them by default.
 
         A ``majority`` write then takes as long, for it needs a secondary.
+
+        Args:
+            ms: the delay.
+            replica: the number of the only secondary whose delay changes.
+            back_ms: delay what the primary receives from secondaries, which is how far they have
+                come, by this many milliseconds; None leaves that.
         """
         self._disturb(replica, lag_ms=ms)
+        if back_ms is not None:
+            self._shape(self._primary_node, replace(self._primary_node.faults, lag_ms=back_ms))
 
     def pause(self, *, replica: int | None = None) -> None:
         """Hold what passes between secondaries and other members; connections stay open."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES, STRATEGIES
+from benchmarks.post_notification._strategies import stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ _RATE, _START_S = 80, 15
 
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
+#: One way between the regions, where strategies are compared: nothing that crosses is faster.
+LINK_MS = 40
 #: How the delays of ten notifications compare with the lag of posts: nine are shorter, or one is.
 _MOSTLY_SHORTER = (0, 5, 10, 20, 30, 40, 50, 60, 70, 150)
 _MOSTLY_LONGER = (20, 150, 160, 170, 180, 190, 200, 220, 240, 260)
@@ -221,8 +224,15 @@ def _strategies(size: Size, post_storage: str) -> Run:
         (post_storage, FIGURE_NOTIFIER),
         requests=size.strategy_requests,
         kinds="new,update",
-        strategies=STRATEGIES,
-        options=("--lag-ms", str(LAG_MS)),
+        strategies=[each for each in STRATEGIES if stores_of(each, [post_storage])],
+        options=(
+            "--lag-ms",
+            str(LAG_MS),
+            "--link-ms",
+            str(LINK_MS),
+            "--notifier-lag-ms",
+            str(LINK_MS),
+        ),
     )
 
 

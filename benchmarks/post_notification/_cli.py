@@ -14,12 +14,14 @@ from ._options import (
     IN_COMPOSE,
     KINDS,
     NOTIFIERS,
+    OF_OWN_SERVERS,
     POST_STORAGES,
     STACKS,
     STRATEGIES,
     BenchmarkError,
     Options,
 )
+from ._strategies import stores_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
+#: By how much longer than replication takes a user would stick to the primary.
+_MARGIN_MS = 1000.0
+_DEFAULT: tuple[Strategy, ...] = ("none", "barrier")
 _NAME = "post_notification"
 #: A call that waits for longer would be taken for one that is lost.
 LONGEST_DELAY_MS = 5000
@@ -64,6 +69,13 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         parser.error(f"argument --out-dir: {out_dir} is not a directory")
     if given.stack == "compose" and given.post_storage not in IN_COMPOSE:
         parser.error(f"argument --stack: docker-compose.yml has no {given.post_storage}")
+    for strategy in given.strategies:
+        stores = stores_of(strategy, POST_STORAGES)
+        if given.post_storage not in stores:
+            has = f"{given.post_storage} has no {strategy!r}, which is for {', '.join(stores)}"
+            parser.error(f"argument --strategies: {has}")
+        if given.stack == "compose" and strategy in OF_OWN_SERVERS:
+            parser.error(f"argument --strategies: {strategy!r} changes servers: --stack own")
     pair = f"{_NAME}-{given.post_storage}-{given.notifier}"
     stem = json_path.stem if json_path is not None and given.out_dir is None else pair
     return Options(
@@ -78,6 +90,9 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         lag_ms=given.lag_ms,
         notifier_lag_ms=given.notifier_lag_ms,
         notify_delays_ms=given.notify_delay_ms,
+        link_ms=given.link_ms,
+        sleep_ms=given.lag_ms if given.sleep_ms is None else given.sleep_ms,
+        stick_ms=given.lag_ms + _MARGIN_MS if given.stick_ms is None else given.stick_ms,
         timeout_s=given.timeout,
         post_bytes=given.post_bytes,
         seed=given.seed,
@@ -104,11 +119,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--requests", type=_count, default=3000, help="measured requests of each kind (3000)")
     add("--warmup", type=_count_or_none, help="requests before those (a 20th, from 10 to 100)")
     add("--kinds", type=_kinds, default=KINDS, help="any of new,update,delete (all)")
-    add("--strategies", type=_strategies, default=("none", "barrier"), help="what is compared")
+    every = ",".join(STRATEGIES)
+    add("--strategies", type=_strategies, default=_DEFAULT, help=f"any of {every} (none,barrier)")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
     add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
     add("--notifier-lag-ms", type=_lag, default=0.0, help="that of the notifier (0)")
     add("--notify-delay-ms", type=_delays, default=(), help="waited before notifying: 0,50,100")
+    add("--link-ms", type=_lag, default=40.0, help="of reads of the primary, one way (40)")
+    add("--sleep-ms", type=_lag, help="that the strategy sleep sleeps (the lag)")
+    add("--stick-ms", type=_lag, help="that the strategy sticky sticks (the lag and a second)")
     add("--timeout", type=_positive, default=10.0, help="seconds a barrier may wait (10)")
     add("--post-bytes", type=_count, default=1024, help="length of a post (1024)")
     add("--seed", type=int, default=1, help="of the arrival times (1)")

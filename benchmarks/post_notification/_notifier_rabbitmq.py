@@ -14,6 +14,7 @@ from ._servers import EXCHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from ._notifier import Publisher, Subscriber
     from ._storage import Spec
@@ -49,21 +50,17 @@ def declare(spec: Spec, *, purge: bool = False) -> None:
 
 
 class ConfirmedPublisher:
-    """Publishes with confirms, over one channel."""
+    """Without the library: publishes with confirms, over one channel."""
 
-    def __init__(self, spec: Spec, *, library: bool) -> None:
-        """Connect to the writer region's broker; instrumenting the channel is all it takes."""
+    def __init__(self, spec: Spec) -> None:
+        """Connect to the writer region's broker."""
         self._connection = _connect(spec["writer"])
         self._channel = self._connection.channel()
         self._channel.confirm_delivery()
         self._lock = threading.Lock()
-        if library:
-            from antipode_shims import rabbitmq
-
-            rabbitmq.instrument_channel(self._channel, datastore=NOTIFICATIONS)
 
     def publish(self, body: bytes) -> None:
-        """Publish; with the library the lineage goes into the message's headers."""
+        """Publish a notification."""
         with self._lock:
             self._channel.basic_publish(EXCHANGE, _KEY, body)
 
@@ -73,13 +70,23 @@ class ConfirmedPublisher:
             self._connection.close()
 
 
-class ConsumingSubscriber:
-    """Consumes from the reader region's broker."""
+class ShimmedPublisher(ConfirmedPublisher):
+    """With the library: the current lineage goes into each message's headers."""
 
-    def __init__(self, spec: Spec, *, library: bool) -> None:
+    def __init__(self, spec: Spec) -> None:
+        """Connect; instrumenting the channel is all it takes."""
+        from antipode_shims import rabbitmq
+
+        super().__init__(spec)
+        rabbitmq.instrument_channel(self._channel, datastore=NOTIFICATIONS)
+
+
+class ConsumingSubscriber:
+    """Without the library: consumes from the reader region's broker."""
+
+    def __init__(self, spec: Spec) -> None:
         """Connect."""
         self._channel = _connect(spec["reader"]).channel()
-        self._library = library
 
     def run(self, handle: Callable[[Delivery], None]) -> None:
         """Hand over each message; it is handled in another thread, in a scope of its own."""
@@ -87,22 +94,31 @@ class ConsumingSubscriber:
         def received(_: object, __: object, properties: Any, body: bytes) -> None:  # noqa: ANN401
             headers = properties.headers or {}
             size = len(body) + sum(len(name) + len(str(value)) for name, value in headers.items())
-            scope: Any = nullcontext
-            if self._library:
-                from antipode_shims import rabbitmq
-
-                scope = partial(rabbitmq.message, properties)
-            handle(Delivery(body, size, scope))
+            handle(Delivery(body, size, self.scope(properties)))
 
         self._channel.basic_consume(_QUEUE, received, auto_ack=True)
         self._channel.start_consuming()
 
+    def scope(self, properties: Any) -> Callable[[], AbstractContextManager[object]]:  # noqa: ANN401, ARG002
+        """The block in which a message is handled."""
+        return nullcontext
+
+
+class ShimmedSubscriber(ConsumingSubscriber):
+    """With the library: each message brings the lineage of its headers."""
+
+    def scope(self, properties: Any) -> Callable[[], AbstractContextManager[object]]:  # noqa: ANN401
+        """The block in which a message is handled, with its lineage."""
+        from antipode_shims import rabbitmq
+
+        return partial(rabbitmq.message, properties)
+
 
 def publisher(spec: Spec, *, library: bool) -> Publisher:
     """See `open_publisher`."""
-    return ConfirmedPublisher(spec, library=library)
+    return ShimmedPublisher(spec) if library else ConfirmedPublisher(spec)
 
 
 def subscriber(spec: Spec, *, library: bool) -> Subscriber:
     """See `open_subscriber`."""
-    return ConsumingSubscriber(spec, library=library)
+    return ShimmedSubscriber(spec) if library else ConsumingSubscriber(spec)

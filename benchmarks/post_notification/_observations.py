@@ -26,11 +26,13 @@ class Observation:
         due_ns: when it was to be sent.
         sent_ns: when it was sent.
         replied_ns: when the user had the reply.
+        begun_ns: when the writer's region began to write.
         acknowledged_ns: when the writer's store had acknowledged the write.
         received_ns: when the notification had arrived in the reader's region.
         barrier_ns: when the barrier was called.
         passed_ns: when it returned.
-        read_ns: when the read began.
+        reads: how many reads were made of it.
+        read_ns: when the last of them began.
         done_ns: when its answer was there.
         version: the version that was read, 0 for no post.
         unseen_ns: when the last look at the replica began that did not show the write.
@@ -47,10 +49,12 @@ class Observation:
     due_ns: int | None = None
     sent_ns: int | None = None
     replied_ns: int | None = None
+    begun_ns: int | None = None
     acknowledged_ns: int | None = None
     received_ns: int | None = None
     barrier_ns: int | None = None
     passed_ns: int | None = None
+    reads: int | None = None
     read_ns: int | None = None
     done_ns: int | None = None
     version: int | None = None
@@ -82,21 +86,39 @@ class Observation:
 
     @property
     def window_ms(self) -> float | None:
-        """The consistency window: from the acknowledgement until a consistent read is possible.
+        """The consistency window: from the beginning of the write until its reader has it.
 
-        That is when the reader has the notification and reads, or when the write is visible,
-        whichever is later.
+        A reader whose read was wrong could not have it before the replica showed it. The window
+        begins with the write and not with its acknowledgement, for which some strategies wait.
         """
-        if self.acknowledged_ns is None or self.read_ns is None or self.seen_ns is None:
+        if self.begun_ns is None or self.done_ns is None:
             return None
-        return (max(self.read_ns, self.seen_ns) - self.acknowledged_ns) / 1e6
+        if self.outcome == "consistent":
+            return (self.done_ns - self.begun_ns) / 1e6
+        if self.seen_ns is None:
+            return None
+        return (max(self.done_ns, self.seen_ns) - self.begun_ns) / 1e6
 
     @property
     def attempt_ms(self) -> float | None:
-        """From the acknowledgement until the read, consistent or not (the paper's figure 7)."""
-        if self.acknowledged_ns is None or self.read_ns is None:
+        """From the beginning of the write until the read, consistent or not (figure 7)."""
+        if self.begun_ns is None or self.read_ns is None:
             return None
-        return (self.read_ns - self.acknowledged_ns) / 1e6
+        return (self.read_ns - self.begun_ns) / 1e6
+
+    @property
+    def writer_ms(self) -> float | None:
+        """How long the user waited for the reply."""
+        if self.sent_ns is None or self.replied_ns is None or self.acknowledged_ns is None:
+            return None
+        return (self.replied_ns - self.sent_ns) / 1e6
+
+    @property
+    def reader_ms(self) -> float | None:
+        """From the arrival of the notification until the answer of the last read."""
+        if self.received_ns is None or self.done_ns is None:
+            return None
+        return (self.done_ns - self.received_ns) / 1e6
 
     @property
     def granularity_ms(self) -> float | None:

@@ -9,13 +9,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Kind = Literal["new", "update", "delete"]
-Strategy = Literal["none", "barrier"]
+Strategy = Literal[
+    "none", "barrier", "sleep", "retry", "primary", "synchronous", "sticky", "session"
+]
 Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
 #: What is done so that notifications do not overtake posts. Only with ``barrier`` does anything of
 #: the library run, and all of figure 4.
-STRATEGIES: tuple[Strategy, ...] = ("none", "barrier")
+STRATEGIES: tuple[Strategy, ...] = (
+    "none",
+    "barrier",
+    "sleep",
+    "retry",
+    "primary",
+    "synchronous",
+    "sticky",
+    "session",
+)
+#: Those that change the servers themselves.
+OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")
 NOTIFIERS = ("embedded", "rabbitmq")
 
@@ -45,6 +58,10 @@ class Options:
         notifier_lag_ms: milliseconds by which that of the notifier is delayed.
         notify_delays_ms: each request waits one of these before it publishes its notification,
             all of them equally often; none: no request waits.
+        link_ms: milliseconds that reads of the primary and their answers, and what replicas
+            acknowledge, take from one region to the other.
+        sleep_ms: milliseconds that ``sleep`` sleeps.
+        stick_ms: milliseconds after a write during which ``sticky`` reads at the primary.
         timeout_s: seconds that a barrier, and an RPC, may take.
         post_bytes: length of a post.
         seed: of arrival times and texts.
@@ -63,6 +80,9 @@ class Options:
     lag_ms: float
     notifier_lag_ms: float
     notify_delays_ms: tuple[float, ...]
+    link_ms: float
+    sleep_ms: float
+    stick_ms: float
     timeout_s: float
     post_bytes: int
     seed: int

@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from ._result import RoundSummary
     from ._run import Round
 
-_COLOURS = {"none": "#c44e52", "barrier": "#2a7f62"}
+_COLOURS = {
+    "none": "#c44e52",
+    "barrier": "#2a7f62",
+    "sleep": "#dd8452",
+    "retry": "#937860",
+    "primary": "#4c72b0",
+    "synchronous": "#8172b3",
+    "sticky": "#64b5cd",
+    "session": "#da8bc3",
+}
+#: With more strategies than this the bars have no room for figures.
+_LABELLED = 3
 _KIND_COLOURS = {"new": "#2a7f62", "update": "#4c72b0", "delete": "#8172b3"}
 _LABELS = {
     "new": "new post\n(not found)",
@@ -47,7 +58,7 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
 
 
 def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> None:
-    width = 0.38
+    width = 0.76 / len(options.strategies)
     for place, strategy in enumerate(options.strategies):
         chosen = {each.kind: each for each in summaries if each.strategy == strategy}
         at = [
@@ -56,15 +67,15 @@ def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> 
         ]
         shares = [100 * chosen[kind].violations / chosen[kind].requests for kind in options.kinds]
         bars = axes.bar(at, shares, width * 0.92, color=_COLOURS[strategy], label=strategy)
-        axes.bar_label(
-            bars, [_share(chosen[kind]) for kind in options.kinds], fontsize=8, padding=2
-        )
+        if len(options.strategies) <= _LABELLED:
+            labels = [_share(chosen[kind]) for kind in options.kinds]
+            axes.bar_label(bars, labels, fontsize=8, padding=2)
     axes.set_xticks(range(len(options.kinds)), [_LABELS[kind] for kind in options.kinds])
-    axes.set_ylim(0, 118)
+    axes.set_ylim(0, 124)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("% of notifications")
     axes.set_title("Notifications that overtook their post", fontsize=10)
-    axes.legend(fontsize=8, loc="upper center", ncols=2, frameon=False)
+    axes.legend(fontsize=8, loc="upper center", ncols=4, frameon=False)
     _plain(axes)
 
 
@@ -82,7 +93,7 @@ def _windows(axes: Axes, rounds: list[Round]) -> None:
         _steps(axes, drawn[-1], _COLOURS[strategy], strategy)
     drawn.append([o.lag_ms for done in rounds for o in done.observations if not o.warmup])
     _steps(axes, drawn[-1], "#777777", "post visible", style="--")
-    axes.set_xlabel("ms after the write was acknowledged")
+    axes.set_xlabel("ms after the write began")
     axes.set_ylabel("% of reads begun, of posts visible")
     axes.set_title("When followers' reads begin", fontsize=10)
     furthest = [Summary.of(v for v in values if v is not None) for values in drawn]

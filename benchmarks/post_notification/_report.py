@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Columns where there is no terminal to ask: figures of any size fit.
 WIDTH = 100
+_PROTECTION = ("violations", "lost", "window ms", "overshoot ms")
+_COST = ("writer ms", "reader ms", "primary", "bytes", "lines")
 _SIZES = ("calls", "notification", "stored")
 
 
@@ -84,38 +86,51 @@ def show(console: Console, options: Options, summaries: list[RoundSummary]) -> N
     """Print the table, and what must be known to read it."""
     console.print(
         f"post-notification: {options.post_storage} as post storage ({options.lag_ms:g} ms "
-        f"behind), {options.notifier} as notifier",
+        f"behind), {options.notifier} as notifier ({options.notifier_lag_ms:g} ms)",
         style="bold",
         highlight=False,
         soft_wrap=True,
     )
-    # Narrow enough for a terminal of 80 columns.
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("request", no_wrap=True)
-    table.add_column("strategy", no_wrap=True)
-    for heading in ("violations", "lost", "window ms", "overshoot ms", "bytes"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in sorted(summaries, key=lambda each: options.kinds.index(each.kind)):
-        table.add_row(*_row(each), end_section=each.strategy == options.strategies[-1])
-    console.print(table)
+    ordered = sorted(summaries, key=lambda each: options.kinds.index(each.kind))
+    for headings, row in (_PROTECTION, _row), (_COST, _cost):
+        # Narrow enough for a terminal of 80 columns.
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("request", no_wrap=True)
+        table.add_column("strategy", no_wrap=True)
+        for heading in headings:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for each in ordered:
+            last = each.strategy == options.strategies[-1]
+            table.add_row(each.kind, each.strategy, *row(each), end_section=last)
+        console.print(table)
     for line in notes(options, summaries):
         console.print(line, highlight=False, style="dim", soft_wrap=True)
 
 
 def _row(each: RoundSummary) -> tuple[str, ...]:
-    share = 100 * each.violations / each.requests
-    violations = f"{each.violations} ({share:.1f} %)" if each.violations else "0"
+    violations = str(each.violations)
+    if each.violations and each.violation_share:
+        low, high = (100 * each.violation_share[bound] for bound in ("low", "high"))
+        violations += f" ({low:.1f}-{high:.1f} %)"
     if each.strategy == "barrier":
         colour = "red" if each.violations else "green"
         violations = f"[bold {colour}]{violations}[/]"
     return (
-        each.kind,
-        each.strategy,
         violations,
         str(each.lost),
         _spread(each.window_ms),
         _spread(each.overshoot_ms) if each.strategy == "barrier" else "",
+    )
+
+
+def _cost(each: RoundSummary) -> tuple[str, ...]:
+    reads, commands = (each.primary.get(name) for name in ("reads", "commands"))
+    return (
+        _spread(each.writer_ms),
+        _spread(each.reader_ms),
+        "/".join(f"{count:.1f}" for count in (reads, commands) if count is not None),
         "/".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
+        str(each.lines),
     )
 
 
@@ -127,8 +142,10 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
     """What the table does not say: warm-up, the measurement's own exactness, the load."""
     lines = [
         (
-            f"each line: {options.requests} requests; lost: without answer; window and overshoot: "
-            "median/99th percentile; bytes: calls/notification/stored for a request"
+            f"each line: {options.requests} requests; violations: Wilson's 95 % interval; lost: "
+            "without answer; window, overshoot, writer and reader: median/99th percentile; "
+            "primary: reads across the link/commands for a request; bytes: calls/notification/"
+            "stored; lines: of code"
         )
     ]
     if options.warmup:

@@ -12,6 +12,7 @@ from ._options import STRATEGIES, BenchmarkError
 from ._process import Processes
 from ._rpc import RpcClient, RpcError
 from ._servers import notifier_servers, post_storage_servers
+from ._strategies import lines_of, strategy_class
 from ._tracing import NoTracing
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ._options import Kind, Options, Strategy
     from ._process import Record, ServiceProcess
+    from ._servers import PostServers
     from ._storage import Spec
 
 #: Posts that are written with one call before a round of updates or deletes.
@@ -49,12 +51,17 @@ class Round:
         kind: what its requests did.
         observations: one for each request, warm-up included.
         sizes: mean bytes for each request: of calls, of the notification, and stored with a post.
+        primary: what the primary had to do for each request on average: reads across the link,
+            commands by its own count, bytes across the link; None where there is no such count.
+        lines: of code that the strategy adds.
     """
 
     strategy: Strategy
     kind: Kind
     observations: list[Observation] = field(default_factory=list)
     sizes: dict[str, float] = field(default_factory=dict)
+    primary: dict[str, float | None] = field(default_factory=dict)
+    lines: int = 0
 
 
 class Progress:
@@ -77,10 +84,11 @@ def run(options: Options, progress: Progress) -> Iterator[Round]:
         BenchmarkError: a server is missing, or a service died.
     """
     progress.say(f"starting {options.post_storage} as post storage")
-    with post_storage_servers(options.post_storage, options.lag_ms, options.stack) as storage:
+    with post_storage_servers(options) as storage:
         progress.say(f"starting {options.notifier} as notifier")
-        with notifier_servers(options.notifier, options.notifier_lag_ms, options.stack) as notifier:
+        with notifier_servers(options) as notifier:
             for strategy in options.strategies:
+                strategy_class(strategy, options.post_storage).install(storage.administer)
                 progress.say(f"starting the services: {strategy}")
                 with _application(options, progress, strategy, storage, notifier) as application:
                     for kind in options.kinds:
@@ -96,11 +104,13 @@ class Application:
         progress: Progress,
         strategy: Strategy,
         *,
+        servers: PostServers,
         observations: Observations,
         processes: Processes,
         ports: dict[str, int],
     ) -> None:
         """Use the services that listen on *ports*."""
+        self._servers = servers
         self._options = options
         self._progress = progress
         self._strategy: Strategy = strategy
@@ -130,7 +140,6 @@ class Application:
         for number, post_id in enumerate(ids):
             warmup = number < options.warmup
             self._observations.expect(Observation(post_id, kind, self._strategy, warmup))
-        before = self._sizes()
         self._progress.begin(self._strategy, kind, count)
         order = {
             "ids": ids,
@@ -140,11 +149,18 @@ class Application:
             "bytes": options.post_bytes,
             "seed": options.seed,
         }
-        self._call("users", "run", order)
-        self._await_observations(kind)
+        arranged = strategy_class(self._strategy, options.post_storage).arranged
+        with arranged(self._servers.administer):
+            before = self._sizes(), self._load()
+            self._call("users", "run", order)
+            self._await_observations(kind)
+            after = self._sizes(), self._load()
         done = Round(self._strategy, kind, self._observations.of(self._strategy, kind))
-        after = self._sizes()
-        done.sizes = {name: (after[name] - before[name]) / count for name in after}
+        done.lines = lines_of(self._strategy, options.post_storage, options.notifier)
+        done.sizes = {name: (after[0][name] - size) / count for name, size in before[0].items()}
+        for name, least in before[1].items():
+            most = after[1][name]
+            done.primary[name] = None if None in (least, most) else (most - least) / count
         stored = self._call("post-storage-writer", "stored", {"ids": ids[-_SIZED:]})["bytes"]
         done.sizes["stored"] = sum(stored) / len(stored)
         return done
@@ -166,8 +182,9 @@ class Application:
 
     def _await_observations(self, kind: Kind) -> None:
         """Wait until everything is known of every request, or its time is up."""
-        behind_s = (self._options.lag_ms + self._options.notifier_lag_ms) / 1000
-        slack_s = self._options.timeout_s + behind_s
+        options = self._options
+        behind_s = (max(options.lag_ms, options.sleep_ms) + options.notifier_lag_ms) / 1000
+        slack_s = options.timeout_s + behind_s
         deadline_s = time.monotonic() + slack_s
         while not all(each.complete for each in self._observations.of(self._strategy, kind)):
             self._processes.check()
@@ -180,6 +197,15 @@ class Application:
         received = self._call("notifier-reader", "received", {})["bytes"]
         return {"calls": calls, "notification": received}
 
+    def _load(self) -> dict[str, Any]:
+        """What the primary has done so far; None: it does not say."""
+        passed = None if self._servers.across is None else self._servers.across.traffic()
+        return {
+            "reads": self._call("post-storage-reader", "counters", {})["across"],
+            "commands": self._call("post-storage-writer", "commands", {})["count"],
+            "bytes": None if passed is None else passed.request_bytes + passed.response_bytes,
+        }
+
     def _call(self, role: str, method: str, payload: Record) -> dict[str, Any]:
         try:
             return self._callers[role].call(method, payload)
@@ -190,7 +216,7 @@ class Application:
 
 @contextmanager
 def _application(
-    options: Options, progress: Progress, strategy: Strategy, storage: Spec, notifier: Spec
+    options: Options, progress: Progress, strategy: Strategy, storage: PostServers, notifier: Spec
 ) -> Iterator[Application]:
     """The services of one strategy, started and ended."""
     observations = Observations()
@@ -202,11 +228,12 @@ def _application(
     with Processes(take) as processes:
         roles = (*_OUTSIDE, *_SERVICES)
         started = dict(zip(roles, processes.start(*roles), strict=True))
-        ports = _configure(options, strategy, storage, notifier, started)
+        ports = _configure(options, strategy, storage.spec, notifier, started)
         yield Application(
             options,
             progress,
             strategy,
+            servers=storage,
             observations=observations,
             processes=processes,
             ports=ports,
@@ -225,6 +252,12 @@ def _configure(
         "storage": storage,
         "notifier": notifier,
         "library": False,
+        "strategy": strategy,
+        "knobs": {
+            "timeout_s": options.timeout_s,
+            "sleep_s": options.sleep_ms / 1000,
+            "stick_s": options.stick_ms / 1000,
+        },
         "lag_s": options.lag_ms / 1000,
         "timeout_s": options.timeout_s,
         # A barrier that times out is an answer; only what comes later is none.
@@ -235,7 +268,8 @@ def _configure(
     ports["poller"] = started["poller"].configure(config)
     poller = RpcClient("poller", ports["poller"], NoTracing(), timeout_s=options.timeout_s)
     config["poller_port"] = poller.call("address", {})["port"]
+    library = strategy_class(strategy, options.post_storage).library
     for role in _SERVICES:
-        ports[role] = started[role].configure({**config, "library": strategy == "barrier"})
+        ports[role] = started[role].configure({**config, "library": library})
     ports["users"] = started["users"].configure(config)
     return dict(ports)

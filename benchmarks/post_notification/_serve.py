@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ._client import Users
@@ -20,9 +21,14 @@ from ._services import (
     PostStorageWriter,
     PostUpload,
 )
-from ._storage import PostStorage, Region, open_post_storage
+from ._storage import Across, Place, PostStorage, open_post_storage
+from ._strategies import strategy_class
+from ._strategies._none import Knobs, Unprotected
 from ._tracing import LineageTracing, NoTracing, Tracing
 from ._truth import Announcer, Poller
+
+#: As many as are used at once at the usual rate, with room to spare.
+_CONNECTIONS = 24
 
 Config = dict[str, Any]
 Methods = Mapping[str, Method]
@@ -36,8 +42,9 @@ class Setting:
         self.config = config
         self.library = bool(config["library"])
         self.tracing: Tracing = LineageTracing() if self.library else NoTracing()
-        self._clients: list[RpcClient] = []
-        self._writing = threading.Lock()
+        self._callers: list[RpcClient] = []
+        self._clients: dict[Place, PostStorage | Across] = {}
+        self._writing, self._opening = threading.Lock(), threading.Lock()
 
     def emit(self, record: dict[str, Any]) -> None:
         """Write one line of output."""
@@ -50,16 +57,44 @@ class Setting:
         """A client of another service."""
         port = self.config["ports"][service]
         client = RpcClient(service, port, self.tracing, timeout_s=self.config["rpc_timeout_s"])
-        self._clients.append(client)
+        self._callers.append(client)
         return client
 
-    def storage(self, region: Region) -> PostStorage:
-        """The post storage of a region."""
-        return open_post_storage(self.config["storage"], region=region, library=self.library)
+    def client(self, place: Place) -> PostStorage | Across:
+        """This process's client of the post storage at a place."""
+        with self._opening:
+            if place not in self._clients:
+                spec = self.config["storage"]
+                self._clients[place] = (
+                    Across(spec)
+                    if place == "across"
+                    else open_post_storage(spec, place=place, library=self.library)
+                )
+            return self._clients[place]
+
+    def warm(self, place: Place) -> None:
+        """Open connections to a place, as a pool does that has a least size."""
+        client = self.client(place)
+
+        def read(_: int) -> None:
+            with self.tracing.root():
+                client.read("nothing")
+
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            list(pool.map(read, range(_CONNECTIONS)))
+
+    def strategy(self) -> Unprotected:
+        """What is done against overtaking."""
+        chosen = strategy_class(self.config["strategy"], self.config["storage"]["store"])
+        return chosen(self.client, Knobs(**self.config["knobs"]))
 
     def counters(self, _: Config) -> Config:
-        """Bytes that this process sent and received in calls of its own."""
-        return {"rpc_bytes": sum(client.sent_bytes for client in self._clients)}
+        """Bytes that this process sent and received in calls of its own, and reads across."""
+        across = self._clients.get("across")
+        return {
+            "rpc_bytes": sum(caller.sent_bytes for caller in self._callers),
+            "across": across.reads if isinstance(across, Across) else 0,
+        }
 
 
 def _users(setting: Setting) -> Methods:
@@ -74,9 +109,10 @@ def _post_upload(setting: Setting) -> Methods:
 
 def _post_storage_writer(setting: Setting) -> Methods:
     announce = Announcer(setting.config["poller_port"])
-    storage = setting.storage("writer")
-    service = PostStorageWriter(storage, setting.tracing, announce, setting.emit)
-    return {"store": service.store, "seed": service.seed, "stored": service.stored}
+    setting.warm("writer")
+    service = PostStorageWriter(setting.strategy(), setting.tracing, announce, setting.emit)
+    methods = (service.store, service.seed, service.stored, service.commands)
+    return {method.__name__: method for method in methods}
 
 
 def _notifier_writer(setting: Setting) -> Methods:
@@ -93,23 +129,23 @@ def _notifier_reader(setting: Setting) -> Methods:
 
 def _follower_notify(setting: Setting) -> Methods:
     if setting.library:
-        setting.storage("reader")  # the barrier looks where this service's posts are read
-    service = FollowerNotify(
-        setting.caller("post-storage-reader"),
-        setting.emit,
-        enforce=setting.library,
-        timeout_s=setting.config["timeout_s"],
-    )
+        setting.client("reader")  # the barrier looks where this service's posts are read
+    caller = setting.caller("post-storage-reader")
+    service = FollowerNotify(caller, setting.emit, setting.strategy())
     return {"deliver": service.deliver}
 
 
 def _post_storage_reader(setting: Setting) -> Methods:
-    service = PostStorageReader(setting.storage("reader"))
+    strategy = setting.strategy()
+    setting.warm("reader")
+    if strategy.far:
+        setting.warm("across")
+    service = PostStorageReader(strategy)
     return {"fetch": service.fetch, "present": service.present}
 
 
 def _poller(setting: Setting) -> Methods:
-    storage = setting.storage("reader")
+    storage = open_post_storage(setting.config["storage"], place="reader", library=False)
     poller = Poller(storage, setting.emit, lag_s=setting.config["lag_s"])
     _background(poller.run)
     return {"address": lambda _: {"port": poller.port}}

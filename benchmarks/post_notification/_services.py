@@ -1,7 +1,8 @@
 """The application: the four services of the paper's figure 2, with figure 4's steps marked.
 
-The library's part is the RPC layer's (`LineageTracing`), the stores' clients' (`Shimmed`), and the
-one line in `FollowerNotify` that makes the difference.
+What is done against overtaking is the strategy's (`_strategies`). The library's part is the RPC
+layer's (`LineageTracing`), the stores' clients' (`Shimmed`), and the one line in `Barrier` that
+makes the difference.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ._options import EXPECTED_VERSION
-from ._storage import POST_STORAGE, post_value, version_of
+from ._storage import post_value, version_of
 
 if TYPE_CHECKING:
     from ._notifier import Delivery, Publisher, Subscriber
     from ._rpc import Payload, RpcClient
     from ._storage import PostStorage
+    from ._strategies._none import Unprotected
     from ._tracing import Tracing
 
 Emit = Callable[[dict[str, Any]], None]
 
 #: Most notifications that are delivered at once.
 DELIVERIES = 128
+#: What of a notification a read has no use for.
+_NOT_FOR_READS = ("kind", "received_ns")
 
 
 class PostUpload:
@@ -39,9 +43,9 @@ class PostUpload:
     def upload(self, request: Payload) -> Payload:
         """Create, change or delete a post, and notify followers of it."""
         with self._tracing.root():  # step 1: a new lineage, which travels with the next call
-            self._post_storage.call("store", request)  # step 3: the response brings it back
+            carried = self._post_storage.call("store", request)  # step 3: it comes back
             time.sleep(request.get("delay_ms", 0) / 1000)  # the artificial delay of figure 6
-            notice = {"id": request["id"], "kind": request["kind"]}
+            notice = {"id": request["id"], "kind": request["kind"], **carried}
             self._notifier.call("notify", notice)  # step 3, second half: and the next call has it
         return {}
 
@@ -51,13 +55,14 @@ class PostStorageWriter:
 
     def __init__(
         self,
-        storage: PostStorage,
+        strategy: Unprotected,
         tracing: Tracing,
         announce: Callable[[Payload], None],
         emit: Emit,
     ) -> None:
-        """Tell *announce* and *emit* when a write is acknowledged: the measurement begins there."""
-        self._storage = storage
+        """Tell *announce* of each write that begins, *emit* of each that is acknowledged."""
+        self._strategy = strategy
+        self._storage: PostStorage = strategy.client("writer")
         self._tracing = tracing
         self._announce = announce
         self._emit = emit
@@ -65,14 +70,13 @@ class PostStorageWriter:
     def store(self, post: Payload) -> Payload:
         """Write or delete a post."""
         post_id, version = post["id"], EXPECTED_VERSION[post["kind"]]
-        if version:
-            self._storage.write(post_id, post_value(version, post["bytes"]))  # step 2
-        else:
-            self._storage.delete(post_id)  # step 2
-        acknowledged_ns = time.monotonic_ns()
-        self._announce({"id": post_id, "version": version, "acknowledged_ns": acknowledged_ns})
-        self._emit({"event": "written", "id": post_id, "acknowledged_ns": acknowledged_ns})
-        return {}
+        value = post_value(version, post["bytes"]) if version else None
+        begun_ns = time.monotonic_ns()
+        self._announce({"id": post_id, "version": version, "begun_ns": begun_ns})
+        carried = self._strategy.write(post_id, value)  # step 2
+        times = {"begun_ns": begun_ns, "acknowledged_ns": time.monotonic_ns()}
+        self._emit({"event": "written", "id": post_id, **times})
+        return carried
 
     def seed(self, request: Payload) -> Payload:
         """Write first versions, for later updates and deletes."""
@@ -84,6 +88,10 @@ class PostStorageWriter:
     def stored(self, request: Payload) -> Payload:
         """How many bytes some posts take."""
         return {"bytes": [self._storage.stored_bytes(post_id) for post_id in request["ids"]]}
+
+    def commands(self, _: Payload) -> Payload:
+        """How many commands the primary has processed, if it counts them."""
+        return {"count": self._storage.commands()}
 
 
 class NotifierWriter:
@@ -132,14 +140,11 @@ class NotifierReader:
 class FollowerNotify:
     """Reader region: reads the post that a notification speaks of, and shows both."""
 
-    def __init__(
-        self, post_storage: RpcClient, emit: Emit, *, enforce: bool, timeout_s: float
-    ) -> None:
-        """Read from *post_storage*, behind a barrier if *enforce* says so."""
+    def __init__(self, post_storage: RpcClient, emit: Emit, strategy: Unprotected) -> None:
+        """Read from *post_storage*, in the way of *strategy*."""
         self._post_storage = post_storage
         self._emit = emit
-        self._enforce = enforce
-        self._timeout_s = timeout_s
+        self._strategy = strategy
 
     def deliver(self, notice: Payload) -> Payload:
         """Read and show; whether the post is as the notification says is the measurement."""
@@ -153,15 +158,23 @@ class FollowerNotify:
         return {}
 
     def _read(self, notice: Payload, record: dict[str, Any]) -> None:
-        if self._enforce:
-            import antipode
+        request = {name: notice[name] for name in notice if name not in _NOT_FOR_READS}
+        reads: list[int] = []
 
+        def fetch() -> int:
+            reads.append(time.monotonic_ns())
+            return int(self._post_storage.call("fetch", request)["version"])
+
+        if self._strategy.library:
             record["barrier_ns"] = time.monotonic_ns()
-            antipode.barrier(timeout=self._timeout_s, only=POST_STORAGE)  # steps 6 to 8
-            record["passed_ns"] = time.monotonic_ns()
-        record["read_ns"] = time.monotonic_ns()
-        version = self._post_storage.call("fetch", {"id": notice["id"]})["version"]
+        try:
+            version = self._strategy.follow(notice, fetch)  # with the barrier: steps 6 to 8
+        finally:
+            record["reads"] = len(reads)
         record["done_ns"] = time.monotonic_ns()
+        record["read_ns"] = reads[-1]
+        if self._strategy.library:
+            record["passed_ns"] = reads[0]
         record["version"] = version
         expected = EXPECTED_VERSION[notice["kind"]]
         stale = version < expected if expected else version != 0
@@ -171,13 +184,14 @@ class FollowerNotify:
 class PostStorageReader:
     """Reader region: reads posts."""
 
-    def __init__(self, storage: PostStorage) -> None:
-        """Read from *storage*."""
-        self._storage = storage
+    def __init__(self, strategy: Unprotected) -> None:
+        """Read in the way of *strategy*."""
+        self._strategy = strategy
+        self._storage: PostStorage = strategy.client("reader")
 
     def fetch(self, request: Payload) -> Payload:
         """The version of a post, 0 when it is not there; the post itself would be shown here."""
-        return {"version": version_of(self._storage.read(request["id"]))}
+        return {"version": version_of(self._strategy.read(request["id"], request))}
 
     def present(self, request: Payload) -> Payload:
         """How many of some posts are there."""

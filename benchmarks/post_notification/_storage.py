@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -21,18 +23,19 @@ MODULES = {
 }
 
 Spec = dict[str, Any]
-Region = Literal["writer", "reader"]
+#: Where a client stands, and what it talks to: its own region's server, the primary of the writer's
+#: or the replica of the reader's; or, in the reader's region, the primary across the link.
+Place = Literal["writer", "reader", "across"]
 
 
 class PostStorage(Protocol):
-    """A client of one region's server of the post storage. Thread-safe."""
+    """A client of one server of the post storage. Thread-safe."""
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post, or another version of it; returns when the store has acknowledged it."""
-        ...
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write a post or another version of it, or delete it where there is no *value*.
 
-    def delete(self, post_id: str) -> None:
-        """Delete a post; returns when the store has acknowledged it."""
+        Returns when the store has acknowledged it.
+        """
         ...
 
     def read(self, post_id: str) -> bytes | None:
@@ -47,9 +50,40 @@ class PostStorage(Protocol):
         """How much the store keeps for a post: keys, values and whatever lies beside."""
         ...
 
+    def commands(self) -> int | None:
+        """How many commands the server has processed by its own count; None: it has none."""
+        ...
+
     def close(self) -> None:
         """Release the connections."""
         ...
+
+
+class Across:
+    """The primary, as the reader's region sees it: reads are counted and take the link's time.
+
+    What talks to a server does so through a proxy that delays it; a file has no network, so reads
+    of it wait here.
+
+    Attributes:
+        reads: how many there were.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        """Connect."""
+        self.reads = 0
+        self._storage = open_post_storage(spec, place="across", library=False)
+        self._link_s = spec["link_ms"] / 1000 if spec["store"] == "embedded" else 0.0
+        self._counting = threading.Lock()
+
+    def read(self, post_id: str) -> bytes | None:
+        """A post; None when it is not there."""
+        with self._counting:
+            self.reads += 1
+        time.sleep(self._link_s)
+        value = self._storage.read(post_id)
+        time.sleep(self._link_s)
+        return value
 
 
 def post_value(version: int, length: int) -> bytes:
@@ -63,15 +97,21 @@ def version_of(value: bytes | None) -> int:
     return 0 if value is None else int(value.partition(b":")[0])
 
 
-def open_post_storage(spec: Spec, *, region: Region, library: bool) -> PostStorage:
-    """A client of the server of *region*.
+def open_post_storage(spec: Spec, *, place: Place, library: bool) -> PostStorage:
+    """A client at *place*.
 
     Args:
         spec: where the servers are.
+        place: whose server it talks to, from which region.
         region: ``writer`` or ``reader``.
         library: through the library's shim, which this process then has registered for barriers;
             or by the store's own client, as if the library did not exist.
     """
-    module = import_module(f".{MODULES[spec['store']]}", __package__)
-    made: PostStorage = (module.Shimmed if library else module.Plain)(spec, region)
+    made: PostStorage = client_class(spec["store"], library=library)(spec, place)
     return made
+
+
+def client_class(store: str, *, library: bool) -> Any:  # noqa: ANN401 - a class of some module
+    """The class of a store's clients, through the library's shim or without it."""
+    module = import_module(f".{MODULES[store]}", __package__)
+    return module.Shimmed if library else module.Plain

@@ -13,23 +13,22 @@ if TYPE_CHECKING:
 
     from antipode.shim import ReadsFrom
 
-    from ._storage import Region, Spec
+    from ._storage import Place, Spec
 
 
 class Plain:
     """Without the library: values alone."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Open the file of *region*."""
-        self._store = EmbeddedStore(spec[region])
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Open the file at *place*."""
+        self._store = EmbeddedStore(spec[place])
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post."""
-        self._store.put(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post."""
-        self._store.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post."""
+        if value is None:
+            self._store.delete(post_id)
+        else:
+            self._store.put(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post, if it is there."""
@@ -48,6 +47,10 @@ class Plain:
             return 0
         return len(entry.key) + len(entry.value or b"") + len(entry.lineage or "")
 
+    def commands(self) -> int | None:
+        """There is no server to count them."""
+        return None
+
     def close(self) -> None:
         """Release the file."""
         self._store.close()
@@ -56,21 +59,20 @@ class Plain:
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Open the file of *region* and register its shim."""
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Open the file at *place* and register its shim."""
         from antipode_shims import embedded
 
-        super().__init__(spec, region)
-        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
-        self._shim = embedded.shim(POST_STORAGE, spec[region], reads_from=reads_from)
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
+        self._shim = embedded.shim(POST_STORAGE, spec[place], reads_from=reads_from)
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post; the current lineage then has it."""
-        self._shim.write(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post; the current lineage then has it."""
-        self._shim.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post; the current lineage then has it."""
+        if value is None:
+            self._shim.delete(post_id)
+        else:
+            self._shim.write(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post; the current lineage then has what it was written with."""

@@ -14,22 +14,38 @@ if TYPE_CHECKING:
 
     from antipode.shim import ReadsFrom
 
-    from ._storage import Region, Spec
+    from ._storage import Place, Spec
 
 #: More than there are threads that may ask at once.
 _CONNECTIONS = 512
 _DATABASE, _COLLECTION = "benchmarks", "posts"
 #: More than enough characters to hold the version at the beginning of a post.
 _HEAD = 20
+#: The counters of what clients send.
+_COMMANDS = ("insert", "query", "update", "delete")
+
+
+def put(posts: Any, post_id: str, value: bytes | None, **options: Any) -> None:  # noqa: ANN401
+    """Write a post into a collection, or delete it; *options* are those of the driver's calls."""
+    if value is None:
+        posts.delete_one({"_id": post_id}, **options)
+    else:
+        posts.replace_one({"_id": post_id}, {"value": value}, upsert=True, **options)
+
+
+def get(posts: Any, post_id: str, **options: Any) -> bytes | None:  # noqa: ANN401
+    """A post of a collection, if it is there; *options* are those of the driver's call."""
+    found = posts.find_one({"_id": post_id}, {"value": 1}, **options)
+    return None if found is None else bytes(found["value"])
 
 
 class Plain:
     """Without the library: values alone."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region*."""
-        host, port = spec[region]
-        self._client: Any = pymongo.MongoClient(
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place*."""
+        host, port = spec[place]
+        self.client: Any = pymongo.MongoClient(
             host,
             port,
             directConnection=True,
@@ -38,60 +54,59 @@ class Plain:
             w=1,
             readPreference="primaryPreferred",
         )
-        self._posts: Any = self._client[_DATABASE][_COLLECTION]
+        self.posts: Any = self.client[_DATABASE][_COLLECTION]
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post."""
-        self._posts.replace_one({"_id": post_id}, {"value": value}, upsert=True)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post."""
-        self._posts.delete_one({"_id": post_id})
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post."""
+        put(self.posts, post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post, if it is there."""
-        found = self._posts.find_one({"_id": post_id}, {"value": 1})
-        return None if found is None else bytes(found["value"])
+        return get(self.posts, post_id)
 
     def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
         """The versions of the posts that are there."""
-        found = self._posts.find({"_id": {"$in": list(post_ids)}}, {"value": 1})
+        found = self.posts.find({"_id": {"$in": list(post_ids)}}, {"value": 1})
         return {each["_id"]: version_of(bytes(each["value"][:_HEAD])) for each in found}
 
     def stored_bytes(self, post_id: str) -> int:
         """The length of the post's document in BSON."""
-        found = self._posts.find_one({"_id": post_id})
+        found = self.posts.find_one({"_id": post_id})
         return 0 if found is None else len(bson.encode(found))
+
+    def commands(self) -> int | None:
+        """Reads and writes of all clients; what members ask each other is none of them."""
+        counted = self.client.admin.command("serverStatus")["opcounters"]
+        return sum(int(counted[name]) for name in _COMMANDS)
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self.client.close()
 
 
 class Shimmed(Plain):
     """With the library: each write stores its lineage in the document, each read returns it."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region* and register its shim."""
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place* and register its shim."""
         from antipode_shims import mongodb
 
-        super().__init__(spec, region)
-        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
         self._shim = mongodb.shim(
             POST_STORAGE,
-            self._client,
+            self.client,
             database=_DATABASE,
             collection=_COLLECTION,
             reads_from=reads_from,
         )
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post; the current lineage then has it."""
-        self._shim.write(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post; the current lineage then has it."""
-        self._shim.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post; the current lineage then has it."""
+        if value is None:
+            self._shim.delete(post_id)
+        else:
+            self._shim.write(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post; the current lineage then has what it was written with."""

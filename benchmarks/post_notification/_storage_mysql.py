@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
 from sqlalchemy import bindparam, text
+from sqlalchemy.engine.default import DefaultDialect
 
 from ._storage import POST_STORAGE, version_of
 
@@ -14,12 +16,18 @@ if TYPE_CHECKING:
 
     from antipode.shim import ReadsFrom
 
-    from ._storage import Region, Spec
+    from ._storage import Place, Spec
 
 #: Connections that are kept, and how many more there may be: as many as threads ask at once.
 _KEPT, _MORE = 64, 448
 #: More than enough characters to hold the version at the beginning of a post.
 _HEAD = 20
+#: Nothing is left to roll back, so a read needs no second round trip; from SQLAlchemy 2.0.43.
+_QUIET: dict[str, Any] = (
+    {"skip_autocommit_rollback": True}
+    if "skip_autocommit_rollback" in signature(DefaultDialect.__init__).parameters
+    else {}
+)
 
 _WRITE = text(
     "INSERT INTO antipode_kv (k, v) VALUES (:k, :v) ON DUPLICATE KEY UPDATE v = VALUES(v)"
@@ -33,6 +41,21 @@ _BYTES = text(
     "SELECT COALESCE(SUM(LENGTH(k) + LENGTH(v) + COALESCE(LENGTH(_ap), 0)), 0)"
     " FROM antipode_kv WHERE k = :k"
 )
+_COMMANDS = text("SHOW GLOBAL STATUS LIKE 'Questions'")
+
+
+def put(connection: Any, post_id: str, value: bytes | None) -> None:  # noqa: ANN401
+    """Write or delete a post over a connection."""
+    if value is None:
+        connection.execute(_DELETE, {"k": post_id})
+    else:
+        connection.execute(_WRITE, {"k": post_id, "v": value})
+
+
+def get(connection: Any, post_id: str) -> bytes | None:  # noqa: ANN401
+    """A post over a connection, if it is there."""
+    value: bytes | None = connection.execute(_READ, {"k": post_id}).scalar()
+    return value
 
 
 def declare(spec: Spec) -> None:
@@ -51,64 +74,67 @@ def declare(spec: Spec) -> None:
 class Plain:
     """Without the library: values alone."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region*."""
-        self._engine: Any = sqlalchemy.create_engine(
-            spec[region], pool_size=_KEPT, max_overflow=_MORE, isolation_level="AUTOCOMMIT"
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place*."""
+        self.engine: Any = sqlalchemy.create_engine(
+            spec[place],
+            pool_size=_KEPT,
+            max_overflow=_MORE,
+            isolation_level="AUTOCOMMIT",
+            pool_reset_on_return=None,
+            **_QUIET,
         )
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post."""
-        with self._engine.connect() as connection:
-            connection.execute(_WRITE, {"k": post_id, "v": value})
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post."""
-        with self._engine.connect() as connection:
-            connection.execute(_DELETE, {"k": post_id})
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post."""
+        with self.engine.connect() as connection:
+            put(connection, post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post, if it is there."""
-        with self._engine.connect() as connection:
-            value: bytes | None = connection.execute(_READ, {"k": post_id}).scalar()
-        return value
+        with self.engine.connect() as connection:
+            return get(connection, post_id)
 
     def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
         """The versions of the posts that are there."""
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             found = connection.execute(_VERSIONS, {"ks": list(post_ids), "head": _HEAD})
             return {row.k.decode(): version_of(row.head) for row in found}
 
     def stored_bytes(self, post_id: str) -> int:
         """The length of key, value and lineage in the post's row."""
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             return int(connection.execute(_BYTES, {"k": post_id}).scalar())
+
+    def commands(self) -> int | None:
+        """Statements of all clients."""
+        with self.engine.connect() as connection:
+            return int(connection.execute(_COMMANDS).one()[1])
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self.engine.dispose()
 
 
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region* and register its shim."""
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place* and register its shim."""
         from antipode_shims import mysql
 
-        super().__init__(spec, region)
-        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
         # A pool of its own: the connections of the other one commit by themselves.
-        self._shimmed = sqlalchemy.create_engine(spec[region], pool_size=_KEPT, max_overflow=_MORE)
+        self._shimmed = sqlalchemy.create_engine(spec[place], pool_size=_KEPT, max_overflow=_MORE)
         self._shim = mysql.shim(POST_STORAGE, self._shimmed, reads_from=reads_from)
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post; the current lineage then has it."""
-        self._shim.write(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post; the current lineage then has it."""
-        self._shim.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post; the current lineage then has it."""
+        if value is None:
+            self._shim.delete(post_id)
+        else:
+            self._shim.write(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post; the current lineage then has what it was written with."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from antipode.shim import ReadsFrom
 
-    from ._storage import Region, Spec
+    from ._storage import Place, Spec
 
 #: More than there are threads that may ask at once.
 _CONNECTIONS = 512
@@ -24,28 +24,27 @@ _HEAD = 19
 class Plain:
     """Without the library: values alone."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region*."""
-        host, port = spec[region]
-        self._client: Any = redis.Redis(host=host, port=port, max_connections=_CONNECTIONS)
-        self._client.ping()
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place*."""
+        host, port = spec[place]
+        self.client: Any = redis.Redis(host=host, port=port, max_connections=_CONNECTIONS)
+        self.client.ping()
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post."""
-        self._client.set(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post."""
-        self._client.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post."""
+        if value is None:
+            self.client.delete(post_id)
+        else:
+            self.client.set(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post, if it is there."""
-        value: bytes | None = self._client.get(post_id)
+        value: bytes | None = self.client.get(post_id)
         return value
 
     def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
         """The versions of the posts that are there."""
-        pipeline = self._client.pipeline(transaction=False)
+        pipeline = self.client.pipeline(transaction=False)
         for post_id in post_ids:
             pipeline.getrange(post_id, 0, _HEAD)
         heads = zip(post_ids, pipeline.execute(), strict=True)
@@ -53,34 +52,37 @@ class Plain:
 
     def stored_bytes(self, post_id: str) -> int:
         """What ``MEMORY USAGE`` says of the post and of its companion."""
-        pipeline = self._client.pipeline(transaction=False)
+        pipeline = self.client.pipeline(transaction=False)
         for key in (post_id, f"ap:{post_id}"):
             pipeline.memory_usage(key)
         return sum(size or 0 for size in pipeline.execute())
 
+    def commands(self) -> int | None:
+        """Those of all clients."""
+        return int(self.client.info("stats")["total_commands_processed"])
+
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self.client.close()
 
 
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 
-    def __init__(self, spec: Spec, region: Region) -> None:
-        """Connect to the server of *region* and register its shim."""
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place* and register its shim."""
         from antipode_shims import redis as redis_shim
 
-        super().__init__(spec, region)
-        reads_from: ReadsFrom = "replica" if region == "reader" else "primary"
-        self._shim = redis_shim.shim(POST_STORAGE, self._client, reads_from=reads_from)
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
+        self._shim = redis_shim.shim(POST_STORAGE, self.client, reads_from=reads_from)
 
-    def write(self, post_id: str, value: bytes) -> None:
-        """Write a post; the current lineage then has it."""
-        self._shim.write(post_id, value)
-
-    def delete(self, post_id: str) -> None:
-        """Delete a post; the current lineage then has it."""
-        self._shim.delete(post_id)
+    def write(self, post_id: str, value: bytes | None) -> None:
+        """Write or delete a post; the current lineage then has it."""
+        if value is None:
+            self._shim.delete(post_id)
+        else:
+            self._shim.write(post_id, value)
 
     def read(self, post_id: str) -> bytes | None:
         """A post; the current lineage then has what it was written with."""

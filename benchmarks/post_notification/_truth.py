@@ -26,7 +26,7 @@ REST_S = 0.000_1
 
 
 class Announcer:
-    """Tells the poller of writes, from the process that made them."""
+    """Tells the poller of writes, from the process that makes them."""
 
     def __init__(self, port: int) -> None:
         """Send datagrams to *port* on the loopback interface."""
@@ -48,12 +48,12 @@ class _Sought:
 
     Attributes:
         version: the version it leaves behind, 0 for a delete.
-        acknowledged_ns: when the writer's store had it.
+        begun_ns: when the writer's region began to write it.
         unseen_ns: when the last look began that did not show it.
     """
 
     version: int
-    acknowledged_ns: int
+    begun_ns: int
     unseen_ns: int
 
 
@@ -104,13 +104,13 @@ class Poller:
             self._look([post_id for post_id, each in self._sought.items() if self._close(each)])
 
     def _close(self, sought: _Sought) -> bool:
-        return time.monotonic_ns() >= sought.acknowledged_ns + self._close_after_ns
+        return time.monotonic_ns() >= sought.begun_ns + self._close_after_ns
 
     def _wait_s(self) -> float | None:
         """Until the next look; None when there is nothing to look for."""
         if not self._sought:
             return None
-        oldest_ns = min(each.acknowledged_ns for each in self._sought.values())
+        oldest_ns = min(each.begun_ns for each in self._sought.values())
         left_s = (oldest_ns + self._close_after_ns - time.monotonic_ns()) / 1e9
         return min(max(left_s, 0.0), FAR_LOOK_S)
 
@@ -120,8 +120,8 @@ class Poller:
                 write = json.loads(self._socket.recv(4096))
             except BlockingIOError:
                 return
-            acknowledged_ns = write["acknowledged_ns"]
-            self._sought[write["id"]] = _Sought(write["version"], acknowledged_ns, acknowledged_ns)
+            begun_ns = write["begun_ns"]
+            self._sought[write["id"]] = _Sought(write["version"], begun_ns, begun_ns)
 
     def _look(self, post_ids: list[str]) -> None:
         if not post_ids:

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
         (["--timeout", "soon"], "--timeout"),
         (["--kinds", "new,insert"], "'insert'"),
         (["--strategies", "barrier,hope"], "'hope'"),
+        (["--post-storage", "redis", "--strategies", "session"], "mysql, mariadb, mongodb"),
+        (["--strategies", "synchronous"], "embedded has no 'synchronous'"),
+        (
+            ["--stack", "compose", "--post-storage", "redis", "--strategies", "synchronous"],
+            "--stack own",
+        ),
+        (["--link-ms", "far"], "--link-ms"),
         (["--nonsense"], "--nonsense"),
     ],
 )
@@ -83,6 +90,14 @@ def test_the_picture_lies_beside_the_json(tmp_path: Path) -> None:
         ["--json", "out.json", "--out-dir", str(tmp_path), "--notifier", "rabbitmq"]
     )
     assert options.png_path == tmp_path / "post_notification-embedded-rabbitmq.png"
+
+
+def test_what_a_user_of_a_strategy_would_choose_follows_the_lag() -> None:
+    """Who is told nothing else sleeps as long as replication takes, and sticks a second longer."""
+    options = _cli.parse(["--lag-ms", "200"])
+    assert (options.sleep_ms, options.stick_ms) == (200, 1200)
+    options = _cli.parse(["--lag-ms", "200", "--sleep-ms", "0", "--stick-ms", "5"])
+    assert (options.sleep_ms, options.stick_ms) == (0, 5)
 
 
 def test_kinds_come_in_one_order() -> None:

@@ -21,12 +21,14 @@ def observation(**known: Any) -> Observation:
         "strategy": "barrier",
         "warmup": False,
         "outcome": "consistent",
+        "begun_ns": 998 * MS,
         "acknowledged_ns": 1000 * MS,
         "barrier_ns": 1005 * MS,
         "unseen_ns": 1100 * MS,
         "seen_ns": 1101 * MS,
         "passed_ns": 1102 * MS,
         "read_ns": 1103 * MS,
+        "done_ns": 1105 * MS,
     }
     return Observation(**{**fields, **known})
 
@@ -48,12 +50,25 @@ def test_a_barrier_is_early_when_a_later_look_does_not_show_the_write() -> None:
     assert not observation().early
 
 
-def test_the_window_lasts_until_the_read_or_until_visibility_whichever_is_later() -> None:
-    """One definition for all strategies: the moment when a consistent read is possible."""
-    assert observation().window_ms == pytest.approx(103.0)
-    hasty = observation(strategy="none", read_ns=1004 * MS, outcome="violation")
-    assert hasty.window_ms == pytest.approx(101.0)
-    assert hasty.attempt_ms == pytest.approx(4.0)
+def test_the_window_lasts_until_the_reader_has_an_answer_that_is_not_wrong() -> None:
+    """One definition for all strategies: a wrong answer counts until the write was visible."""
+    assert observation().window_ms == pytest.approx(107.0)
+    hasty = observation(strategy="none", read_ns=1004 * MS, done_ns=1006 * MS, outcome="violation")
+    assert hasty.window_ms == pytest.approx(103.0)
+    assert hasty.attempt_ms == pytest.approx(6.0)
+
+
+def test_the_window_of_a_primary_read_does_not_wait_for_the_replica() -> None:
+    """Its reader has the post as soon as the answer has crossed the link."""
+    far = observation(strategy="primary", done_ns=1050 * MS)
+    assert far.window_ms == pytest.approx(52.0)
+
+
+def test_the_window_of_a_synchronous_write_begins_before_its_acknowledgement() -> None:
+    """Who waits for the replica before the notification is sent has not made the window short."""
+    slow = observation(strategy="synchronous", acknowledged_ns=1102 * MS)
+    assert slow.window_ms == pytest.approx(107.0)
+    assert slow.lag_ms == pytest.approx(-1.0)
 
 
 def test_a_violation_stays_one_whatever_fails_after_it() -> None:
@@ -109,6 +124,15 @@ def summary_of(strategy: str, **counts: int) -> RoundSummary:
         for _ in range(counts.get(outcome, 0))
     ]
     return RoundSummary.of(Round(strategy, "new", found))  # type: ignore[arg-type]
+
+
+def test_the_share_of_violations_has_its_interval() -> None:
+    """Requests without an answer are in neither number of it."""
+    share = summary_of("none", violation=10, consistent=30, failed=60).violation_share
+    assert share is not None
+    assert share["share"] == pytest.approx(0.25)
+    assert (share["low"], share["high"]) == pytest.approx((0.142, 0.402), abs=0.001)
+    assert summary_of("none", failed=3).violation_share is None
 
 
 def test_a_violation_with_the_barrier_fails_the_run() -> None:

@@ -15,6 +15,7 @@ from benchmarks.post_notification._client import arrivals, delays
 from benchmarks.post_notification._rpc import RpcClient, RpcError, RpcServer
 from benchmarks.post_notification._services import FollowerNotify
 from benchmarks.post_notification._storage import post_value, version_of
+from benchmarks.post_notification._strategies._none import Knobs, Unprotected
 from benchmarks.post_notification._tracing import LineageTracing, NoTracing, Tracing
 from benchmarks.post_notification._truth import Announcer, Poller
 
@@ -45,7 +46,7 @@ def test_the_poller_brackets_the_moment_of_visibility(
     poller = Poller(posts, seen.append, lag_s=0.0)  # type: ignore[arg-type]
     announce = Announcer(poller.port)
     with closing(poller), closing(announce):
-        announce({"id": "a", "version": version, "acknowledged_ns": time.monotonic_ns()})
+        announce({"id": "a", "version": version, "begun_ns": time.monotonic_ns()})
         poller.step()
         poller.step()
         assert not seen
@@ -108,7 +109,8 @@ class Fetches:
 def test_what_counts_as_a_violation(kind: str, version: int, outcome: str) -> None:
     """No post for a new one, the old version for an update, any post for a delete."""
     seen: list[dict[str, Any]] = []
-    service = FollowerNotify(Fetches(version), seen.append, enforce=False, timeout_s=1)  # type: ignore[arg-type]
+    strategy = Unprotected(lambda _: None, Knobs(timeout_s=1, sleep_s=0, stick_s=0))
+    service = FollowerNotify(Fetches(version), seen.append, strategy)  # type: ignore[arg-type]
     service.deliver({"id": "a", "kind": kind, "received_ns": 1})
     assert seen[0]["outcome"] == outcome
 

@@ -60,10 +60,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], 
     return said, json.loads(path.read_text()), folder
 
 
+def summaries_of_all(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The summaries of all rounds."""
+    return [each["summary"] for each in result["rounds"]]
+
+
 def summaries(result: dict[str, Any], strategy: str) -> list[dict[str, Any]]:
     """The summaries of all rounds of a strategy."""
-    found = [each["summary"] for each in result["rounds"]]
-    return [each for each in found if each["strategy"] == strategy]
+    return [each for each in summaries_of_all(result) if each["strategy"] == strategy]
 
 
 def test_the_barrier_prevents_every_violation(run: tuple[str, dict[str, Any], Path]) -> None:
@@ -125,7 +129,7 @@ def test_the_table_and_the_picture(run: tuple[str, dict[str, Any], Path]) -> Non
     assert Path(line.removeprefix("picture: ")).read_bytes().startswith(PNG)
     assert (folder / "out.png").exists()
     table = [line for line in said.splitlines() if line.startswith(("new", "update", "delete"))]
-    assert len(table) == 6
+    assert len(table) == 12
     assert all(len(line) <= 80 for line in table)
 
 
@@ -135,7 +139,8 @@ def test_each_post_storage(store: str, request: pytest.FixtureRequest, tmp_path:
     request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where the store is required.
     path = tmp_path / "out.json"
     process = start(
-        *("--post-storage", store, "--requests", "40", "--lag-ms", "60", "--json", str(path))
+        *("--post-storage", store, "--requests", "40", "--lag-ms", "60", "--link-ms", "5"),
+        *("--json", str(path)),
     )
     said, errors = process.communicate(timeout=100)
     assert process.returncode == 0, said + errors
@@ -143,6 +148,60 @@ def test_each_post_storage(store: str, request: pytest.FixtureRequest, tmp_path:
     assert sum(each["outcomes"]["violation"] for each in summaries(result, "none")) > 0
     for summary in summaries(result, "barrier"):
         assert summary["outcomes"]["consistent"] == 40
+
+
+def test_what_users_would_do_instead(tmp_path: Path) -> None:
+    """Reads of the primary are right and cross the link; retries help where nothing is found."""
+    path = tmp_path / "out.json"
+    strategies = "none,sleep,retry,primary,sticky"
+    process = start(
+        *("--requests", "40", "--lag-ms", "150", "--link-ms", "25", "--kinds", "new,update"),
+        *("--strategies", strategies, "--json", str(path)),
+    )
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    result = json.loads(path.read_text())
+    jsonschema.validate(result, json.loads(SCHEMA.read_text()))
+    found = {(it["strategy"], it["kind"]): it for it in summaries_of_all(result)}
+    for strategy in ("primary", "sticky"):
+        for kind in ("new", "update"):
+            summary = found[strategy, kind]
+            assert summary["outcomes"]["consistent"] == 40
+            assert summary["primary"]["reads"] == 1
+            assert summary["reader_ms"]["least"] > 2 * 25
+    assert found["retry", "new"]["outcomes"]["consistent"] == 40
+    assert found["retry", "new"]["reads"] > 1
+    assert found["retry", "update"]["violation_share"]["high"] > 0.5
+    assert found["sleep", "new"]["reader_ms"]["least"] > 150
+    assert all(it["primary"]["reads"] == 0 for it in found.values() if it["strategy"] == "none")
+
+
+@pytest.mark.parametrize("store", ["redis", "mysql", "mariadb", "mongodb"])
+def test_what_a_store_offers_instead(
+    store: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Synchronous writers wait for both ways of replication; sessions are right and far from it."""
+    request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where the store is required.
+    path = tmp_path / "out.json"
+    own = ["synchronous"] if store == "redis" else ["synchronous", "session"]
+    process = start(
+        *("--post-storage", store, "--requests", "40", "--rate", "40", "--kinds", "update"),
+        *("--lag-ms", "100", "--link-ms", "30", "--json", str(path)),
+        *("--strategies", ",".join(["none", *own, "primary"])),
+    )
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    result = json.loads(path.read_text())
+    jsonschema.validate(result, json.loads(SCHEMA.read_text()))
+    found = {it["strategy"]: it for it in summaries_of_all(result)}
+    assert found["none"]["outcomes"]["violation"] > 0
+    assert found["primary"]["outcomes"]["consistent"] == 40
+    assert found["primary"]["primary"]["commands"] > 1.9
+    assert found["synchronous"]["writer_ms"]["least"] > 100 + 30
+    if "session" in found:
+        assert found["session"]["outcomes"]["consistent"] == 40
+        assert found["session"]["primary"]["reads"] == 0
+        assert found["session"]["bytes"]["notification"] > found["none"]["bytes"]["notification"]
 
 
 @pytest.mark.parametrize("started", [1, 4, 10])

@@ -1,0 +1,53 @@
+"""What MySQL and MariaDB have in common in semi-synchronous replication: an operator sets it up."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+from antipode.testing import wait_until
+
+from ._none import Unprotected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._none import Administer
+
+_TIMEOUT_S = 30.0
+
+
+class SemiSynchronous(Unprotected):
+    """The primary acknowledges a commit once the replica has received it, applied or not.
+
+    The application is as without protection. A replica that does not answer for ten seconds turns
+    the primary back to asynchronous replication, silently.
+    """
+
+    INSTALL: ClassVar[tuple[tuple[str, str], ...]] = ()
+    ON: ClassVar[tuple[tuple[str, str], ...]] = ()
+    OFF: ClassVar[tuple[tuple[str, str], ...]] = ()
+    #: How many replicas acknowledge.
+    CLIENTS: ClassVar[str] = ""
+
+    @classmethod
+    def install(cls, administer: Administer) -> None:
+        """Load what it takes."""
+        for place, statement in cls.INSTALL:
+            administer(place, statement)
+
+    @classmethod
+    @contextmanager
+    def arranged(cls, administer: Administer) -> Iterator[None]:
+        """Turn it on, and return once the replica takes part; turn it off at the end."""
+
+        def taking_part() -> bool:
+            (row,) = administer("writer", f"SHOW GLOBAL STATUS LIKE '{cls.CLIENTS}'")
+            return int(row["Value"]) > 0
+
+        for place, statement in cls.ON:
+            administer(place, statement)
+        wait_until(taking_part, what="semi-synchronous replication", timeout_s=_TIMEOUT_S)
+        yield
+        for place, statement in cls.OFF:
+            administer(place, statement)
