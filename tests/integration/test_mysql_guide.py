@@ -17,10 +17,15 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "mysql.md"
 
 @pytest.mark.parametrize("fixture", FLAVORS)
 def test_examples_run(request: pytest.FixtureRequest, fixture: str) -> None:
-    """Both examples, run one after the other on a lagging pair of servers, hold."""
+    """All examples, run one after the other on a lagging pair of servers, hold."""
     topology = request.getfixturevalue(fixture)
     prepare(topology)
-    topology.execute("CREATE TABLE IF NOT EXISTS app.orders (id INT PRIMARY KEY, state VARCHAR(9))")
+    topology.execute("DROP TABLE IF EXISTS app.orders")
+    topology.execute("CREATE TABLE app.orders (id INT PRIMARY KEY, state VARCHAR(9))")
+    if topology.store == "mysql":
+        topology.execute("SET GLOBAL log_bin_trust_function_creators = ON")
+    for statement in shims.migration("app.orders"):
+        topology.execute(statement)
     topology.wait_replicated()
     topology.set_lag(50)
     text = GUIDE.read_text(encoding="utf-8")
@@ -31,6 +36,7 @@ def test_examples_run(request: pytest.FixtureRequest, fixture: str) -> None:
     exec(compile(examples, str(GUIDE), "exec"), names)  # noqa: S102 - our own examples
     assert names["value"] == b"hello, world"
     assert {write.datastore for write in names["lineage"]} == {"posts"}
+    assert {write.datastore for write in names["seen"]} == {"orders"}
     for one in ("primary", "replica"):
         shims.uninstrument_engine(names[one])
         names[one].dispose()
