@@ -17,8 +17,6 @@ _EVERY_S = 0.005
 _LATE_S = 0.01
 #: How often Linux is asked for how long all threads waited for a processor, in seconds.
 _ASK_S = 0.05
-#: Where they waited for so many times as long as a barrier was late, nobody can tell why it was.
-_BUSY = 4
 
 
 class Stalls:
@@ -62,14 +60,14 @@ class Stalls:
     def busy(self, late_s: float) -> bool:
         """Whether the machine had so much to do in the last *late_s* seconds that it was to blame.
 
-        Threads wait for each other, so that each may have been late by what several of them
-        waited for a processor: one after the other.
+        Threads wait for each other, so that each may have been late by what all of them waited
+        for a processor, one after the other. On a machine that is not busy that is next to nothing.
         """
         self._ask()
         starved, index = self._starved[:], -2
         while -index < len(starved) and starved[index] > starved[-2] - late_s:
             index -= 2
-        return starved[-1] - starved[index + 1] > _BUSY * late_s
+        return starved[-1] - starved[index + 1] > late_s
 
     def within(self, from_s: float, to_s: float) -> float:
         """For how many seconds of this span the process stood still."""

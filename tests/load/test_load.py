@@ -54,9 +54,9 @@ ROUNDS = 8
 #: Rounds after which allocator, pools and caches have what they need.
 WARM = 4
 #: What each barrier may have left from then to the end of the last round, in blocks of Python's
-#: allocator beside a handful that comes and goes, and what the process may have grown by, native
+#: allocator beside those that come and go, and what the process may have grown by, native
 #: memory included.
-MOST_BLOCKS, SOME_BLOCKS = 0.05, 1000
+MOST_BLOCKS, SOME_BLOCKS = 0.05, 3000
 MOST_GROWTH_BYTES = 4 << 20
 #: How long what was closed may take to be gone, on a machine that has other work, in seconds.
 GONE_S = 10.0
