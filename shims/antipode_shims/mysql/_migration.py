@@ -60,7 +60,7 @@ def migration(
     mark = encode(Lineage(incomplete=[("", "size")]))
     new, old = f"NEW.{quoted(COLUMN)}", f"OLD.{quoted(COLUMN)}"
     return (
-        tombstone_table(place),
+        f"CREATE TABLE IF NOT EXISTS {tombstones_as(place)}",
         (
             f"ALTER TABLE {full} ADD COLUMN {quoted(COLUMN)} MEDIUMBLOB NULL INVISIBLE"
             f" COMMENT '{_COMMENT}'"
@@ -131,10 +131,10 @@ def triggers_missing(table: str) -> Asking[tuple[str, ...]]:
     return tuple(name for name in named if name not in there)
 
 
-def tombstone_table(name: str) -> str:
-    """The statement that makes the table of deletions, which tables may share."""
+def tombstones_as(name: str) -> str:
+    """The table of deletions, which tables may share, as ``CREATE TABLE`` takes it."""
     return (
-        f"CREATE TABLE IF NOT EXISTS {quoted(name)} (t VARBINARY(256) NOT NULL,"
+        f"{quoted(name)} (t VARBINARY(256) NOT NULL,"
         " k VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
         " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))"
     )

@@ -20,7 +20,7 @@ from antipode.shim import stored_lineage as stored
 
 from ._base import BaseMySQLShim
 from ._flavor import COVER, Flavor, text
-from ._migration import quoted, tombstone_table
+from ._migration import quoted, tombstones_as
 from ._settings import errno_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Layout:
             f"CREATE TABLE {quoted(self.table)} ({quoted(self.key)} VARBINARY(512) NOT NULL"
             f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL, {self._column})"
         )
-        return values, tombstone_table(self.tombstones)
+        return values, f"CREATE TABLE {tombstones_as(self.tombstones)}"
 
     @property
     def _column(self) -> str:
