@@ -203,7 +203,7 @@ class Rewriter:
     def _findandmodify(self, request: Request) -> None:
         message = self._message
         query, update = message.get(b"query"), message.get(b"update")
-        request.reads = True
+        self._reading(request)
         self._project(request, b"fields")
         if query is not None:
             request.ids = _ids(query.value)
