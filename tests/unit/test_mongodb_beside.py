@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import re
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import bson
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from pymongo import message as messages
 
 from antipode import Incomplete, Lineage, WriteId
+from antipode_shims.mongodb import _wire_old
 from antipode_shims.mongodb._bson import Element, Message, array, decoded, element, join, split
 from antipode_shims.mongodb._document import FIELD, MOST_PARTS, Match, held_in, part, whole_document
 from antipode_shims.mongodb._numbers import MOST_LOGS, MOST_POSITIONS, Numbers, lineage_of
@@ -107,6 +110,19 @@ def test_field_is_added_and_taken(document: dict[str, Any]) -> None:
     assert with_field(with_it, element(FIELD, 2)) == with_field(encoded, element(FIELD, 2))
     assert take_field(with_it) == (encoded, beside)
     assert take_field(encoded) == (encoded, None)
+
+
+def test_field_is_not_mistaken() -> None:
+    """Bytes that look like the field within somebody's text or document are not taken for it."""
+    inner = element(FIELD, {"w": "~|1"})
+    bait = bytes((inner.kind,)) + inner.name + b"\0" + inner.value
+    for tail in (bait[:-1].decode(), bait, {"x": 1, FIELD: {"w": "~|1"}}):
+        encoded = bson.encode({"a": 1, "b": tail})
+        assert take_field(encoded) == (encoded, None)
+        beside = element(FIELD, {"w": "~|2"})
+        assert take_field(with_field(encoded, beside)) == (encoded, beside)
+        first = join([beside, *split(encoded)])
+        assert take_field(first) == (encoded, beside)
 
 
 @given(st.lists(writes, max_size=MOST_POSITIONS))
@@ -311,14 +327,69 @@ def test_other_commands_go_as_they_are(name: str) -> None:
     assert sent.body == before
 
 
-def test_old_clients_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They send commands past what is looked at."""
-    import pymongo
+class OldConnection:
+    """Of a PyMongo whose commands go past it."""
 
-    from antipode import ConfigurationError
-    from antipode_shims.mongodb._wire import check_version
+    def __init__(self) -> None:
+        self.conn = object()
+        self.sent: list[bytes] = []
 
-    check_version()
-    monkeypatch.setattr(pymongo, "version_tuple", (4, 17, 0))
-    with pytest.raises(ConfigurationError, match=r"4\.18"):
-        check_version()
+    def send_message(self, data: bytes, _size: int) -> None:
+        self.sent.append(data)
+
+    def receive_message(self, request_id: int) -> int:
+        return request_id
+
+
+def test_old_clients_are_redirected() -> None:
+    """Commands of a connection that is looked at go by its methods; others go as they did."""
+    past: list[Any] = []
+    network = SimpleNamespace(
+        sendall=lambda link, data: past.append((link, data)),
+        receive_message=lambda connection, number: past.append((connection, number)),
+    )
+    _wire_old._redirect(network)
+    seen, other = OldConnection(), OldConnection()
+    token = _wire_old.WIRED.set(seen)
+    try:
+        network.sendall(seen.conn, b"1")
+        network.sendall(other.conn, b"2")
+        assert network.receive_message(seen, 3) == 3
+        network.receive_message(other, 4)
+    finally:
+        _wire_old.WIRED.reset(token)
+    network.sendall(seen.conn, b"5")
+    assert seen.sent == [b"1"]
+    assert past == [(other.conn, b"2"), (other, 4), (seen.conn, b"5")]
+
+
+@pytest.mark.parametrize("name", ["receive_message", "async_receive_message"])
+def test_old_asyncio_clients_are_redirected(name: str) -> None:
+    """Likewise, whatever the version calls the function."""
+    past: list[Any] = []
+
+    async def go_past(*given: Any) -> None:
+        past.append(given)
+
+    class Connection(OldConnection):
+        async def send_message(self, data: bytes, _size: int) -> None:  # type: ignore[override]
+            self.sent.append(data)
+
+        async def receive_message(self, request_id: int) -> int:  # type: ignore[override]
+            return request_id
+
+    network = SimpleNamespace(**{"async_sendall": go_past, name: go_past})
+    _wire_old._redirect_async(network)
+    seen = Connection()
+
+    async def use() -> None:
+        await network.async_sendall(seen.conn, b"1")
+        token = _wire_old.WIRED.set(seen)
+        await network.async_sendall(seen.conn, b"2")
+        assert await getattr(network, name)(seen, 3) == 3
+        _wire_old.WIRED.reset(token)
+        await getattr(network, name)(seen, 4)
+
+    asyncio.run(use())
+    assert seen.sent == [b"2"]
+    assert past == [(seen.conn, b"1"), (seen, 4)]

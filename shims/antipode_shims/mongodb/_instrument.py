@@ -11,7 +11,6 @@ from ._async_hooks import AsyncClient, AsyncHooks
 from ._base import BaseMongoShim
 from ._client import ServerSettings, is_async, known_set_name
 from ._hooks import SyncClient, SyncHooks, adopt, disown
-from ._wire import check_version
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -61,12 +60,10 @@ def instrument_client(
         ConfigurationError: a client that has found a mongos or a server outside of a replica set
             (one that has not connected yet raises it at its first use), ``beside`` without
             *collections* or the other way round, another datastore than before, or PyMongo is
-            missing or older (for ``beside`` than 4.18).
+            missing or older.
     """
     asynchronous = is_async(client)
     names = beside_names(lineage, collections, datastore=datastore, option="collections")
-    if names:
-        check_version()
     if _instrumented(client, datastore):
         return client
     known_set_name(client)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import count
@@ -272,9 +273,10 @@ class Rewriter:
         concern = message.get(b"readConcern")
         if concern is not None:
             request.majority = decoded(concern.value).get("level") in COMMITTED
-        if all(message.get(name.encode("ascii")) is None for name in ASK):
+        asked = _asked()
+        if message.get(asked[0].name) is None:
             request.asked = True
-            message.body += fields(ASK)
+            message.body += asked
 
 
 def _changed(update: Element, written: Written, *, upsert: bool) -> Element:
@@ -301,6 +303,11 @@ def _deleting(request: Request, query: Element | None, *, collated: bool) -> Non
 def _ids(query: bytes) -> list[Any] | None:
     chosen = ids_of(query, most=MOST_IDS)
     return None if chosen is None else [*decoded(array(chosen)).values()]
+
+
+@lru_cache(maxsize=1)
+def _asked() -> list[Element]:
+    return fields(ASK)
 
 
 def _text(value: Element | None) -> bytes:

@@ -20,6 +20,7 @@ from ._bson import (
     fields,
     join,
     split,
+    take,
 )
 from ._document import FIELD
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _NAME = FIELD.encode("ascii")
 _MARK = _NAME + b"\0"
+_HEAD = bytes((DOCUMENT,)) + _MARK
 _TRUTHLESS = {b"\0" * 8, b"\0" * 4, b"\0"}
 _NUMBERS = {1, 8, 16, 18}
 _ON = element(FIELD, 1)
@@ -57,6 +59,8 @@ def take_field(document: bytes) -> tuple[bytes, Element | None]:
     """*document* without the lineage's field, and that."""
     if _MARK not in document:
         return document, None
+    if (found := take(document, _HEAD)) is not None:
+        return found
     elements = split(document)
     taken = next((each for each in elements if each.name == _NAME), None)
     if taken is None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError
-
 from ._beside import Exchange
 from ._client import refusals
 from ._guard import any_member
 from ._look import converse, converse_async
+from ._wire_old import WIRED, redirected
 
 if TYPE_CHECKING:
+    from contextvars import Token
+
     from typing_extensions import Self
 
     from ._beside import Beside
@@ -39,6 +40,7 @@ class Wire:
         self._bulk = bulk
         self._compression: Any = None
         self._kept: dict[str, Any] = {}
+        self._token: Token[Any] | None = None
 
     def expect(self, operation: Any) -> None:
         """Take what comes without being asked for the next batch of a cursor."""
@@ -47,6 +49,8 @@ class Wire:
     def __enter__(self) -> Self:
         """Look at everything that goes by."""
         connection = self._connection
+        if redirected():
+            self._token = WIRED.set(connection)
         self._set("send_message", self.send)
         self._set("receive_message", self.receive)
         self._compression = connection.compression_context
@@ -71,6 +75,8 @@ class Wire:
             else:
                 held[name] = value
         self._kept.clear()
+        if self._token is not None:
+            WIRED.reset(self._token)
 
     def packed(self, message: bytes) -> bytes:
         """*message*, compressed as the connection does; its number stays."""
@@ -136,19 +142,6 @@ class AsyncWire(Wire):
             return await type(connection).command(connection, database, command, any_member())
         except refusals() as error:
             return error
-
-
-def check_version() -> None:
-    """Refuse a PyMongo whose commands do not all go by a connection's own methods.
-
-    Raises:
-        ConfigurationError: it is older than 4.18.
-    """
-    import pymongo
-
-    if tuple(pymongo.version_tuple[:2]) < (4, 18):
-        msg = f"lineage='beside' needs PyMongo 4.18 or later, not {pymongo.version}"
-        raise ConfigurationError(msg)
 
 
 def _compressible(message: bytes) -> bool:
