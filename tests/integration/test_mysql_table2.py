@@ -98,6 +98,18 @@ def test_deleted_rows_are_gone_for_plain_readers(here: Regions, plain: Any) -> N
     assert read(here, "deleted") == (None, Lineage([ELSEWHERE_TOO]))
 
 
+def test_table_spelled_with_its_schema(here: Regions) -> None:
+    """Services that spell the table's schema, or do not, find each other's deletions."""
+    for table, key in (("app.antipode_kv", "k"), ("antipode_kv", "l")):
+        write(here, key)
+        deleter = shims.shim("posts", here.topology.url(), table=table)
+        reader = shims.shim("posts", here.topology.url(), table="app.antipode_kv")
+        with deleter, reader, antipode.scope():
+            deleter.delete(key, Lineage([ELSEWHERE_TOO]))
+            for found in (reader.read(key)[1], read(here, key)[1]):
+                assert ELSEWHERE_TOO in found
+
+
 def test_expired_tombstones_go(here: Regions, plain: Any) -> None:
     """A deletion takes along tombstones that are older than the horizon."""
     with antipode.scope():
@@ -120,11 +132,18 @@ def test_append_merges_and_stays_small(here: Regions, plain: Any) -> None:
 
 
 def test_append_to_nothing_and_to_a_foreign_value(here: Regions, plain: Any) -> None:
-    """A value that begins by appending has its lineage; a foreign one lends it none."""
+    """A value that begins by appending has its lineage; a foreign one lends it none.
+
+    What a deletion depended on stays: who sees that nothing else is there has seen it.
+    """
     with antipode.scope():
         here.writer.delete("first")
         here.writer.append("first", b"x", Lineage([ELSEWHERE_TOO]))
     assert read(here, "first") == (b"x", Lineage([ELSEWHERE_TOO]))
+    with antipode.scope():
+        here.writer.delete("first", Lineage([ELSEWHERE]))
+        here.writer.append("first", b"y", Lineage([ELSEWHERE_TOO]))
+    assert read(here, "first") == (b"y", Lineage([ELSEWHERE, ELSEWHERE_TOO]))
     write(here, "foreign")
     run(plain, "UPDATE antipode_kv SET v = 'plain' WHERE k = 'foreign'")
     with antipode.scope():

@@ -77,7 +77,8 @@ class Layout:
         key: the column of their keys, the primary key or unique.
         value: their column.
         lineage: the invisible column beside it.
-        tombstones: the table of deletions; several tables may share one.
+        tombstones: the table of deletions; the tables of one schema may share it, and it is looked
+            for in the schema that *table* names.
     """
 
     table: str = "antipode_kv"
@@ -96,13 +97,28 @@ class Layout:
             msg = "table, key, value, lineage and tombstones must be names, not empty"
             raise ConfigurationError(msg)
 
+    @property
+    def name(self) -> str:
+        """The table's own, which keeps its deletions: services may spell its schema or not."""
+        return self.table.rpartition(".")[2]
+
+    @property
+    def graves(self) -> str:
+        """Where the table of deletions is."""
+        schema = self.table.rpartition(".")[0]
+        return (
+            f"{schema}.{self.tombstones}"
+            if schema and "." not in self.tombstones
+            else self.tombstones
+        )
+
     def ddl(self) -> tuple[str, str]:
         """The statements that make both tables."""
         values = (
             f"CREATE TABLE {quoted(self.table)} ({quoted(self.key)} VARBINARY(512) NOT NULL"
             f" PRIMARY KEY, {quoted(self.value)} LONGBLOB NOT NULL, {self._column})"
         )
-        return values, f"CREATE TABLE {tombstones_as(self.tombstones)}"
+        return values, f"CREATE TABLE {tombstones_as(self.graves)}"
 
     @property
     def _column(self) -> str:
@@ -145,7 +161,7 @@ class MySQLTable2(BaseMySQLShim):
         where = layout
         self._table, self._key = quoted(where.table), quoted(where.key)
         self._value, self._lineage = quoted(where.value), quoted(where.lineage)
-        self._tombs = quoted(where.tombstones)
+        self._tombs = quoted(where.graves)
         self._insert = (
             f"INSERT INTO {self._table} ({self._key}, {self._value}, {self._lineage})"
             f" VALUES (%s, %s, CONCAT({_digest(self._value)}, CHAR(0), %s))"
@@ -193,12 +209,15 @@ class MySQLTable2(BaseMySQLShim):
         )
         beside = bytes(found[0]["beside"])
         texts = beside[_HEAD_BYTES:].decode("ascii", "replace")
-        if _SEPARATOR in texts:
-            one = stored_text(self._merged(texts)).encode("ascii")
+        lineage = self._merged(texts)
+        if beside[_DIGEST_BYTES] == 0:  # A new value: who sees no more of it may see a deletion.
+            lineage = lineage.merge((yield from self._tombstone(key)))
+        one = stored_text(lineage)
+        if one != texts:
             # Where each statement commits alone, somebody may have appended in between.
             yield Statement(
                 f"UPDATE {self._table} SET {old} = %s WHERE {self._key} = %s AND {old} = %s",
-                (beside[:_HEAD_BYTES] + one, key, beside),
+                (beside[:_HEAD_BYTES] + one.encode("ascii"), key, beside),
             )
 
     def delete_steps(self, key: Key, lineage: Lineage) -> Steps:
@@ -209,7 +228,7 @@ class MySQLTable2(BaseMySQLShim):
         yield Statement(
             f"INSERT INTO {self._tombs} (t, k, l, h, n) VALUES (%s, %s, %s, %s, 0)"
             " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h), n = (n + 1) & 65535",
-            (self.layout.table, _bytes(key), stored_text(lineage), expires),
+            (self.layout.name, _bytes(key), stored_text(lineage), expires),
         )
         yield Statement(f"DELETE FROM {self._table} WHERE {self._key} = %s", (key,))
         yield from self._sweep(hour)
@@ -267,7 +286,7 @@ class MySQLTable2(BaseMySQLShim):
 
     def _tombstone(self, key: Key) -> Generator[Statement, Sequence[Mapping[str, Any]], Lineage]:
         rows = yield Statement(
-            f"SELECT l FROM {self._tombs} WHERE t = %s AND k = %s", (self.layout.table, _bytes(key))
+            f"SELECT l FROM {self._tombs} WHERE t = %s AND k = %s", (self.layout.name, _bytes(key))
         )
         return stored(self.datastore, text(rows[0]["l"])) if rows else Lineage()
 
