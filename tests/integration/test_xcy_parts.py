@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import create_engine
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode_shims import mysql
 from tests.integration._xcy_stores import TIMEOUT_S, at_once, held_back, opened, over
 
@@ -77,15 +77,12 @@ def writer(store: Any, key: str, part: str) -> Callable[[], None]:
 
 
 def check(store: Any, found: tuple[Any, Lineage]) -> dict[str, int]:
-    """Assert that a reader depends on the causes of all that it saw; what it saw.
-
-    Or that its lineage says that it misses some: a document keeps so many parts.
-    """
+    """Assert that a reader depends on the causes of all that it saw; what it saw."""
     value, lineage = found
     seen: dict[str, int] = store.parts(value)
     known = {w.key: int(w.version) for w in lineage.only("elsewhere")}
-    whole = all(known.get(part, -1) >= number for part, number in seen.items())
-    assert whole or Incomplete("", "size") in lineage.incomplete, (seen, lineage)
+    assert not lineage.incomplete
+    assert all(known.get(part, -1) >= number for part, number in seen.items()), (seen, lineage)
     return seen
 
 

@@ -24,8 +24,6 @@ SLACK = 16
 #: Bytes of a value whose updates had a log each: each store has a bound of its own.
 BOUND = 32_768
 PARTIAL = over("mysql", "mariadb", "mongodb")
-#: Where the server, or the next writer, makes one entry of what updates of one log left.
-COMPACT = over("mysql", "mariadb", "mongodb")
 
 
 @pytest.fixture
@@ -90,7 +88,7 @@ def write(log: str, version: int) -> WriteId:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", COMPACT, indirect=True)
+@pytest.mark.parametrize("store", PARTIAL, indirect=True)
 def test_updates_of_few_logs_cost_no_more_than_one(store: Any, key: str) -> None:
     """A thousand updates whose causes lie in two moving logs leave their last positions alone."""
     for number in range(1, UPDATES + 1):
