@@ -184,6 +184,25 @@ def test_a_delete_leaves_a_tombstone(posts: Sql) -> None:
     assert CAUSE in antipode.deserialize(text.decode())
 
 
+@pytest.mark.parametrize("sought", ["id = 1", "posts.id = '1' LIMIT 1", "extra = 'b' AND `id`=1"])
+def test_who_finds_nothing_depends_on_the_deletion(posts: Sql, sought: str) -> None:
+    """Looked for by its key, a deleted row gives the lineage of its deletion; others give none."""
+    connection = beside(posts)
+    with antipode.scope():
+        run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
+    with antipode.scope(Lineage([CAUSE])):
+        run(connection, "DELETE FROM posts")
+    read = found(posts, f"SELECT * FROM posts WHERE {sought}")  # noqa: S608 - the claim
+    assert CAUSE in read
+    assert [write.covering for write in read if write.datastore == NOTES]
+    assert CAUSE not in found(posts, "SELECT * FROM posts WHERE id = 2")
+    with antipode.scope(Lineage([OTHER])):
+        run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
+    read = found(posts, "SELECT * FROM posts WHERE id = 1")
+    assert OTHER in read
+    assert CAUSE not in read
+
+
 def test_growth_is_bounded(posts: Sql) -> None:
     """A thousand partial updates leave little, and say that something is missing."""
     connection = beside(posts)

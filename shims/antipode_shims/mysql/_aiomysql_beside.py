@@ -82,6 +82,7 @@ class AsyncBesideConnection(AsyncConnection):
         if beside.due and before == ROWS and self._result is not None:
             beside.read(_too_early)  # Unbuffered: the application sees rows before their end.
         elif not tap.state:
+            await self._antipode_graves(beside)
             await self._antipode_cover(beside)
         return packet
 
@@ -90,6 +91,14 @@ class AsyncBesideConnection(AsyncConnection):
         if self._antipode.rows.held and self._writer is not None:
             plain: Any = super()
             plain.close()
+
+    async def _antipode_graves(self, beside: Beside) -> None:
+        """Behind a read that found nothing: what the deletions of its rows depended on."""
+        try:
+            for question in beside.graves():
+                beside.buried(await self._antipode_ask(question))
+        except (Refused, err.MySQLError, OSError) as error:
+            self._antipode.shim.unread(str(error))
 
     async def _antipode_cover(self, beside: Beside) -> None:
         """Sample what the reply that has ended may have seen."""

@@ -12,7 +12,7 @@ from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
 from ._gtid import GtidError, Runs
 from ._look import observe
-from ._migration import COLUMN, missing
+from ._migration import COLUMN, missing, primary_key
 from ._rewrite import tables_of
 from ._settings import ServerSettings, execute
 from ._states import STATE, parse_state
@@ -37,6 +37,7 @@ class BaseMySQLShim(ServerShim):
     Attributes:
         settings: how to connect to the server.
         tables: beside whose rows instrumented connections keep lineages.
+        keys: their primary keys, of those that have one of one column.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class BaseMySQLShim(ServerShim):
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
         self.tables = tables_of(tables)
+        self.keys: dict[str, str] = {}
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
@@ -118,6 +120,10 @@ class BaseMySQLShim(ServerShim):
         if facts.server in self._checked:
             return
         lacking = yield from missing(self.tables.names)
+        for table in self.tables.names:
+            columns = yield from primary_key(table)
+            if len(columns) == 1:
+                self.keys[table] = columns[0]
         if lacking:
             names = " ".join(lacking)
             raise ConfigurationError(
@@ -161,6 +167,18 @@ class BaseMySQLShim(ServerShim):
             return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))
         except (GtidError, KeyError):
             return self.read_at(None)
+
+    def unread(self, cause: str) -> None:
+        """Note that a read does not know what the rows that it sought depended on."""
+        count("unread_lineage", self.datastore)
+        log_once(
+            "mysql_unread_lineage",
+            self.datastore,
+            cause[:40],
+            "a read of %r does not know what its rows depend on elsewhere: %s",
+            self.datastore,
+            cause,
+        )
 
     def read_at(self, lineage: Lineage | None) -> Lineage:
         """What a read may have seen, *lineage*, or where nobody knows, a lineage that says so."""

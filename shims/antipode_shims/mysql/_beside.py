@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from antipode import Lineage, config, current
-from antipode.shim import count, defer_read, log_once, record_read, stored_lineage, stored_text
+from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text
 
-from ._migration import LINEAGE, SEPARATOR, UNTIL
+from ._flavor import text
+from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstone
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from ._statements import MANY, READS, WRITES, meaning
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._base import BaseMySQLShim
+    from ._flavor import Rows
 
 _NULL = 0xFB
 _WIDTHS = {0xFC: 2, 0xFD: 3, 0xFE: 8}
@@ -45,6 +47,7 @@ class Beside:
         self._set = ""
         self._values = 0
         self._texts: set[bytes] = set()
+        self._sought: list[tuple[str, bytes]] = []
         self._gate = threading.Lock()
         self._holder: int | None = None
         self.columns = 0
@@ -90,13 +93,13 @@ class Beside:
         found = meaning(raw)
         return raw, found if found & (READS | WRITES) and self._tables.mentioned(raw) else 0
 
-    def setting(self, text: str) -> str:
-        """What to send so that written rows get the lineage *text*; nothing where they would."""
-        if text == self._set:
+    def setting(self, lineage: str) -> str:
+        """What to send so that written rows get *lineage*; nothing where they would."""
+        if lineage == self._set:
             return ""
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
-        self._set = text
-        return f"SET {LINEAGE} = '{text}', {UNTIL} = {until}"
+        self._set = lineage
+        return f"SET {LINEAGE} = '{lineage}', {UNTIL} = {until}"
 
     def unset(self) -> None:
         """The variables are not set, or nobody knows."""
@@ -115,17 +118,11 @@ class Beside:
         self.due = self._shim.on_read == "merge"
         rewritten = None if found & (WRITES | MANY) else self._tables.select(sql)
         if rewritten is None:
-            count("unread_lineage", self._shim.datastore)
-            log_once(
-                "mysql_unread_lineage",
-                self._shim.datastore,
-                sql[:40].decode("ascii", "replace"),
-                "a statement on %r shows no rows whose lineages could be read, as one with "
-                "aggregates or a union: what its rows depend on elsewhere does not enter",
-                self._shim.datastore,
-            )
+            self._shim.unread(f"it shows no rows of a table: {sql[:40].decode('ascii', 'replace')}")
             return sql
         self.columns = rewritten.columns
+        if self.due:
+            self._sought = self._tables.sought(sql, self._shim.keys)
         return rewritten.sql
 
     def behind_check(self, status: int) -> str:
@@ -142,6 +139,7 @@ class Beside:
     def started(self) -> None:
         """A statement is about to be sent that has no lineages yet."""
         self.columns, self._values, self.due = 0, 0, False
+        self._sought = []
 
     def read(self, ask: Callable[[], Lineage | None]) -> None:
         """The application sees what was read; what that may be, *ask* samples later."""
@@ -165,6 +163,7 @@ class Beside:
 
     def row(self, data: bytes) -> None:
         """Take in the lineages at the end of a row; the client reads no further than its own."""
+        self._sought = []
         at = 0
         for _ in range(self._values):
             length, at = _length(data, at)
@@ -178,13 +177,23 @@ class Beside:
             self._found(bytes(data[at : at + length]))
             at += length
 
+    def graves(self) -> list[str]:
+        """What to ask behind a reply that showed no row: for the lineages of deletions."""
+        sought, self._sought = self._sought, []
+        return [tombstone(table, key.decode("utf-8", "replace")) for table, key in sought]
+
+    def buried(self, rows: Rows) -> None:
+        """What one of these questions was answered with."""
+        for row in rows:
+            record_read(stored_lineage(self._shim.datastore, text(row["l"])))
+
     def _found(self, texts: bytes) -> None:
         if texts in self._texts or self._shim.on_read != "merge":
             return
         if len(self._texts) < _MOST_TEXTS:
             self._texts.add(texts)
-        for text in texts.split(SEPARATOR.encode()):
-            record_read(stored_lineage(self._shim.datastore, text))
+        for one in texts.split(SEPARATOR.encode()):
+            record_read(stored_lineage(self._shim.datastore, one))
 
 
 class Cover:

@@ -36,12 +36,11 @@ LINEAGE, UNTIL = "@antipode_lineage", "@antipode_until"
 FORGET = f"SET {LINEAGE} = NULL"
 
 _COMMENT = "antipode 1"
-_TOMBSTONES = "antipode_tombstone"
+#: The table of deletions.
+TOMBSTONES = "antipode_tombstone"
 
 
-def migration(
-    table: str, *, key: Sequence[str] = ("id",), tombstones: str = _TOMBSTONES
-) -> tuple[str, ...]:
+def migration(table: str, *, key: Sequence[str] = ("id",)) -> tuple[str, ...]:
     """The statements that let *table* keep lineages, for whoever runs your migrations.
 
     They need the privileges ``ALTER``, ``CREATE`` and ``TRIGGER``, and on MySQL with a binary log
@@ -51,10 +50,9 @@ def migration(
     Args:
         table: ``table`` or ``schema.table``.
         key: the columns of its primary key.
-        tombstones: the table of deletions, in the same schema; several tables may share it.
     """
     schema, _, name = table.rpartition(".")
-    place = f"{schema}.{tombstones}" if schema else tombstones
+    place = f"{schema}.{TOMBSTONES}" if schema else TOMBSTONES
     full = quoted(table)
     # It names no datastore: what went may have been about any, and no fence stands for it.
     mark = encode(Lineage(incomplete=[("", "size")]))
@@ -144,6 +142,16 @@ def quoted(name: str) -> str:
     """An identifier, with a schema before it perhaps, in the way no name can break out of."""
     parts = (part.replace("`", "``").replace("%", "%%") for part in name.split("."))
     return ".".join(f"`{part}`" for part in parts)
+
+
+def tombstone(table: str, literal: str) -> str:
+    """The question for the lineage that a deletion left, the row's key as a literal."""
+    schema, _, name = table.rpartition(".")
+    place = f"{schema}.{TOMBSTONES}" if schema else TOMBSTONES
+    return (
+        f"SELECT l FROM {quoted(place)} WHERE t = {_literal(name)}"
+        f" AND k = CAST({literal} AS BINARY)"
+    )
 
 
 def _trigger(table: str, on: str) -> str:

@@ -84,8 +84,18 @@ class SyncBesideConnection(SyncConnection):
         if beside.due and (not tap.state or (before == ROWS and self._result is not None)):
             beside.read(_asking(self))
         if not tap.state:
+            self._antipode_graves()
             beside.give()
         return packet
+
+    def _antipode_graves(self) -> None:
+        """Behind a read that found nothing: what the deletions of its rows depended on."""
+        beside = self._antipode.rows
+        try:
+            for question in beside.graves():
+                beside.buried(self._antipode_ask(question))
+        except (Refused, err.MySQLError, OSError) as error:
+            self._antipode.shim.unread(str(error))
 
     def _antipode_take_out(self, before: int, packet: Any) -> None:
         """Take our columns out of a result's first packet, and their values out of its rows."""

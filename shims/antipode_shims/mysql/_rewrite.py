@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ._migration import COLUMN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 _TOKEN: Final = re.compile(
     rb"""(?P<text>'(?:[^'\\]+|\\.|'')*'|"(?:[^"\\]+|\\.|"")*")"""
@@ -46,6 +46,10 @@ _NO_ALIAS: Final = frozenset(
 )
 _JOINS: Final = frozenset((b"JOIN", b"STRAIGHT_JOIN"))
 _TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b"WINDOW", b"FETCH"))
+
+
+#: After how many keys that were not found their tombstones are looked at.
+_MOST_SOUGHT: Final = 16
 
 
 class Rewritten(NamedTuple):
@@ -97,6 +101,29 @@ class Tables:
         at = outer[start].at
         added = b"".join(b", %s.`%s`" % (alias, COLUMN.encode()) for alias in aliases)
         return Rewritten(sql[:at].rstrip() + added + b" " + sql[at:], len(aliases))
+
+    def sought(self, sql: bytes, keys: Mapping[str, str]) -> list[tuple[str, bytes]]:
+        """The rows that a ``SELECT`` looks for by their keys: tables, and keys as literals.
+
+        Args:
+            sql: one that :meth:`select` takes.
+            keys: the column of each table's primary key, where it has one of one column.
+        """
+        outer = [token for token in _tokens(sql) if token.depth == 0 and token.kind != "skip"]
+        start = _from(outer) or 0
+        found: list[tuple[str, bytes]] = []
+        for table, _ in _tables(outer[start:]):
+            name = self._name(table)
+            column = keys.get(name, "").lower().encode()
+            if column:
+                found += [(name, literal) for literal in _equal_to(column, outer)]
+        return found[:_MOST_SOUGHT]
+
+    def _name(self, table: tuple[bytes, ...]) -> str:
+        folded = b".".join(table).lower().decode("utf-8", "replace")
+        last = folded.rpartition(".")[2]
+        known = {name.lower(): name for name in self.names}
+        return known.get(folded) or known.get(last, "")
 
     def _has(self, table: tuple[bytes, ...]) -> bool:
         folded = tuple(part.lower() for part in table)
@@ -164,6 +191,17 @@ def _reference(outer: list[_Token], at: int) -> tuple[tuple[bytes, ...], bytes, 
         alias = outer[at].text
         at += 1
     return tuple(part.strip(b"`").replace(b"``", b"`") for part in parts), alias, at
+
+
+def _equal_to(column: bytes, outer: list[_Token]) -> Iterator[bytes]:
+    """The literals with which a query compares *column*."""
+    for name, mark, value in zip(outer, outer[1:], outer[2:], strict=False):
+        if (
+            name.text.strip(b"`").lower() == column
+            and mark.text == b"="
+            and value.kind in ("number", "text")
+        ):
+            yield value.text
 
 
 def _word(token: _Token) -> bytes:
