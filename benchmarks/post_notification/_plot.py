@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from ._observations import Observation
     from ._options import Options
     from ._result import RoundSummary
     from ._run import Round
@@ -89,17 +90,25 @@ def _windows(axes: Axes, rounds: list[Round]) -> None:
     drawn = []
     for strategy in dict.fromkeys(done.strategy for done in rounds):
         chosen = [o for done in rounds if done.strategy == strategy for o in done.observations]
-        drawn.append([each.attempt_ms for each in chosen if not each.warmup])
+        drawn.append([_after(each, each.done_ns) for each in chosen if not each.warmup])
         _steps(axes, drawn[-1], _COLOURS[strategy], strategy)
-    drawn.append([o.lag_ms for done in rounds for o in done.observations if not o.warmup])
+    every = [o for done in rounds for o in done.observations if not o.warmup]
+    drawn.append([_after(each, each.seen_ns) for each in every])
     _steps(axes, drawn[-1], "#777777", "post visible", style="--")
     axes.set_xlabel("ms after the write began")
-    axes.set_ylabel("% of reads begun, of posts visible")
-    axes.set_title("When followers' reads begin", fontsize=10)
+    axes.set_ylabel("% of answers, of posts visible")
+    axes.set_title("When followers have an answer", fontsize=10)
     furthest = [Summary.of(v for v in values if v is not None) for values in drawn]
     axes.set_xlim(0, 1.15 * max((each.p99 for each in furthest if each), default=1.0))
     axes.legend(fontsize=8, loc="center", bbox_to_anchor=(0.45, 0.5), frameon=False)
     _plain(axes)
+
+
+def _after(observed: Observation, moment_ns: int | None) -> float | None:
+    """Milliseconds from the beginning of the write."""
+    if observed.begun_ns is None or moment_ns is None:
+        return None
+    return (moment_ns - observed.begun_ns) / 1e6
 
 
 def _overshoots(axes: Axes, rounds: list[Round], summaries: list[RoundSummary]) -> None:

@@ -25,29 +25,27 @@ class SemiSynchronous(Unprotected):
     """
 
     INSTALL: ClassVar[tuple[tuple[str, str], ...]] = ()
-    ON: ClassVar[tuple[tuple[str, str], ...]] = ()
-    OFF: ClassVar[tuple[tuple[str, str], ...]] = ()
+    ON: ClassVar[str] = ""
+    OFF: ClassVar[str] = ""
     #: How many replicas acknowledge.
     CLIENTS: ClassVar[str] = ""
 
     @classmethod
     def install(cls, administer: Administer) -> None:
-        """Load what it takes."""
-        for place, statement in cls.INSTALL:
-            administer(place, statement)
-
-    @classmethod
-    @contextmanager
-    def arranged(cls, administer: Administer) -> Iterator[None]:
-        """Turn it on, and return once the replica takes part; turn it off at the end."""
+        """Let the replica connect anew, ready to acknowledge; return once it has."""
 
         def taking_part() -> bool:
             (row,) = administer("writer", f"SHOW GLOBAL STATUS LIKE '{cls.CLIENTS}'")
             return int(row["Value"]) > 0
 
-        for place, statement in cls.ON:
+        for place, statement in cls.INSTALL:
             administer(place, statement)
         wait_until(taking_part, what="semi-synchronous replication", timeout_s=_TIMEOUT_S)
+
+    @classmethod
+    @contextmanager
+    def arranged(cls, administer: Administer) -> Iterator[None]:
+        """Turn it on at the primary; off at the end: posts to update are not written slowly."""
+        administer("writer", cls.ON)
         yield
-        for place, statement in cls.OFF:
-            administer(place, statement)
+        administer("writer", cls.OFF)

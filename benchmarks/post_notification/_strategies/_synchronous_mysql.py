@@ -13,15 +13,10 @@ class Synchronous(SemiSynchronous):
     INSTALL: ClassVar[tuple[tuple[str, str], ...]] = (
         ("writer", "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'"),
         ("reader", "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'"),
-    )
-    ON: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("writer", "SET GLOBAL rpl_semi_sync_source_enabled = 1"),
         ("reader", "SET GLOBAL rpl_semi_sync_replica_enabled = 1"),
         ("reader", "STOP REPLICA IO_THREAD"),
         ("reader", "START REPLICA IO_THREAD"),
     )
-    OFF: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("writer", "SET GLOBAL rpl_semi_sync_source_enabled = 0"),
-        ("reader", "SET GLOBAL rpl_semi_sync_replica_enabled = 0"),
-    )
+    ON: ClassVar[str] = "SET GLOBAL rpl_semi_sync_source_enabled = 1"
+    OFF: ClassVar[str] = "SET GLOBAL rpl_semi_sync_source_enabled = 0"
     CLIENTS: ClassVar[str] = "Rpl_semi_sync_source_clients"
