@@ -129,7 +129,8 @@ class Scope:
                 self._take_in()
             if self._state != "stopped":
                 for write in writes:
-                    self._lineage = self._lineage.append(_stamped(write))
+                    stamped = write if write.minted_h else _stamped(write)
+                    self._lineage = self._lineage.append(stamped)
             return self._lineage
 
     def merge(self, lineage: Lineage) -> Lineage:
@@ -219,8 +220,8 @@ class Scope:
 
 
 def _stamped(write: WriteId) -> WriteId:
-    """*write*, with the current hour if it states none, so that it can age."""
-    return write if write.minted_h else replace(write, minted_h=SYSTEM_CLOCK.hour())
+    """*write*, which states no hour, with the current one, so that it can age."""
+    return replace(write, minted_h=SYSTEM_CLOCK.hour())
 
 
 class LiveText(str):
@@ -365,24 +366,20 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
     return held.merge(source)
 
 
-def record_write(*writes: WriteId) -> Lineage:
+def record_write(*writes: WriteId) -> None:
     """Enter committed writes into the current scope. For shims, after the store's reply.
 
-    Without a scope the write is counted and, once for each call site, logged.
-
-    Returns:
-        The writes alone, with the current hour where they stated none.
+    An entry without a mint hour gets the current one. Without a scope the write is counted and,
+    once for each call site, logged.
 
     Raises:
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
     """
-    minted = tuple(map(_stamped, writes))
     held = scope_in()
     if held is not None:
-        held.append(*minted)
+        held.append(*writes)
     elif writes:
         unscoped("write", writes[0].datastore)
-    return _EMPTY.append(minted[0]) if len(minted) == 1 else Lineage(minted)
 
 
 def mark_incomplete(subject: str, reason: str) -> None:

@@ -15,6 +15,7 @@ from antipode_shims.mysql._statements import (
     ISOLATES,
     LOGS,
     MANY,
+    NESTS,
     ONCE,
     OPAQUE,
     READS,
@@ -24,9 +25,11 @@ from antipode_shims.mysql._statements import (
     WRITES,
     XA,
     meaning,
+    reads,
 )
 
 DDL = WRITES | COMMITS | ENDS
+CHANGES = WRITES | NESTS
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,7 @@ DDL = WRITES | COMMITS | ENDS
         ("  (select 1) union (select 2)", READS),
         ("/* hint */ -- more\n # and more\n SELECT a FROM t", READS),
         ("/*!50000 SELECT a FROM t */", READS),
-        ("/*M!100100 UPDATE t SET a = 1 */", WRITES),
+        ("/*M!100100 UPDATE t SET a = 1 */", CHANGES),
         ("SELECT a FROM t FOR UPDATE", READS),
         ("SELECT a INTO @x FROM t", READS),
         ("TABLE t", READS),
@@ -49,10 +52,11 @@ DDL = WRITES | COMMITS | ENDS
         ("select found_rows() ;", 0),
         ("SELECT secret()", READS),
         ("SELECT 1 FROM t", READS),
-        ("INSERT INTO t VALUES (1, ';')", WRITES),
-        ("INSERT INTO t SELECT * FROM u", READS | WRITES),
-        ("INSERT INTO t VALUES (1) RETURNING id", READS | WRITES),
-        ("UPDATE t SET a = 1;", WRITES),
+        ("INSERT INTO t VALUES (1, ';')", CHANGES),
+        ("insert into t values (1)", CHANGES),
+        (" Replace INTO t VALUES (1)", CHANGES),
+        ("UPDATE t SET a = 1;", CHANGES),
+        ("DELETE\nFROM t", CHANGES),
         ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", WRITES),
         ("CALL p()", OPAQUE),
         ("EXECUTE s", OPAQUE),
@@ -96,7 +100,7 @@ DDL = WRITES | COMMITS | ENDS
         ("SHOW TABLES", 0),
         ("", 0),
         ("-- nothing", 0),
-        ("SELECT a FROM t; DELETE FROM t", MANY | READS | WRITES),
+        ("SELECT a FROM t; DELETE FROM t", MANY | READS | CHANGES),
         ("SELECT ';' FROM t -- ; comment", READS),
         ("BEGIN; SELECT a FROM t; COMMIT", MANY | COMMITS | ENDS | BEGINS | READS),
     ],
@@ -104,6 +108,30 @@ DDL = WRITES | COMMITS | ENDS
 def test_meaning(sql: str, expected: int) -> None:
     """Where the text leaves a choice, a statement may do more rather than less."""
     assert meaning(sql.encode()) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT a FROM t", True),
+        ("SELECT 1", False),
+        ("COMMIT", False),
+        ("INSERT INTO t VALUES (1, 'a selection of unstable stables')", False),
+        ("INSERT INTO t SELECT * FROM u", True),
+        ("INSERT INTO t TABLE u", True),
+        ("REPLACE INTO t VALUES (1) RETURNING id", True),
+        ("UPDATE t SET a = 1", False),
+        ("UPDATE t SET a = (Select MAX(a) FROM u)", True),
+        ("UPDATE t SET a = (TABLE u)", True),
+        ("DELETE FROM t WHERE a IN (SELECT a FROM u)", True),
+        ("UPDATE t SET a = 1; DELETE FROM t WHERE a IN (SELECT 1)", True),
+        ("UPDATE t SET a = 1; DELETE FROM t", False),
+    ],
+)
+def test_what_a_write_reads_is_found_inside_it(sql: str, expected: bool) -> None:  # noqa: FBT001
+    """A floor holds back a write that reads, and no other."""
+    text = sql.encode()
+    assert reads(text, meaning(text)) is expected
 
 
 @given(st.binary(max_size=200))

@@ -11,7 +11,7 @@ from pymysql.constants import COMMAND
 from antipode.shim import Observation, Unreachable
 
 from ._flavor import TRACK, Refused, text
-from ._ok_packet import SESSION_TRACK, eof_status, is_eof
+from ._ok_packet import SESSION_TRACK
 from ._pymysql import RESETTING, is_tracked, refusal, rows_of
 from ._session import Due, Verdict
 from ._tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
@@ -43,7 +43,7 @@ class AsyncConnection:
         tap = self._antipode
         plain: Any = super()
         self.client_flag |= SESSION_TRACK
-        tap.own = True
+        tap.own, tap.state = True, 0
         try:
             await plain._connect()  # noqa: SLF001
         finally:
@@ -67,8 +67,7 @@ class AsyncConnection:
             return
         if not tap.ready:
             await self._antipode_prepare()
-        found = tap.starts(sql)
-        held = tap.floor(found)
+        found, held = tap.starts(sql)
         if held is not None:
             await self._antipode_hold(held, found)
         tap.session.starts(found)
@@ -85,30 +84,34 @@ class AsyncConnection:
         tap.sent()
 
     async def _read_packet(self, *args: Any) -> Any:
-        tap = self._antipode
-        if tap.own or not tap.state:
-            packet = await self._antipode_read(*args)
-            if tap.own and not args and is_eof(packet._data):  # noqa: SLF001
-                tap.session.heard(eof_status(packet._data))  # noqa: SLF001
-            return packet
         try:
             packet = await self._antipode_read(*args)
         except BaseException as error:
-            if self._writer is not None and isinstance(error, err.MySQLError):
-                tap.failed()
-                await self._antipode_finish()
-            else:
-                tap.lost()
+            await self._antipode_unread(error)
             raise
-        data = packet._data  # noqa: SLF001
-        if args or (tap.state == ROWS and data[0] != EOF):
+        if args:
             return packet
-        shown = tap.packet(data)
-        if shown is not None:
-            packet._data = shown  # noqa: SLF001
+        tap, data = self._antipode, packet._data  # noqa: SLF001
         if not tap.state:
-            await self._antipode_finish()
+            tap.asked(data)
+        elif tap.state != ROWS or data[0] == EOF:
+            shown = tap.packet(data)
+            if shown is not None:
+                packet._data = shown  # noqa: SLF001
+            if not tap.state and tap.pending:
+                await self._antipode_finish()
         return packet
+
+    async def _antipode_unread(self, error: BaseException) -> None:
+        """The server answered with an error, or nothing came."""
+        tap = self._antipode
+        if not tap.state:
+            return
+        if self._writer is not None and isinstance(error, err.MySQLError):
+            tap.failed()
+            await self._antipode_finish()
+        else:
+            tap.lost()
 
     async def _antipode_ask(self, sql: str) -> Rows:
         """Ask the server in between; what the application sees of the connection stays.

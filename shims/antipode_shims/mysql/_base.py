@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
@@ -64,7 +63,6 @@ class BaseMySQLShim(ServerShim):
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
-        self._lock = threading.Lock()
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the client's server with a connection of the library's own.
@@ -107,8 +105,7 @@ class BaseMySQLShim(ServerShim):
             ConfigurationError: it has no positions; says what to change.
         """
         facts = yield from detect(self.datastore)
-        with self._lock:
-            self._runs.learn(facts.executed, group_block=facts.group_block)
+        self._runs.learn(facts.executed, group_block=facts.group_block)
         return facts
 
     def check_tables(self, facts: Facts) -> Asking[None]:
@@ -141,9 +138,8 @@ class BaseMySQLShim(ServerShim):
             gtids: what the OK packet said: MySQL's OWN_GTID, MariaDB's ``last_gtid``.
         """
         try:
-            with self._lock:
-                hour = self.clock.hour()
-                return minted(flavor, gtids, self._runs, datastore=self.datastore, hour=hour)
+            hour = self.clock.hour()
+            return minted(flavor, gtids, self._runs, datastore=self.datastore, hour=hour)
         except GtidError as error:
             self.unsampled(str(error))
             return ()

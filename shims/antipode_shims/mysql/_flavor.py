@@ -63,6 +63,9 @@ class Flavor(Enum):
     MARIADB = "MariaDB"
 
 
+#: Python 3.11 looks an enumeration's members up slowly; this one is wanted for every write.
+_MARIADB = Flavor.MARIADB
+
 #: What is asked of a server first. Needs no privilege, and unknown names are no error.
 DETECT = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id',"
@@ -221,7 +224,7 @@ def minted(
     Raises:
         GtidError: *gtids* is no such text.
     """
-    if flavor is Flavor.MARIADB:
+    if flavor is _MARIADB:
         if (alone := mariadb_gtid(gtids)) is not None:
             return (WriteId(datastore, alone[0], alone[1], hour),)
         found = mariadb_gtids(gtids)

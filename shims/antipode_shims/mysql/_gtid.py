@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -170,13 +171,14 @@ class Runs:
     block it was given (``group_replication_gtid_assignment_block_size``), and where its blocks
     lie is not told: a number of a block not seen before begins a run of its own.
 
-    Not thread-safe: the shim guards it.
+    Thread-safe; locked only for logs that have gaps.
     """
 
     def __init__(self) -> None:
         """Know no gaps: every run begins at 1."""
         self._runs: dict[str, list[Interval]] = {}
         self._block = 0
+        self._lock = threading.Lock()
 
     def learn(self, executed: GtidSet, *, group_block: int = 0) -> None:
         """Take over what a server has executed.
@@ -185,15 +187,22 @@ class Runs:
             executed: its ``gtid_executed``.
             group_block: for a member of a group, the size of blocks; 0 for any other server.
         """
-        self._block = group_block
-        for log, intervals in executed.logs.items():
-            if group_block or _broken(intervals):
-                self._runs[log] = list(intervals)
-            else:
-                self._runs.pop(log, None)
+        with self._lock:
+            self._block = group_block
+            for log, intervals in executed.logs.items():
+                if group_block or _broken(intervals):
+                    self._runs[log] = list(intervals)
+                else:
+                    self._runs.pop(log, None)
 
     def first(self, log: str, number: int) -> int:
         """The first number of the run that *number* of *log* is in."""
+        if log not in self._runs and (not self._block or number <= self._block):
+            return 1
+        with self._lock:
+            return self._first(log, number)
+
+    def _first(self, log: str, number: int) -> int:
         runs = self._runs.get(log)
         if runs is None:
             return 1 if not self._block or number <= self._block else self._begin(log, number)

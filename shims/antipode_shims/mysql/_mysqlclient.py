@@ -44,8 +44,7 @@ class NativeConnection:
             return plain(query)
         self._antipode_before()
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
-        found = tap.starts(sql)
-        held = tap.floor(found)
+        found, held = tap.starts(sql)
         if held is not None:
             self._antipode_hold(held, found)
         return self._antipode_run(found, lambda: plain(query))

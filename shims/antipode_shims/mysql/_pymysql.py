@@ -18,7 +18,7 @@ from pymysql.protocol import MysqlPacket
 from antipode.shim import Observation, Unreachable
 
 from ._flavor import TRACK, Refused, text
-from ._ok_packet import SESSION_TRACK, eof_status, is_eof
+from ._ok_packet import SESSION_TRACK
 from ._session import Due, Verdict
 from ._settings import refused
 from ._tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
@@ -90,7 +90,7 @@ class SyncConnection:
         tap = self._antipode
         plain: Any = super()
         self.client_flag |= SESSION_TRACK
-        tap.own = True
+        tap.own, tap.state = True, 0
         try:
             plain.connect(sock)
         finally:
@@ -113,8 +113,7 @@ class SyncConnection:
             return
         if not tap.ready:
             self._antipode_prepare()
-        found = tap.starts(sql)
-        held = tap.floor(found)
+        found, held = tap.starts(sql)
         if held is not None:
             self._antipode_hold(held, found)
         session = tap.session
@@ -137,30 +136,34 @@ class SyncConnection:
         tap.sent()
 
     def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
-        tap = self._antipode
-        if tap.own or not tap.state:
-            packet = self._antipode_read(packet_type)
-            if tap.own and packet_type is MysqlPacket and is_eof(packet._data):  # noqa: SLF001
-                tap.session.heard(eof_status(packet._data))  # noqa: SLF001
-            return packet
         try:
             packet = self._antipode_read(packet_type)
         except BaseException as error:
-            if self._sock is not None and isinstance(error, err.MySQLError):
-                tap.failed()
-                self._antipode_finish()
-            else:
-                tap.lost()
+            self._antipode_unread(error)
             raise
-        data = packet._data  # noqa: SLF001
-        if packet_type is not MysqlPacket or (tap.state == ROWS and data[0] != EOF):
+        if packet_type is not MysqlPacket:
             return packet
-        shown = tap.packet(data)
-        if shown is not None:
-            packet._data = shown  # noqa: SLF001
-        if not tap.state and tap.pending:
-            self._antipode_finish()
+        tap, data = self._antipode, packet._data  # noqa: SLF001
+        if not tap.state:
+            tap.asked(data)
+        elif tap.state != ROWS or data[0] == EOF:
+            shown = tap.packet(data)
+            if shown is not None:
+                packet._data = shown  # noqa: SLF001
+            if not tap.state and tap.pending:
+                self._antipode_finish()
         return packet
+
+    def _antipode_unread(self, error: BaseException) -> None:
+        """The server answered with an error, or nothing came."""
+        tap = self._antipode
+        if not tap.state:
+            return
+        if self._sock is not None and isinstance(error, err.MySQLError):
+            tap.failed()
+            self._antipode_finish()
+        else:
+            tap.lost()
 
     def _antipode_ask(self, sql: str) -> Rows:
         """Ask the server in between; what the application sees of the connection stays.

@@ -54,6 +54,10 @@ class Due(Enum):
     UNCOVERED = "uncovered"
 
 
+#: Python 3.11 looks an enumeration's members up slowly; these are wanted for every statement.
+_NOTHING, _PASS = Due.NOTHING, Verdict.PASS
+
+
 class Session:
     """One connection between its handshake and its end.
 
@@ -100,10 +104,10 @@ class Session:
         renews = meaning & ENDS and not meaning & MANY
         if self._snapshot and not renews:
             shown = floor is self._shown_floor or _covers(self._shown, {}, floor)
-            return Verdict.PASS if shown else Verdict.OLD_SNAPSHOT
+            return _PASS if shown else Verdict.OLD_SNAPSHOT
         if self.server in floor.proved_on or _covers(self._known, self._own, floor):
             self._passed = floor
-            return Verdict.PASS
+            return _PASS
         return Verdict.HOLD
 
     def reads_committed(self, level: str) -> bool:
@@ -193,17 +197,18 @@ class Session:
     def _due(self, flight: int, *, failed: bool) -> Due:
         if not failed and flight & XA and not (self._committed and flight & WRITES):
             return Due.UNCOVERED
+        changed = self._changed or (self._wrote and flight & COMMITS)
+        if not self._hinted and (self._committed or not changed):
+            return _NOTHING  # What failed by itself left nothing.
         inside = self._told and not failed and self.status & IN_TRANSACTION
         if not self._commits or (inside and not flight & COMMITS):
-            return Due.NOTHING
+            return _NOTHING
         if self._hinted:
             return Due.SAMPLE
-        if self._committed or not (self._changed or (self._wrote and flight & COMMITS)):
-            return Due.NOTHING  # What failed by itself left nothing.
         if self._unlogged:
             return Due.UNCOVERED
         trusted = self.tracked and self._proved and not failed
-        return Due.NOTHING if trusted else Due.SAMPLE
+        return _NOTHING if trusted else Due.SAMPLE
 
     def _settle(self, flight: int) -> None:
         if flight & ENDS and not flight & MANY:

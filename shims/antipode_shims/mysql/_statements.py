@@ -36,6 +36,8 @@ ONCE: Final = 1024
 LOGS: Final = 2048
 #: It opens a transaction.
 BEGINS: Final = 4096
+#: It may read data besides: its text has to be searched, see :func:`reads`.
+NESTS: Final = 8192
 
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
@@ -63,12 +65,12 @@ _SESSION_READ: Final = re.compile(
 )
 _LOGGED: Final = re.compile(rb"SQL_LOG_BIN\s*:?=\s*(?:1|ON)\b|SKIP_REPLICATION\s*:?=\s*(?:0|OFF)\b")
 _NESTED_READ: Final = re.compile(rb"\b(?:select|returning)\b", re.IGNORECASE)
-_INSERTED_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
+_WRITES_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
 
 _BY_WORD: Final[dict[bytes, int]] = {
     **dict.fromkeys(b"SELECT TABLE VALUES EXPLAIN DESCRIBE DESC CHECKSUM".split(), READS),
-    **dict.fromkeys(b"INSERT REPLACE UPDATE DELETE LOAD".split(), WRITES),
+    **dict.fromkeys(b"INSERT REPLACE UPDATE DELETE".split(), WRITES | NESTS),
     **dict.fromkeys(
         b"SHOW USE HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0
     ),
@@ -85,8 +87,6 @@ _BY_WORD: Final[dict[bytes, int]] = {
 
 def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
-    if len(sql) <= _SHORT and (whole := _WHOLE.get(sql)) is not None:
-        return whole
     if b";" not in sql:
         return _one(sql)
     parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
@@ -96,6 +96,22 @@ def meaning(sql: bytes) -> int:
     for part in parts:
         found |= _one(part)
     return found
+
+
+def reads(sql: bytes, found: int) -> bool:
+    """Whether *sql* may read data.
+
+    Args:
+        sql: what is about to be sent.
+        found: its :func:`meaning`.
+    """
+    if found & READS or not found & NESTS:
+        return bool(found & READS)
+    # Values are long: what has none of the words needs no search for whole ones.
+    lower = sql.lower()
+    return (
+        b"select" in lower or b"returning" in lower or b"table" in lower
+    ) and _WRITES_READ.search(lower) is not None
 
 
 def _blank(match: re.Match[bytes]) -> bytes:
@@ -108,9 +124,12 @@ def _blank(match: re.Match[bytes]) -> bytes:
 
 
 def _one(sql: bytes) -> int:
-    usual = _USUAL.get(sql[:7])
+    head = sql[: sql.find(b" ") + 1] or sql
+    usual = _USUAL.get(head)
     if usual is not None:
-        return usual(sql)
+        return usual
+    if head in _SELECT:
+        return _select(sql)
     word = _WORD.match(sql)
     if word is None:
         return _commented(sql)
@@ -154,17 +173,8 @@ def _is_session_read(head: bytes) -> bool:
     return len(head) < 200 and _SESSION_READ.match(head) is not None  # noqa: PLR2004
 
 
-def _write(sql: bytes) -> int:
-    # Values are long: what has none of the words needs no search for whole ones.
-    lower = sql.lower()
-    may_read = b"select" in lower or b"returning" in lower
-    return WRITES | READS if may_read and _NESTED_READ.search(sql) else WRITES
-
-
-def _insert(sql: bytes) -> int:
-    lower = sql.lower()
-    may_read = b"select" in lower or b"returning" in lower or b"table" in lower
-    return WRITES | READS if may_read and _INSERTED_READ.search(sql) else WRITES
+def _load(sql: bytes) -> int:
+    return WRITES | READS if _NESTED_READ.search(sql) else WRITES
 
 
 def _with(sql: bytes) -> int:
@@ -238,11 +248,7 @@ def _explain(sql: bytes) -> int:
 
 _SPECIAL: Final = {
     b"SELECT": _select,
-    b"INSERT": _insert,
-    b"REPLACE": _insert,
-    b"UPDATE": _write,
-    b"DELETE": _write,
-    b"LOAD": _write,
+    b"LOAD": _load,
     b"WITH": _with,
     b"START": _start,
     b"BEGIN": _begin,
@@ -254,17 +260,18 @@ _SPECIAL: Final = {
     b"DROP": _create,
     b"EXPLAIN": _explain,
 }
-#: What clients themselves send behind each unit of work.
-_WHOLE: Final = {
-    sql: ends
-    for word, ends in ((b"COMMIT", COMMITS | ENDS), (b"ROLLBACK", ENDS))
-    for sql in (word, word.lower())
-}
-_SHORT: Final = len(b"ROLLBACK")
-#: How most statements begin, so that they need no search.
+#: What needs no search: how most writes begin, and what clients themselves send behind each unit
+#: of work.
 _USUAL: Final = {
-    head: special
-    for word, special in _SPECIAL.items()
-    if len(word) == len(b"SELECT")
-    for head in (word + b" ", word.lower() + b" ")
+    head: found
+    for word, found in (
+        (b"INSERT ", WRITES | NESTS),
+        (b"REPLACE ", WRITES | NESTS),
+        (b"UPDATE ", WRITES | NESTS),
+        (b"DELETE ", WRITES | NESTS),
+        (b"COMMIT", COMMITS | ENDS),
+        (b"ROLLBACK", ENDS),
+    )
+    for head in (word, word.lower())
 }
+_SELECT: Final = (b"SELECT ", b"select ")

@@ -15,7 +15,7 @@ from ._beside import Beside
 from ._flavor import COVER, Flavor, text
 from ._ok_packet import AUTOCOMMIT, MORE_RESULTS, STATE_CHANGED, eof_status, is_eof, is_ok, parse_ok
 from ._session import Due, Session
-from ._statements import READS, RESETS, meaning
+from ._statements import NESTS, READS, RESETS, meaning, reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class Tap:
         session: what is known of the server's session; new after each handshake.
         facts: about the server behind it; None until asked.
         ready: whether that was asked, and positions are tracked, in this session.
-        state: which packet of a reply comes next; 0 outside replies.
+        state: which packet of a reply comes next; 0 outside the application's replies.
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
         ended: whether the server had closed the connection before the command was sent.
@@ -120,16 +120,17 @@ class Tap:
                 self.shim.datastore,
             )
 
-    def starts(self, sql: bytes | bytearray | str) -> int:
-        """What a statement may do; what it resets is asked for again behind it."""
-        found = meaning(sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql))
+    def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
+        """What a statement may do, and what it has to wait for."""
+        if type(sql) is not bytes:
+            sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
+        found = meaning(sql)
         if found & RESETS:
-            self.ready = False
-        return found
-
-    def floor(self, found: int) -> Floor | None:
-        """What a statement has to wait for."""
-        return floor(self.shim.datastore) if found & READS else None
+            self.ready = False  # Asked for again behind it.
+        if not found & (READS | NESTS):
+            return found, None
+        held = floor(self.shim.datastore)
+        return found, held if held is not None and reads(sql, found) else None
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
@@ -146,58 +147,54 @@ class Tap:
         """A command is sent; its reply is next."""
         self.state = _FIRST
 
+    def asked(self, data: bytes) -> None:
+        """A packet outside the application's replies: of the library's own, or of a handshake."""
+        if self.own and is_eof(data):
+            self.session.heard(eof_status(data))
+
     def packet(self, data: bytes) -> bytes | None:
         """A packet of a reply; what the client should see in its place, if anything."""
         if self.state == _FIRST:
-            return self._first(data)
-        if data[0] == EOF and is_eof(data):
+            if is_ok(data):
+                return self._ok(data)
+            if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
+                self.state = COLUMNS
+        elif is_eof(data):
             if self.state == COLUMNS:
                 self.state = ROWS
             else:
                 status = eof_status(data)
                 self.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
-                self._next(status)
+                if status & MORE_RESULTS:
+                    self.state = _FIRST
+                else:
+                    self.finished()
         return None
 
-    def _first(self, data: bytes) -> bytes | None:
-        if is_ok(data):
-            ok = parse_ok(data, tracked=self.session.tracked)
-            self.session.replied(ok)
-            if ok.torn:
-                self.shim.unsampled("its reply could not be read")
-            if ok.gtid is not None:
-                self._mint(ok.gtid)
-            if not ok.status & MORE_RESULTS:
-                self.finished()
-            return ok.plain
-        if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
-            self.state = COLUMNS
-        return None
+    def _ok(self, data: bytes) -> bytes:
+        ok = parse_ok(data, tracked=self.session.tracked)
+        self.session.replied(ok)
+        if ok.torn:
+            self.shim.unsampled("its reply could not be read")
+        if ok.gtid is not None:
+            self._mint(ok.gtid)
+        if not ok.status & MORE_RESULTS:
+            self.finished()
+        return ok.plain
 
-    def _next(self, status: int) -> None:
-        if status & MORE_RESULTS:
-            self.state = _FIRST
-        else:
-            self.state = 0
-            self._ended(failed=False)
-
-    def _ended(self, *, failed: bool) -> None:
-        self.due = self.session.ended(failed=failed)
-        if self.due is _UNCOVERED:
-            self.due = Due.NOTHING
-            count("uncovered_write", self.shim.datastore)
-            mark_incomplete(self.shim.datastore, "unsampled")
-
-    def finished(self) -> None:
+    def finished(self, *, failed: bool = False) -> None:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
-        self._ended(failed=False)
+        self.due = self.session.ended(failed=failed)
+        if self.due is _UNCOVERED:
+            self.due = _NOTHING
+            count("uncovered_write", self.shim.datastore)
+            mark_incomplete(self.shim.datastore, "unsampled")
 
     def failed(self) -> None:
         """The server answered with an error."""
         if self.state:
-            self.state = 0
-            self._ended(failed=True)
+            self.finished(failed=True)
 
     def lost(self) -> None:
         """The connection was lost before its reply came."""
