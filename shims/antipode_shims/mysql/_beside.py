@@ -17,7 +17,7 @@ from antipode.shim import count, defer_read, record_read, stored_lineage, stored
 from ._flavor import text
 from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstone
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
-from ._statements import MANY, READS, WRITES, meaning
+from ._statements import MANY, READS, WRITES, meaning, reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,6 +91,8 @@ class Beside:
         """A statement, and what it may do to rows that have lineages beside them; 0 for nothing."""
         raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(raw)
+        if reads(raw, found):
+            found |= READS
         return raw, found if found & (READS | WRITES) and self._tables.mentioned(raw) else 0
 
     def setting(self, lineage: str) -> str:
