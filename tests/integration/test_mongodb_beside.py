@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import bson
 import pytest
 from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne
+from pymongo.server_api import ServerApi
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
@@ -207,6 +208,50 @@ def test_table_2_and_native_clients_meet(held: Both, antipode_mongodb: MongoDBTo
         assert OPAQUE in causes(held.read(lambda: held.posts.find_one({"_id": "k"}))[1])
     finally:
         table.close()
+
+
+def test_table_2_over_an_instrumented_client(held: Both) -> None:
+    """It stores the lineage that it is given, and finds it, though the collection is named."""
+    from antipode_shims import mongodb
+
+    table = mongodb.shim("posts", held.client, database=DB, collection="posts")
+    try:
+        with antipode.scope(Lineage([OTHER])):
+            table.write("k", {"a": 1}, Lineage([CAUSE]))
+        value, lineage = table.read("k")
+        assert (value, causes(lineage)) == ({"a": 1}, {CAUSE})
+        table.delete("k", Lineage([OTHER]))
+        value, lineage = table.read("k")
+        assert (value, causes(lineage)) == (None, {OTHER})
+    finally:
+        table.close()
+
+
+def test_strict_api(antipode_mongodb: MongoDBTopology) -> None:
+    """Everything works under a strict Stable API, too."""
+    with both(antipode_mongodb, server_api=ServerApi("1", strict=True)) as held:
+        held.write(lambda: held.posts.insert_one({"_id": 1}), CAUSE)
+        held.write(lambda: held.posts.update_one(ONE, {"$set": {"a": 1}}), OTHER)
+        for read in (
+            lambda: held.posts.find_one(ONE),
+            lambda: next(held.posts.aggregate([])),
+            lambda: held.posts.find_one_and_update(ONE, {"$set": {"b": 1}}),
+        ):
+            found, lineage = held.read(read)
+            assert (found["a"], causes(lineage)) == (1, {CAUSE, OTHER})
+        assert held.read(lambda: held.posts.count_documents({}))[0] == 1
+        held.write(lambda: held.posts.delete_one(ONE), CAUSE)
+        assert causes(held.read(lambda: held.posts.find_one(ONE))[1]) == {CAUSE}
+
+
+def test_tombstones_under_a_collation(held: Both) -> None:
+    """Ids that a collation makes equal are looked for among all tombstones."""
+    loose = {"locale": "en", "strength": 2}
+    held.posts.insert_one({"_id": "A"})
+    held.write(lambda: held.posts.delete_one({"_id": "a"}, collation=loose), CAUSE)
+    for query, options in (({"_id": "A"}, {}), ({"_id": "a"}, {"collation": loose})):
+        found, lineage = held.read(lambda: held.posts.find_one(query, **options))  # noqa: B023
+        assert (found, causes(lineage)) == (None, {CAUSE})
 
 
 DELETES: dict[str, Callable[[Any], Any]] = {

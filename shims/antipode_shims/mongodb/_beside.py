@@ -98,6 +98,12 @@ class Exchange:
         self._shim = beside.shim
         self._request: Request | None = None
 
+    @property
+    def awaits(self) -> bool:
+        """Whether the next reply is looked at."""
+        request = self._request
+        return request is not None and (request.reads or request.asked)
+
     def expect(self, database: str, collection: str, cursor: int) -> None:
         """Take what the server sends next, unasked, for a batch of *cursor*."""
         names = database.encode("utf-8"), collection.encode("utf-8")
@@ -174,7 +180,7 @@ class Exchange:
     def incoming(self, payload: bytes) -> Conversation[bytes]:
         """What the application gets to see of a reply; what it depends on enters the scope."""
         request = self._request
-        if request is None or not (request.reads or request.asked):
+        if request is None:
             return payload
         try:
             shown = Shown(self._beside, request, payload)

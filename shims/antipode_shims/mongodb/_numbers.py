@@ -18,6 +18,8 @@ MOST_POSITIONS = 16
 #: has a log for each message or object is kept as text, of which a document holds so many.
 MOST_LOGS = 64
 
+#: Bytes of the names of all logs of one write; a longer lineage is one text, which is bounded.
+_MOST_BYTES = 1_024
 _COVERING = "/c"
 _LARGEST = 2**63
 _DAY_S = 86_400.0
@@ -46,7 +48,8 @@ class Numbers:
             if not isinstance(write.version, int) or write.version >= _LARGEST:
                 return None
             numbers[_name(write)] = {"v": Int64(write.version), "h": write.minted_h}
-        return numbers if self._admit(numbers) else None
+        short = sum(map(len, numbers)) <= _MOST_BYTES
+        return numbers if short and self._admit(numbers) else None
 
     def _admit(self, logs: Iterable[str]) -> bool:
         with self._lock:

@@ -149,11 +149,15 @@ class Rewriter:
         if not self._names.has(self._database, collection):
             return None
         request = Request(self._database, collection)
-        act = getattr(self, f"_{name.decode('ascii', 'replace').lower()}", None)
-        if act is None:
+        act = _ACTS.get(name.lower())
+        if act is None or self._is_own(name):
             return None
-        act(request)
+        act(self, request)
         return request
+
+    def _is_own(self, name: bytes) -> bool:
+        """Whether it is of a Table 2 shim, which tells and finds lineages by itself."""
+        return name in _TABLE2 and self._message.get(_asked()[0].name) is not None
 
     def _count_uncovered(self) -> None:
         for each in documents(self._message.sequences.get(b"nsInfo", b"")):
@@ -171,11 +175,13 @@ class Rewriter:
             made = [Element(each.kind, b"", change(each.value)) for each in split(held.value)]
             self._message.put(Element(ARRAY, name, array(made)))
 
-    def _insert(self, _request: Request) -> None:
+    def insert(self, _request: Request) -> None:
+        """New documents carry the lineage."""
         beside = self._written().beside()
         self._each(b"documents", lambda document: with_field(document, beside))
 
-    def _update(self, _request: Request) -> None:
+    def update(self, _request: Request) -> None:
+        """Replaced documents carry the lineage, others have it added."""
         written = self._written()
 
         def change(statement: bytes) -> bytes:
@@ -188,7 +194,8 @@ class Rewriter:
 
         self._each(b"updates", change)
 
-    def _delete(self, request: Request) -> None:
+    def delete(self, request: Request) -> None:
+        """What goes leaves a tombstone."""
         request.deletes = True
 
         def look(statement: bytes) -> bytes:
@@ -198,10 +205,12 @@ class Rewriter:
 
         self._each(b"deletes", look)
 
-    def _drop(self, request: Request) -> None:
+    def drop(self, request: Request) -> None:
+        """Everything goes."""
         request.deletes, request.deleted = True, None
 
-    def _findandmodify(self, request: Request) -> None:
+    def find_and_modify(self, request: Request) -> None:
+        """Change or delete one document, and show it."""
         message = self._message
         query, update = message.get(b"query"), message.get(b"update")
         self._reading(request)
@@ -216,29 +225,29 @@ class Rewriter:
             request.deletes = True
             _deleting(request, query, collated=message.get(b"collation") is not None)
 
-    def _find(self, request: Request) -> None:
+    def find(self, request: Request) -> None:
+        """Show documents with the field."""
         self._reading(request)
         self._project(request, b"projection")
         keys = self._message.get(b"returnKey")
         request.blind = keys is not None and keys.value != b"\0"
         query = self._message.get(b"filter")
-        skips = self._message.get(b"skip")
-        if query is None or skips is not None:
+        if query is None or any(self._message.get(each) for each in (b"skip", b"collation")):
             return
         request.ids = _ids(query.value)
         if request.ids is not None and self._message.get(b"limit") is None:
             request.least = len(request.ids)
 
-    def _getmore(self, request: Request) -> None:
+    def get_more(self, request: Request) -> None:
+        """Show more of them."""
         self._reading(request)
         request.least = 0
 
-    def _count(self, request: Request) -> None:
+    def count(self, request: Request) -> None:
+        """Show something else than documents."""
         self._reading(request)
         request.blind = True
         request.least = 0
-
-    _distinct = _mapreduce = _count
 
     def _aggregate(self, collection: bytes) -> Request | None:
         held, named = self._message.get(b"pipeline"), self._names.has(self._database, collection)
@@ -277,6 +286,23 @@ class Rewriter:
         if message.get(asked[0].name) is None:
             request.asked = True
             message.body += asked
+
+
+#: What is rewritten, ``aggregate`` besides.
+_ACTS: dict[bytes, Callable[[Rewriter, Request], None]] = {
+    b"count": Rewriter.count,
+    b"delete": Rewriter.delete,
+    b"distinct": Rewriter.count,
+    b"drop": Rewriter.drop,
+    b"find": Rewriter.find,
+    b"findandmodify": Rewriter.find_and_modify,
+    b"getmore": Rewriter.get_more,
+    b"insert": Rewriter.insert,
+    b"mapreduce": Rewriter.count,
+    b"update": Rewriter.update,
+}
+#: Commands of Table 2, which ask for their position themselves; native ones of these do not.
+_TABLE2 = frozenset({b"delete", b"find", b"update"})
 
 
 def _changed(update: Element, written: Written, *, upsert: bool) -> Element:

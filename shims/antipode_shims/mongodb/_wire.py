@@ -106,6 +106,8 @@ class SyncWire(Wire):
         """Receive a reply, and give what the application may see of it."""
         connection = self._connection
         reply = type(connection).receive_message(connection, request_id)
+        if not self._exchange.awaits:
+            return reply
         payload = bytes(reply.payload_document)
         reply.payload_document = converse(self._ask, self._exchange.incoming(payload))
         return reply
@@ -131,6 +133,8 @@ class AsyncWire(Wire):
         """Receive a reply, and give what the application may see of it."""
         connection = self._connection
         reply = await type(connection).receive_message(connection, request_id)
+        if not self._exchange.awaits:
+            return reply
         payload = bytes(reply.payload_document)
         changed = await converse_async(self._ask, self._exchange.incoming(payload))
         reply.payload_document = changed
