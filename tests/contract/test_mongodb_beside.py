@@ -1,0 +1,175 @@
+"""A native MongoDB client that stores lineages in documents keeps the contract of a shim.
+
+Writes, reads, updates and deletes are PyMongo's own calls; shims are what the clients registered.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pymongo
+import pytest
+
+import antipode
+from antipode import Lineage, Metric
+from antipode.shim import record_read, record_write
+from antipode.testing import LagProxy, ShimContract
+from antipode_shims.mongodb import _beside, _call, instrument_client, uninstrument_client
+
+from .test_mongodb import MongoContractStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from antipode import WriteId
+    from antipode.testing import MongoDBTopology
+
+pytestmark = pytest.mark.store("mongodb")
+
+#: What the call that runs here read, or wrote.
+FOUND: ContextVar[list[Lineage] | None] = ContextVar("found", default=None)
+
+
+def note(lineage: Lineage) -> None:
+    """Tell the test."""
+    box = FOUND.get()
+    if box is not None:
+        box.append(lineage)
+
+
+def noted_read(lineage: Lineage) -> None:
+    """Do as the shim does, and tell."""
+    record_read(lineage)
+    note(lineage)
+
+
+def noted_write(*writes: WriteId) -> None:
+    """Likewise."""
+    record_write(*writes)
+    note(Lineage(writes))
+
+
+@contextmanager
+def noting() -> Iterator[list[Lineage]]:
+    """What a block reads and writes."""
+    box: list[Lineage] = []
+    token = FOUND.set(box)
+    try:
+        yield box
+    finally:
+        FOUND.reset(token)
+
+
+class NativeStore(MongoContractStore):
+    """Instrumented clients at the primary and, through a proxy, at the replica."""
+
+    def __init__(self, topology: MongoDBTopology, stack: ExitStack) -> None:
+        self._clients: dict[Any, Any] = {}
+        super().__init__(topology, stack)
+
+    def _shim(self, address: Any, **options: Any) -> Any:
+        # All its connections are there from now on: tests count them.
+        client = self._client(address, serverMonitoringMode="poll")
+        client.admin.command("ping")
+        instrument_client(
+            client, datastore="posts", lineage="beside", collections=["posts"], **options
+        )
+        self._stack.callback(uninstrument_client, client)
+        shim = client._antipode.shim
+        self._clients[shim] = client
+        return shim
+
+    def _posts(self, shim: Any) -> Any:
+        return self._clients[shim].contract.posts
+
+    def _within(self, lineage: Lineage | None, call: Callable[[Any], Any]) -> Lineage:
+        """Call with what a write shall depend on; what is written joins the current scope."""
+        if lineage is None:
+            base = antipode.current()
+            with noting() as box:
+                call(self._posts(self.writer))
+            return base.merge(*box)
+        with antipode.scope(lineage) as scope:
+            call(self._posts(self.writer))
+            written = scope.lineage
+        for write in written:
+            if write not in lineage:
+                antipode.append(write)
+        return written
+
+    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
+        document = {"value": value, "number": next(self._numbers)}
+        return self._within(lineage, lambda c: c.replace_one({"_id": key}, document, upsert=True))
+
+    def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
+        change = {"$set": {field: value}}
+        return self._within(lineage, lambda c: c.update_one({"_id": key}, change, upsert=True))
+
+    def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
+        return self._within(lineage, lambda c: c.delete_one({"_id": key}))
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self._found(self.reader, key)
+
+    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self._found(self.writer, key)
+
+    def _found(self, shim: Any, key: str) -> tuple[bytes | None, Lineage]:
+        with noting() as box:
+            document = self._posts(shim).find_one({"_id": key})
+        value = None if document is None else document.get("value", b"")
+        return value, Lineage().merge(*box)
+
+    async def read_async(self, key: str) -> Any:
+        address = self.proxy.address
+        async with pymongo.AsyncMongoClient[Any](
+            address.host, address.port, directConnection=True
+        ) as client:
+            near: Any = {"reads_from": "replica", "lineage": "beside", "collections": ["posts"]}
+            instrument_client(client, datastore="posts", **near)
+            try:
+                document = await client.contract.posts.find_one({"_id": key})
+            finally:
+                uninstrument_client(client)
+        return (None if document is None else document["value"]), antipode.current()
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The write arrives; the reply does not."""
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            client = self._client(slow.address, socketTimeoutMS=200, retryWrites=False)
+            instrument_client(client, datastore="posts", lineage="beside", collections=["posts"])
+            client.admin.command("ping")
+            slow.set_lag(60_000)
+            try:
+                client.contract.posts.replace_one({"_id": key}, {"value": value}, upsert=True)
+            finally:
+                uninstrument_client(client)
+
+    def corrupt(self, key: str, text: str) -> None:
+        plain = self._client(self.topology.primary).contract.posts
+        plain.update_one({"_id": key}, {"$set": {"_ap": {"w": f"~|{text}"}}})
+        self.topology.wait_replicated()
+
+
+class TestNativeMongoDB(ShimContract):
+    """Real servers."""
+
+    @pytest.fixture
+    def store(
+        self, antipode_mongodb: MongoDBTopology, monkeypatch: pytest.MonkeyPatch
+    ) -> Iterator[NativeStore]:
+        """A client at the primary and one at the replica."""
+        monkeypatch.setattr(_beside, "record_read", noted_read)
+        monkeypatch.setattr(_call, "record_write", noted_write)
+        with ExitStack() as stack:
+            yield NativeStore(antipode_mongodb, stack)
+
+    def test_write_without_scope_is_counted(self, store: Any, key: str) -> None:
+        """A write outside of any scope is counted, and happens."""
+        metric = Metric("unscoped_write", store.datastore)
+        before = antipode.metrics().get(metric, 0)
+        store.write(key, b"1")
+        assert antipode.metrics()[metric] == before + 1
+        assert store.read_primary(key)[0] == b"1"
