@@ -175,10 +175,15 @@ def _violin(axes: Axes, at: float, quantiles: Sequence[float], colour: str) -> N
 
 
 def _strategies(runs: Sequence[RunResult]) -> Figure:
-    figure = Figure(figsize=(3.1 * len(runs) + 1, 4.2), layout="constrained", facecolor="white")
+    columns = min(len(runs), 3)
+    rows = -(-len(runs) // columns)
+    size = (3.4 * columns + 0.6, 3.2 * rows + 0.4)
+    figure = Figure(figsize=size, layout="constrained", facecolor="white")
     figure.suptitle("Violations and consistency window of each strategy", fontsize=12)
-    grid: Any = figure.subplots(1, len(runs), sharex=True, squeeze=False)
-    for axes, run in zip(grid[0], runs, strict=True):
+    grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for axes in grid.flat[len(runs) :]:
+        axes.set_axis_off()
+    for axes, run in zip(grid.flat, runs, strict=False):
         named = list(dict.fromkeys(each.strategy for each in run.rounds))[::-1]
         for number, strategy in enumerate(named):
             _strategy(axes, number, run, strategy)
@@ -186,6 +191,7 @@ def _strategies(runs: Sequence[RunResult]) -> Figure:
         axes.set_ylim(-0.6, len(named) - 0.4)
         axes.set_title(run.post_storage, fontsize=10)
         axes.set_xlabel("window, ms (median)")
+        axes.xaxis.set_tick_params(labelbottom=True)
         _plain(axes)
     left: Any = grid[0][0]
     left.set_xlim(0, left.get_xlim()[1] * 1.35)  # room for what is written beside

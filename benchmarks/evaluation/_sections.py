@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks._statistics import share_of
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, PROFILES
-from ._text import NOTHING, listed, milliseconds, more, table, violations
+from ._text import NOTHING, listed, milliseconds, more, share_text, table, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +95,7 @@ def _at_delay(runs: Sequence[RunResult], store: str, delay_ms: float) -> str:
     for run in runs:
         if run.post_storage == store:
             for point in (p for r in run.of("none") for p in r.points if p.delay_ms == delay_ms):
-                return f"{100 * point.violations / point.answered:.0f} % of {point.answered}"
+                return share_text(share_of(point.violations, point.answered), point.answered)
     return NOTHING
 
 
@@ -220,16 +221,20 @@ def _judgement(run: RunResult, named: Sequence[str]) -> str:
         rounds = run.of(name)
         if name == "barrier" or any(each.violations for each in rounds):
             continue
-        for time, what in (("window_ms", "window"), ("writer_ms", "writer's latency")):
-            theirs = rounds[0].medians.get(time)
-            if theirs is not None and time in ours and theirs.high < ours[time].low:
-                better.append(f"`{name}` (the {what})")
+        theirs = rounds[0].medians
+        in_what = [
+            what
+            for time, what in (("window_ms", "the window"), ("writer_ms", "the writer's latency"))
+            if time in theirs and time in ours and theirs[time].high < ours[time].low
+        ]
+        if in_what:
+            better.append(f"`{name}` in {listed(in_what)}")
     if not better:
         return (
             "No strategy without violations had a shorter window or a lower writer's latency "
             "than `barrier`, beyond the intervals."
         )
-    return f"Without violations and below `barrier`, beyond the intervals: {listed(better)}."
+    return f"Without violations and below `barrier`, beyond the intervals: {'; '.join(better)}."
 
 
 #: The figures of the page, beside it.

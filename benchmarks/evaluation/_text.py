@@ -27,25 +27,22 @@ def violations(rounds: Iterable[RoundResult]) -> str:
     """The share of violations, with its interval."""
     rounds = list(rounds)
     found = share(rounds)
-    if found is None:
-        return NOTHING
-    answered = sum(each.answered for each in rounds)
+    return NOTHING if found is None else share_text(found, sum(each.answered for each in rounds))
+
+
+def share_text(found: Interval, trials: int) -> str:
+    """A share with its interval; for nothing and for everything the one bound that there is."""
     if found.value == 0:
-        return f"0 of {answered:,} (up to {percent(found.high)})"
-    low, high = (_number(100 * each) for each in (found.low, found.high))
-    return f"{percent(found.value)} ({low} to {high})"
+        return f"0 of {trials:,} (up to {_least(found.high)} %)"
+    if found.value == 1:
+        return f"all of {trials:,} (at least {100 - float(_least(1 - found.low)):g} %)"
+    value, low, high = (f"{100 * each:.1f}" for each in (found.value, found.low, found.high))
+    return f"{value} % ({low} to {high})"
 
 
-def percent(value: float) -> str:
-    """A share of one."""
-    return f"{_number(100 * value)} %"
-
-
-def _number(value: float) -> str:
-    """With one digit after the point, or more where it is close to nothing."""
-    if value in (0, 100):
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+def _least(value: float) -> str:
+    """A small share in percent: two digits that count, whatever comes before them."""
+    return f"{100 * value:.2g}"
 
 
 def milliseconds(value: Interval | None) -> str:

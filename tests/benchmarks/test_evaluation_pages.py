@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks._statistics import Interval
+from benchmarks._statistics import Interval, share_of
 from benchmarks.evaluation import _cli
 from benchmarks.evaluation._machine import ROOT
 from benchmarks.evaluation._pages import BEGIN, END, index, readme_block, rounds, with_block
@@ -22,6 +22,7 @@ from benchmarks.evaluation._results import (
     RunResult,
     read,
 )
+from benchmarks.evaluation._text import share_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +116,21 @@ def test_the_page_has_every_section_and_counts_every_violation(results: Results)
     assert "`python -m benchmarks.evaluation`" in page
     assert "2026-01-02" in page
     assert "not measured" not in page
+
+
+@pytest.mark.parametrize(
+    ("events", "trials", "text"),
+    [
+        (0, 3000, "0 of 3,000 (up to 0.13 %)"),
+        (3000, 3000, "all of 3,000 (at least 99.87 %)"),
+        (0, 12, "0 of 12 (up to 24 %)"),
+        (2999, 3000, "100.0 % (99.8 to 100.0)"),
+        (900, 1000, "90.0 % (88.0 to 91.7)"),
+    ],
+)
+def test_a_share_is_never_more_certain_than_it_is(events: int, trials: int, text: str) -> None:
+    """Nothing and everything come with what was not excluded, the rest with its interval."""
+    assert share_text(share_of(events, trials), trials) == text
 
 
 def test_a_violation_behind_the_barrier_is_in_the_first_paragraph(results: Results) -> None:
