@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from ._storage import Place, Spec
 
-#: Connections that are kept, and how many more there may be: as many as threads ask at once.
-_KEPT, _MORE = 64, 448
+#: Of a pool. Who finds none free waits: two processes with as many, and what else there is, are
+#: below what a server allows, and no connection is made and thrown away for one call.
+_CONNECTIONS = 40
 #: More than enough characters to hold the version at the beginning of a post.
 _HEAD = 20
 #: Nothing is left to roll back, so a read needs no second round trip; from SQLAlchemy 2.0.43.
@@ -78,8 +79,8 @@ class Plain:
         """Connect to the server at *place*."""
         self.engine: Any = sqlalchemy.create_engine(
             spec[place],
-            pool_size=_KEPT,
-            max_overflow=_MORE,
+            pool_size=_CONNECTIONS,
+            max_overflow=0,
             isolation_level="AUTOCOMMIT",
             pool_reset_on_return=None,
             **_QUIET,
@@ -126,7 +127,9 @@ class Shimmed(Plain):
         super().__init__(spec, place)
         reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
         # A pool of its own: the connections of the other one commit by themselves.
-        self._shimmed = sqlalchemy.create_engine(spec[place], pool_size=_KEPT, max_overflow=_MORE)
+        self._shimmed = sqlalchemy.create_engine(
+            spec[place], pool_size=_CONNECTIONS, max_overflow=0
+        )
         self._shim = mysql.shim(POST_STORAGE, self._shimmed, reads_from=reads_from)
 
     def write(self, post_id: str, value: bytes | None) -> None:
