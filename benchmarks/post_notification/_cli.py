@@ -76,6 +76,8 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
             parser.error(f"argument --strategies: {has}")
         if given.stack == "compose" and strategy in OF_OWN_SERVERS:
             parser.error(f"argument --strategies: {strategy!r} changes servers: --stack own")
+    if given.stack == "compose" and given.lag_spread:
+        parser.error("argument --lag-spread: the stack's link has one lag: --stack own")
     pair = f"{_NAME}-{given.post_storage}-{given.notifier}"
     stem = json_path.stem if json_path is not None and given.out_dir is None else pair
     return Options(
@@ -88,6 +90,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         strategies=given.strategies,
         rate=given.rate,
         lag_ms=given.lag_ms,
+        lag_spread=given.lag_spread,
         notifier_lag_ms=given.notifier_lag_ms,
         notify_delays_ms=given.notify_delay_ms,
         link_ms=given.link_ms,
@@ -123,6 +126,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--strategies", type=_strategies, default=_DEFAULT, help=f"any of {every} (none,barrier)")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
     add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
+    add(
+        "--lag-spread", type=_spread, default=0.0, help="how much that lag wanders, from 0 to 2 (0)"
+    )
     add("--notifier-lag-ms", type=_lag, default=0.0, help="that of the notifier (0)")
     add("--notify-delay-ms", type=_delays, default=(), help="waited before notifying: 0,50,100")
     add("--link-ms", type=_lag, default=40.0, help="of reads of the primary, one way (40)")
@@ -159,6 +165,14 @@ def _lag(text: str) -> float:
     value = _number(text)
     if not 0 <= value <= 60_000:
         msg = f"{text!r} is not a number of milliseconds from 0 to 60000"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _spread(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value <= 2:
+        msg = f"{text!r} is not a number from 0 to 2"
         raise argparse.ArgumentTypeError(msg)
     return value
 

@@ -55,6 +55,7 @@ class Options:
         strategies: what is compared, in this order.
         rate: requests each second, on average; arrivals do not wait for replies.
         lag_ms: milliseconds by which the replication of the post storage alone is delayed.
+        lag_spread: how much that wanders, as the deviation of its logarithm; 0: not at all.
         notifier_lag_ms: milliseconds by which that of the notifier is delayed.
         notify_delays_ms: each request waits one of these before it publishes its notification,
             all of them equally often; none: no request waits.
@@ -78,6 +79,7 @@ class Options:
     strategies: tuple[Strategy, ...]
     rate: float
     lag_ms: float
+    lag_spread: float
     notifier_lag_ms: float
     notify_delays_ms: tuple[float, ...]
     link_ms: float

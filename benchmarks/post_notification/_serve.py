@@ -26,6 +26,7 @@ from ._strategies import strategy_class
 from ._strategies._none import Knobs, Unprotected
 from ._tracing import LineageTracing, NoTracing, Tracing
 from ._truth import Announcer, Poller
+from ._wander import Wander
 
 #: As many as are used at once at the usual rate, with room to spare.
 _CONNECTIONS = 24
@@ -155,7 +156,9 @@ def _replicator(setting: Setting) -> Methods:
     from antipode_shims.embedded import Replicator
 
     config = setting.config
-    Replicator(config["source"], config["target"], lag_ms=config["lag_ms"]).start()
+    replicator = Replicator(config["source"], config["target"], lag_ms=config["lag_ms"])
+    replicator.start()
+    Wander(replicator.set_lag, config["lag_ms"], config["spread"], config["seed"])
     return {}
 
 

@@ -13,6 +13,7 @@ from antipode.testing import Topology
 
 from ._options import BenchmarkError
 from ._process import Processes
+from ._wander import Wander
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,8 @@ def post_storage_servers(options: Options) -> Iterator[PostServers]:
     """
     store, link_ms = options.post_storage, options.link_ms
     if store == "embedded":
-        with _embedded("post-storage", options.lag_ms) as spec:
+        late = {"lag_ms": options.lag_ms, "spread": options.lag_spread, "seed": options.seed}
+        with _embedded("post-storage", late) as spec:
             spec |= {"across": spec["writer"], "link_ms": link_ms}
             yield PostServers(spec, _nothing_to_administer, None)
     elif options.stack == "compose":
@@ -100,12 +102,15 @@ def _own(store: str, options: Options) -> Iterator[tuple[Spec, Administer]]:
                 )
                 return found
 
-        if store == "mongodb":
-            topology.set_lag(options.lag_ms, back_ms=options.link_ms)
-        else:
-            topology.set_lag(options.lag_ms)
-            topology.link().set_lag(options.lag_ms, request_lag_ms=options.link_ms)
-        yield {"store": store, "writer": places[0], "reader": places[1]}, administer
+        def set_lag(lag_ms: float) -> None:
+            if store == "mongodb":
+                topology.set_lag(lag_ms, back_ms=options.link_ms)
+            else:
+                topology.set_lag(lag_ms)
+                topology.link().set_lag(lag_ms, request_lag_ms=options.link_ms)
+
+        with Wander(set_lag, options.lag_ms, options.lag_spread, options.seed):
+            yield {"store": store, "writer": places[0], "reader": places[1]}, administer
 
 
 def _nothing_to_administer(place: str, statement: str) -> list[dict[str, Any]]:
@@ -140,7 +145,8 @@ def notifier_servers(options: Options) -> Iterator[Spec]:
     """
     store = options.notifier
     if store == "embedded":
-        with _embedded("notifier", options.notifier_lag_ms) as spec:
+        late = {"lag_ms": options.notifier_lag_ms, "spread": 0, "seed": 0}
+        with _embedded("notifier", late) as spec:
             yield spec
         return
     if options.stack == "compose":
@@ -178,7 +184,7 @@ def _started(topology: T) -> Iterator[T]:
 
 
 @contextmanager
-def _embedded(name: str, lag_ms: float) -> Iterator[Spec]:
+def _embedded(name: str, late: dict[str, float]) -> Iterator[Spec]:
     """Two files and a replicator in a process of its own."""
     from antipode_shims.embedded import EmbeddedStore
 
@@ -195,7 +201,7 @@ def _embedded(name: str, lag_ms: float) -> Iterator[Spec]:
                 "library": False,
                 "source": spec["writer"],
                 "target": spec["reader"],
-                "lag_ms": lag_ms,
+                **late,
             }
         )
         yield spec

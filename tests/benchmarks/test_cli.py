@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         (["--rate", "0"], "--rate"),
         (["--rate", "nan"], "--rate"),
         (["--lag-ms", "-5"], "--lag-ms"),
+        (["--lag-spread", "3"], "--lag-spread"),
+        (["--stack", "compose", "--lag-spread", "0.5"], "one lag"),
         (["--notifier-lag-ms", "-5"], "--notifier-lag-ms"),
         (["--notify-delay-ms", "5,later"], "'later'"),
         (["--notify-delay-ms", "6000"], "--notify-delay-ms"),
