@@ -112,7 +112,9 @@ def _figure6(runs: Sequence[RunResult]) -> Figure:
         )
         low, high = ([100 * getattr(each, side) for each in shares] for side in ("low", "high"))
         axes.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
-    axes.axvline(LAG_MS, color=_VISIBLE, linestyle="--", linewidth=1, label="lag of the posts")
+    axes.axvline(
+        LAG_MS, color=_VISIBLE, linestyle="--", linewidth=1, label="lag of the posts (median)"
+    )
     axes.set_xlabel("artificial delay before the notification is published, ms")
     axes.set_ylabel("% of notifications")
     axes.set_ylim(-3, 103)

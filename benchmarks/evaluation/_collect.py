@@ -88,7 +88,7 @@ def _round(found: dict[str, Any], *, drawn: bool) -> RoundResult:
 
 def _times(measured: Sequence[Observation], name: str) -> list[float]:
     """In ascending order, of the requests that have such a time."""
-    found = (getattr(each, name, None) for each in measured)
+    found = (getattr(each, name) for each in measured)
     return sorted(round(value, _DIGITS) for value in found if value is not None)
 
 
