@@ -54,7 +54,6 @@ __all__ = [
     "mark_incomplete",
     "record_read",
     "record_write",
-    "refuse_beside",
     "stored_lineage",
     "stored_text",
     "unreadable",
@@ -380,17 +379,3 @@ def beside_names(
         msg = f"{option}={list(kept)} on {datastore!r} means nothing without lineage='beside'"
         raise ConfigurationError(msg)
     return kept
-
-
-def refuse_beside(lineage: str, datastore: str, module: str) -> None:
-    """Native clients store nothing beside values.
-
-    Raises:
-        ConfigurationError: *lineage* is not ``none``.
-    """
-    if lineage != "none":
-        msg = (
-            f"lineage={lineage!r} is not supported on a native client of {datastore!r}: use "
-            f"{module}.shim(...).write() and .read(), which store it beside the value"
-        )
-        raise ConfigurationError(msg)

@@ -329,7 +329,7 @@ def test_bad_arguments(make: Callable[..., Any], proxy: LagProxy) -> None:
     """Each mistake is one clear error."""
     one = make(plain=True)
     for bad, match in (
-        (lambda: shims.instrument_client(one, datastore="posts", lineage="beside"), "shim"),
+        (lambda: shims.instrument_client(one, datastore="posts", lineage="beside"), "keys"),
         (lambda: shims.instrument_client(one, datastore=""), "non-empty"),
         (lambda: shims.instrument_client(one.pipeline(), datastore="posts"), "Pipeline"),
         (lambda: shims.instrument_client(object(), datastore="posts"), "object"),

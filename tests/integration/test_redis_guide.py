@@ -37,7 +37,8 @@ def test_examples_run(antipode_redis: RedisTopology) -> None:
     exec(compile(examples, str(GUIDE), "exec"), names)  # noqa: S102 - our own examples
     assert names["value"] == b"hello"
     assert {write.datastore for write in names["lineage"]} == {"posts"}
-    for one in ("writer", "reader"):
+    assert names["title"] == b"hello"
+    for one in ("writer", "reader", "feed", "near_feed"):
         shims.uninstrument_client(names[one])
         names[one].close()
     names["posts"].close()

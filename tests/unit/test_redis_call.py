@@ -12,7 +12,7 @@ from antipode_shims.redis._call import Call, Rules
 
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
-    shim: Any = SimpleNamespace(datastore=datastore)
+    shim: Any = SimpleNamespace(datastore=datastore, beside=None)
     return Rules(shim)
 
 

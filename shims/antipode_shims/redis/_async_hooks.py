@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
 
+from ._beside_tap import AsyncBesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import Kind, kind_of
@@ -52,13 +53,23 @@ class AsyncHooks:
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
+        alone = not strict and self.rules.alone(connection)
         if kind is Kind.WRITE:
-            return await self._tapped(call, send, connection, Tap(trail=True, strict=strict))
+            tap = self.rules.write_tap([args], alone=alone, strict=strict)
+            return await self._tapped(call, send, connection, tap)
         held = self.rules.floor(call)
         if kind is Kind.READ:
             if held is None:
-                return await send(connection)
-            return await self._guarded(call, held, send, connection, None)
+                return await self._shown(
+                    call, send, connection, self.rules.read_tap([args], alone=alone)
+                )
+            return await self._guarded(
+                call,
+                held,
+                send,
+                connection,
+                lambda: self.rules.read_tap([args], alone=alone, lead=True),
+            )
         if kind is Kind.QUEUING:
             return await self._by_hand(call, send, connection, args)
         if kind is Kind.OTHER or kind is Kind.AWAITING:
@@ -66,6 +77,9 @@ class AsyncHooks:
                 return None
             if kind is Kind.OTHER:
                 return await self._uncovered(call, send, connection)
+            return await self._shown(
+                call, send, connection, self.rules.read_tap([args], alone=alone)
+            )
         return await send(connection)
 
     async def batch(
@@ -78,19 +92,24 @@ class AsyncHooks:
         meant = self.rules.batch(commands)
         held = self.rules.floor(call) if meant.reads or meant.others else None
         mark = packet_mark(commands, transaction=transaction)
+        every = [args for args, _ in commands]
+        plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
         if held and meant.repeatable and not watching:
-            return await self._guarded(call, held, send, connection, mark)
+            return await self._guarded(
+                call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
+            )
         call.uncovered(meant.others)
         if held and not await self._held(call, held, connection):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
+            self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
             return await send(connection)
         if meant.writes:
-            return await self._tapped(call, send, connection, Tap(trail=True, last=mark))
-        return await send(connection)
+            return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        return await self._shown(call, send, connection, self.rules.read_tap(every, **plan))
 
     async def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
         call.uncovered(1)
@@ -100,9 +119,18 @@ class AsyncHooks:
             call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
             raise
 
+    async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        """Reads that nothing holds back, and what they show to depend on."""
+        if not isinstance(tap, BesideTap):
+            return await send(connection)
+        try:
+            return await send(AsyncBesideConnection(connection, tap))
+        finally:
+            call.saw(tap)
+
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return await send(AsyncTappedConnection(connection, tap))
+            return await send(_tapped(connection, tap))
         finally:
             call.took(tap)
             if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
@@ -115,15 +143,15 @@ class AsyncHooks:
             pass  # The application's command is done; replicas learn of the log otherwise.
 
     async def _guarded(
-        self, call: Call, held: Floor, send: Send, connection: Any, mark: Any
+        self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
     ) -> Any:
         """Read behind a look in the same packet, until the look shows the floor."""
         final = False
         while True:
-            tap = Tap(lead=True, last=mark)
+            tap = plan()
             reply, error = None, None
             try:
-                reply = await send(AsyncTappedConnection(connection, tap))
+                reply = await send(_tapped(connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -136,6 +164,7 @@ class AsyncHooks:
                 call.verdict = unmet
                 return None
             final = True
+        call.saw(tap)
         if error is not None:
             raise error
         return reply
@@ -159,6 +188,7 @@ class AsyncHooks:
 
     async def _queued(self, send: Send, connection: Any, args: Any) -> Any:
         """A command behind a ``MULTI`` sent by hand."""
+        self.rules.missed([args])
         tap = Tap()
         try:
             return await send(AsyncTappedConnection(connection, tap))
@@ -177,7 +207,16 @@ class AsyncHooks:
         held = self.rules.floor(call)
         if held and not await self._held(call, held, connection):
             return None
-        return await self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
+        return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+
+
+def _tapped(connection: Any, tap: Tap) -> Any:
+    """*connection* for one call, with what rides along."""
+    return (
+        AsyncBesideConnection(connection, tap)
+        if isinstance(tap, BesideTap)
+        else AsyncTappedConnection(connection, tap)
+    )
 
 
 class AsyncClient:
@@ -199,6 +238,8 @@ class AsyncClient:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
         if (call := CALL.get()) is None:
             return await plain(conn, command_name, *args, **options)
+
+        self._antipode.rules.watched(conn, args)
 
         async def send(connection: Any) -> Any:
             return await plain(connection, command_name, *args, **options)

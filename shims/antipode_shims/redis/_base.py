@@ -25,6 +25,7 @@ from ._info import (
 if TYPE_CHECKING:
     from antipode.shim import Endpoint, OnRead, ReadsFrom
 
+    from ._beside import Beside
     from ._client import ServerSettings
     from ._look import Command
 
@@ -35,7 +36,10 @@ class BaseRedisShim(ServerShim):
     Attributes:
         prefix: of companion keys.
         history: where earlier logs are known to have ended.
+        beside: what a native client stores lineages beside; None for nothing.
     """
+
+    beside: Beside | None = None
 
     def __init__(
         self,

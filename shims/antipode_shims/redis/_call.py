@@ -8,8 +8,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, UnmetError, mark_incomplete
-from antipode.shim import Floor, count, floor, record_write
+from antipode.shim import Floor, count, floor, record_read, record_write
 
+from ._beside_tap import BesideTap
 from ._commands import Batch, Kind, kind_of, name_of
 from ._info import (
     InfoError,
@@ -21,10 +22,14 @@ from ._info import (
     replica_place,
     unknown_logs,
 )
+from ._tap import Tap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from antipode import Lineage
+
     from ._base import BaseRedisShim
-    from ._tap import Tap
 
 #: The call that runs in this thread or task; redis-py's own code lies between its two ends.
 CALL: ContextVar[Call | None] = ContextVar("antipode_redis_call", default=None)
@@ -48,6 +53,7 @@ class Call:
         self.held = held
         self._shim = shim
         self._positions: list[Any] = []
+        self._shown: list[Lineage] = []
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -61,6 +67,14 @@ class Call:
             self._in_doubt = self._in_doubt and not tap.wrote
         if tap.wrote:
             self._positions.append(tap.trailed)
+        self.saw(tap)
+
+    def saw(self, tap: Tap) -> None:
+        """Take over what an attempt's replies depend on."""
+        if isinstance(tap, BesideTap):
+            self._shown += tap.shown
+            if tap.covers:
+                self._shown.append(self._shim.covering(tap.trailed))
 
     def settle(self) -> None:
         """Count what is not covered, enter what was written into the scope, raise the verdict.
@@ -77,6 +91,8 @@ class Call:
             write = self._shim.minted(reply)
             if write is not None:
                 record_write(write)
+        for lineage in self._shown:
+            record_read(lineage)
         if self.verdict is not None:
             raise self.verdict
 
@@ -94,13 +110,17 @@ class Rules:
         self.shim = shim
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self._by_hand = False
+        self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def call(self, args: Any) -> Call | None:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind = kind_of(args)
         if kind is Kind.READ or kind is Kind.AWAITING:
             held = floor(self.shim.datastore)
-            return None if held is None else Call(self.shim, held)
+            plain = held is None and not self.concerns(args)
+            return None if plain else Call(self.shim, held)
+        if kind is Kind.NEUTRAL and self.shim.beside and is_named(args, "WATCH", "UNWATCH"):
+            return Call(self.shim)
         return None if kind is Kind.NEUTRAL else Call(self.shim)
 
     def floor(self, call: Call) -> Floor | None:
@@ -132,6 +152,39 @@ class Rules:
         if not final and unknown_logs(shown):
             return False
         return held.accepts(shown)
+
+    def concerns(self, args: Any) -> bool:
+        """Whether a lineage lies, or is to lie, beside what a command names."""
+        return self.shim.beside is not None and self.shim.beside.concerns(args)
+
+    def missed(self, commands: Any) -> None:
+        """Count those of *commands* that nothing can be added to."""
+        if self.shim.beside is not None:
+            for args in commands:
+                self.shim.beside.missed(args)
+
+    def write_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
+        """What rides along with *commands*, writes among them."""
+        if self.shim.beside is None or not any(map(self.concerns, commands)):
+            return Tap(trail=True, **plan)
+        return BesideTap(self.shim.beside, alone=alone, trail=True, **plan)
+
+    def read_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
+        """What rides along with *commands*, reads alone."""
+        if self.shim.beside is None or not any(map(self.concerns, commands)):
+            return Tap(**plan)
+        return BesideTap(self.shim.beside, alone=alone, trail=True, wrote=False, **plan)
+
+    def watched(self, connection: Any, args: Any) -> None:
+        """Note a ``WATCH`` sent by hand, which a transaction of ours would end."""
+        if is_named(args, "WATCH"):
+            self._watching.add(connection)
+        elif is_named(args, "DISCARD", "EXEC", "UNWATCH"):
+            self._watching.discard(connection)
+
+    def alone(self, connection: Any) -> bool:
+        """Whether no ``WATCH`` was sent by hand on *connection*."""
+        return connection not in self._watching
 
     def queuing(self, connection: Any) -> bool:
         """Whether a ``MULTI`` sent by hand is open on *connection*."""

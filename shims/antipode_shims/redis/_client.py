@@ -64,6 +64,13 @@ def no_script() -> type[Exception]:
 
 
 @lru_cache(maxsize=1)
+def watch_error() -> type[Exception]:
+    """What a transaction ends with when a watched key changed."""
+    error: type[Exception] = redis_module().exceptions.WatchError
+    return error
+
+
+@lru_cache(maxsize=1)
 def _busy_loading() -> type[Exception]:
     error: type[Exception] = redis_module().exceptions.BusyLoadingError
     return error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
 
+from ._beside_tap import BesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import Kind, kind_of
@@ -55,13 +56,21 @@ class SyncHooks:
         kind = kind_of(args)
         if self.rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
+        alone = not strict and self.rules.alone(connection)
         if kind is Kind.WRITE:
-            return self._tapped(call, send, connection, Tap(trail=True, strict=strict))
+            tap = self.rules.write_tap([args], alone=alone, strict=strict)
+            return self._tapped(call, send, connection, tap)
         held = self.rules.floor(call)
         if kind is Kind.READ:
             if held is None:
-                return send(connection)
-            return self._guarded(call, held, send, connection, None)
+                return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
+            return self._guarded(
+                call,
+                held,
+                send,
+                connection,
+                lambda: self.rules.read_tap([args], alone=alone, lead=True),
+            )
         if kind is Kind.QUEUING:
             return self._by_hand(call, send, connection, args)
         if kind is Kind.OTHER or kind is Kind.AWAITING:
@@ -69,6 +78,7 @@ class SyncHooks:
                 return None
             if kind is Kind.OTHER:
                 return self._uncovered(call, send, connection)
+            return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
         return send(connection)
 
     def batch(
@@ -81,19 +91,24 @@ class SyncHooks:
         meant = self.rules.batch(commands)
         held = self.rules.floor(call) if meant.reads or meant.others else None
         mark = packet_mark(commands, transaction=transaction)
+        every = [args for args, _ in commands]
+        plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
         if held and meant.repeatable and not watching:
-            return self._guarded(call, held, send, connection, mark)
+            return self._guarded(
+                call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
+            )
         call.uncovered(meant.others)
         if held and not self._held(call, held, connection):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
+            self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
             return send(connection)
         if meant.writes:
-            return self._tapped(call, send, connection, Tap(trail=True, last=mark))
-        return send(connection)
+            return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        return self._shown(call, send, connection, self.rules.read_tap(every, **plan))
 
     def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
         call.uncovered(1)
@@ -103,9 +118,18 @@ class SyncHooks:
             call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
             raise
 
+    def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        """Reads that nothing holds back, and what they show to depend on."""
+        if not isinstance(tap, BesideTap):
+            return send(connection)
+        try:
+            return send(BesideConnection(connection, tap))
+        finally:
+            call.saw(tap)
+
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return send(TappedConnection(connection, tap))
+            return send(_tapped(connection, tap))
         finally:
             call.took(tap)
             if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
@@ -117,14 +141,16 @@ class SyncHooks:
         except link_errors():
             pass  # The application's command is done; replicas learn of the log otherwise.
 
-    def _guarded(self, call: Call, held: Floor, send: Send, connection: Any, mark: Any) -> Any:
+    def _guarded(
+        self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
+    ) -> Any:
         """Read behind a look in the same packet, until the look shows the floor."""
         final = False
         while True:
-            tap = Tap(lead=True, last=mark)
+            tap = plan()
             reply, error = None, None
             try:
-                reply = send(TappedConnection(connection, tap))
+                reply = send(_tapped(connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -137,6 +163,7 @@ class SyncHooks:
                 call.verdict = unmet
                 return None
             final = True
+        call.saw(tap)
         if error is not None:
             raise error
         return reply
@@ -158,6 +185,7 @@ class SyncHooks:
 
     def _queued(self, send: Send, connection: Any, args: Any) -> Any:
         """A command behind a ``MULTI`` sent by hand."""
+        self.rules.missed([args])
         tap = Tap()
         try:
             return send(TappedConnection(connection, tap))
@@ -176,7 +204,16 @@ class SyncHooks:
         held = self.rules.floor(call)
         if held and not self._held(call, held, connection):
             return None
-        return self._tapped(call, send, connection, Tap(trail=True, wrote=wrote))
+        return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+
+
+def _tapped(connection: Any, tap: Tap) -> Any:
+    """*connection* for one call, with what rides along."""
+    return (
+        BesideConnection(connection, tap)
+        if isinstance(tap, BesideTap)
+        else TappedConnection(connection, tap)
+    )
 
 
 class SyncClient:
@@ -198,6 +235,8 @@ class SyncClient:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
         if (call := CALL.get()) is None:
             return plain(conn, command_name, *args, **options)
+
+        self._antipode.rules.watched(conn, args)
 
         def send(connection: Any) -> Any:
             return plain(connection, command_name, *args, **options)

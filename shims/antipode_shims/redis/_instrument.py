@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError, register
-from antipode.shim import refuse_beside
+from antipode.shim import beside_names
 
 from ._async_hooks import AsyncClient, AsyncHooks
 from ._base import BaseRedisShim
+from ._beside import Beside
 from ._client import check_client
 from ._hooks import SyncClient, SyncHooks, adopt, disown
 from ._sentinel import settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from antipode.shim import OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
@@ -22,6 +25,12 @@ ClientT = TypeVar("ClientT")
 class InstrumentedShim(BaseRedisShim):
     """What an instrumented client registers."""
 
+    def keep_beside(self, patterns: tuple[str, ...]) -> None:
+        """Store lineages beside the values of the keys that *patterns* name, if any."""
+        if patterns:
+            reading = self.on_read == "merge"
+            self.beside = Beside(self.datastore, patterns, prefix=self.prefix, reading=reading)
+
 
 def instrument_client(
     client: ClientT,
@@ -29,6 +38,7 @@ def instrument_client(
     datastore: str,
     reads_from: ReadsFrom = "primary",
     lineage: Literal["none", "beside"] = "none",
+    keys: Collection[str] = (),
     on_read: OnRead = "merge",
     log_history: bool = False,
     one_server: bool | None = None,
@@ -45,8 +55,10 @@ def instrument_client(
         client: a ``redis.Redis`` or ``redis.asyncio.Redis`` of redis-py 5 or later.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``none``; lineages beside values are stored by :func:`shim`.
-        on_read: for lineages beside values; nothing is stored here, so nothing is merged.
+        lineage: ``beside`` stores the current lineage in a companion key beside each of *keys*,
+            and lets their reads take it up; ``none`` does neither.
+        keys: with ``beside``, Redis's own glob patterns, such as ``["post:*"]``, alike everywhere.
+        on_read: ``merge`` adds what reads of *keys* find to the scope, ``ignore`` does not look.
         log_history: after a promotion, note in ``antipode:log`` where the old log ended.
         one_server: whether its connections all go to one server, where ``at="now"`` can look;
             None: as its pool shows. Say False where the address is a balancer or a proxy.
@@ -56,11 +68,11 @@ def instrument_client(
         The same object. Instrumenting it again changes nothing.
 
     Raises:
-        ConfigurationError: a cluster client, ``lineage="beside"``, another datastore than
-            before, or redis-py is missing.
+        ConfigurationError: a cluster client, ``beside`` without *keys* or the other way round,
+            another datastore than before, or redis-py is missing.
     """
     is_async = check_client(client)
-    refuse_beside(lineage, datastore, "antipode_shims.redis")
+    names = beside_names(lineage, keys, datastore=datastore, option="keys")
     if _instrumented(client, datastore):
         return client
     instrumented = InstrumentedShim(
@@ -72,6 +84,7 @@ def instrument_client(
         log_history=log_history,
         one_server=one_server,
     )
+    instrumented.keep_beside(names)
     register(instrumented)
     if is_async:
         adopt(client, AsyncClient, AsyncHooks(instrumented))

@@ -1,0 +1,97 @@
+"""The script that keeps the lineage beside a key in step with what a command did to it.
+
+It runs on the primary in the transaction of the command, and what it writes is replicated with
+the command's own effects. It parses lineages (docs/spec/lineage-format.md) as far as merging needs
+and keeps one position of each log, so that a thousand updates are one entry.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha1
+
+_SOURCE = """
+local key, beside, text, mode = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local function held(name)
+  local found = redis.pcall('GET', name)
+  return type(found) == 'string' and found
+end
+local old, slots, rest, newest = held(beside), {}, {}, 0
+local function add(body)
+  local hour = body:match('^1(%w*)')
+  if not hour then
+    rest['i-.unreadable'] = true
+    return
+  end
+  for item in body:gmatch('~([^~]+)') do
+    local fields = {}
+    for field in item:gmatch('[^.]+') do fields[#fields + 1] = field end
+    local at = item:find('^[urUR]') and 2 or item:find('^[kK]') and 3
+    local version = at and fields[at]
+    if not version then
+      rest[item] = true
+    else
+      local age, minted = fields[at + 1], 0
+      if hour ~= '' and age ~= '-' then
+        minted = tonumber(hour, 36) - (age and tonumber(age, 36) or 0)
+      end
+      local slot = table.concat(fields, '.', 1, at - 1)
+      if version:sub(1, 1) == '_' then slot = slot .. '.' .. version end
+      local has = slots[slot]
+      local v = has and has[1]
+      if not v or #version > #v or #version == #v and version > v
+        or version == v and minted > has[2] then
+        slots[slot] = {version, minted}
+      end
+      if minted > newest then newest = minted end
+    end
+  end
+end
+local function take(companion)
+  if companion then add(companion:match('|(.*)') or '') end
+end
+local function base36(n)
+  local out = ''
+  repeat
+    local d = n % 36
+    out, n = string.char(d < 10 and 48 + d or 87 + d) .. out, (n - d) / 36
+  until n == 0
+  return out
+end
+local mark, kind = '~', redis.call('TYPE', key).ok
+if kind == 'none' then mark = '-'
+elseif kind == 'string' then mark = redis.sha1hex(redis.call('GET', key)):sub(1, 16) end
+local replaced = false
+if mode == 'd' then replaced = mark == '-' and not (old and old:sub(1, 2) == '-|')
+elseif mode == 'e' then replaced = mark == ARGV[5]
+elseif mode == 'f' then
+  local source = held(KEYS[3])
+  replaced = source and source:sub(1, 2) ~= '-|'
+end
+add(text)
+if not replaced then take(old) end
+for at = 3, #KEYS do take(held(KEYS[at])) end
+local items = {}
+for slot, has in pairs(slots) do
+  local item = slot
+  if has[1]:sub(1, 1) ~= '_' then item = item .. '.' .. has[1] end
+  if has[2] ~= newest then
+    item = item .. '.' .. (has[2] == 0 and '-' or base36(newest - has[2]))
+  end
+  items[#items + 1] = item
+end
+for item in pairs(rest) do items[#items + 1] = item end
+table.sort(items)
+local merged = '1' .. (newest > 0 and base36(newest) or '')
+if #items > 0 then merged = merged .. '~' .. table.concat(items, '~') end
+if #merged > tonumber(ARGV[4]) then merged = text .. '~i-.size' end
+local left = redis.call('PTTL', key)
+if mark == '-' then left = tonumber(ARGV[3]) end
+if left < 0 then redis.call('SET', beside, mark .. '|' .. merged)
+else redis.call('SET', beside, mark .. '|' .. merged, 'PX', math.max(left, 1)) end
+return old
+"""
+
+#: As it is sent: without what only people need.
+SCRIPT = "\n".join(line.strip() for line in _SOURCE.strip().splitlines())
+#: By what it is called again in the same transaction.
+SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
