@@ -83,8 +83,8 @@ def _measured(results: Results) -> Iterator[str]:
     ]
     yield table(("", ""), facts, text_columns=2)
     yield (
-        "The load is the machine's over one minute; a run alone on two processors makes about two. "
-        "Above that something else ran as well, and 99th percentiles are the machine's."
+        "The load is the machine's over one minute. Where it is above the number of processors, "
+        "whatever was measured waited for one, and 99th percentiles are the machine's."
     )
     odd = [run for run in results.runs if run.status]
     if odd:
