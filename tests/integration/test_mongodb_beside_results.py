@@ -99,6 +99,9 @@ KEEPING: list[Any] = [
     [{"$replaceRoot": {"newRoot": "$inner"}}],
     [{"$replaceWith": {"x": "$a"}}],
     [{"$unionWith": "likes"}],
+    [{"$project": {"_ap": 0}}],
+    [{"$unset": "_ap"}],
+    [{"$unset": ["a", "_ap"]}],
 ]
 BLIND: list[Any] = [
     [{"$group": {"_id": "$a", "n": {"$sum": 1}}}],

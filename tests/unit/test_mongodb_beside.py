@@ -237,6 +237,8 @@ def test_update_pipelines_keep_the_field() -> None:
         ({"a": 0}, {"a": 0}),
         ({"_ap": 0}, {}),
         ({"_ap": 1}, {"_ap": 1}),
+        ({"_ap.w": 1, "a": 1}, {"a": 1, "_ap": 1}),
+        ({"_ap.w": 0}, {}),
         ({"_id": 0}, {"_id": 0}),
         ({"_id": 1}, {"_id": 1, "_ap": 1}),
         ({"x": {"$slice": 1}}, {"x": {"$slice": 1}}),
@@ -286,12 +288,33 @@ def test_ids_of_a_query(query: Any, ids: Any) -> None:
         ([{"$lookup": {"from": "posts", "as": "x"}}], True),
         ([{"$lookup": {"from": "other", "as": "x"}}], False),
         ([{"$unionWith": {"coll": "posts", "pipeline": []}}], True),
+        ([{"$unionWith": {"coll": "other"}}], False),
+        ([{"$unionWith": {"coll": "other", "pipeline": [{"$unionWith": "posts"}]}}], True),
+        ([{"$lookup": {"pipeline": [{"$lookup": {"from": "posts"}}], "as": "x"}}], True),
     ],
 )
 def test_pipelines(stages: list[Any], blind: bool) -> None:  # noqa: FBT001 - a table
     """What is not known to keep documents may have dropped what they depend on."""
     encoded = array(split(bson.encode({str(n): s for n, s in enumerate(stages)})))
     assert Pipeline(encoded, lambda name: name == b"posts").blind is blind
+
+
+@pytest.mark.parametrize(
+    ("stage", "becomes"),
+    [
+        ({"$project": {"_ap": 0}}, {"$project": {"_ap.none": 0}}),
+        ({"$project": {"_ap": 0, "a": 0}}, {"$project": {"a": 0}}),
+        ({"$unset": "_ap"}, {"$unset": ["_ap.none"]}),
+        ({"$unset": ["_ap", "a"]}, {"$unset": ["a"]}),
+        ({"$unset": "a"}, {"$unset": "a"}),
+        ({"$match": {"_ap": 1}}, {"$match": {"_ap": 1}}),
+    ],
+)
+def test_stages_do_not_drop_the_field(stage: Any, becomes: Any) -> None:
+    """Nor do those of applications that do not want to see it."""
+    encoded = array(split(bson.encode({"0": stage})))
+    made = Pipeline(encoded, lambda name: name == b"posts")
+    assert (bson.decode(made.encoded())["0"], made.blind) == (becomes, False)
 
 
 def test_messages_are_taken_apart() -> None:

@@ -16,6 +16,7 @@ from ._bson import (
     Element,
     appended,
     array,
+    decoded,
     element,
     fields,
     join,
@@ -33,6 +34,13 @@ _HEAD = bytes((DOCUMENT,)) + _MARK
 _TRUTHLESS = {b"\0" * 8, b"\0" * 4, b"\0"}
 _NUMBERS = {1, 8, 16, 18}
 _ON = element(FIELD, 1)
+_EMPTY = 5
+#: Excludes nothing: a stage must name something.
+_OFF = element(f"{FIELD}.none", 0)
+_NOWHERE = element("", f"{FIELD}.none")
+#: Stages that have pipelines of their own within.
+_NESTING = {b"$facet", b"$lookup", b"$unionWith"}
+_JOINS = frozenset({"$lookup", "$graphLookup", "$unionWith"})
 #: Stages after which a document is the one that was stored, with its field.
 _KEEPING = frozenset(
     """
@@ -41,6 +49,8 @@ _KEEPING = frozenset(
     """.encode("ascii").split()
 )
 _STORING = {b"$out", b"$merge"}
+#: Stages that can be made to keep the field.
+_KEPT = {b"$project", b"$replaceRoot", b"$replaceWith", b"$unset"}
 _JOINING = {b"$lookup", b"$graphLookup"}
 
 
@@ -85,7 +95,7 @@ def with_operators(update: bytes, added: Mapping[str, Mapping[str, Any]]) -> byt
             inner = inner if kept is None else join(kept)
             if (more := left.pop(each.name, None)) is not None:
                 inner = join([*split(inner), *fields(more)])
-            if kept == [] and len(inner) == 5:  # noqa: PLR2004 - an empty document
+            if kept == [] and len(inner) == _EMPTY:
                 continue
         elements.append(Element(each.kind, each.name, inner))
     elements += [element(name.decode("ascii"), dict(value)) for name, value in left.items()]
@@ -109,7 +119,12 @@ def _keeping(stage: Element) -> Element:
         return stage
     name, value = parts[0].name, parts[0]
     if name == b"$project" and value.kind == DOCUMENT:
-        value = Element(DOCUMENT, name, with_projection(value.value))
+        shown = with_projection(value.value)
+        value = Element(DOCUMENT, name, join([_OFF]) if len(shown) == _EMPTY else shown)
+    elif name == b"$unset" and _NAME in value.value:
+        names = split(value.value) if value.kind == ARRAY else [value]
+        others = [each for each in names if not _ours(_string(each))]
+        value = Element(ARRAY, name, array(others or [_NOWHERE]))
     elif name == b"$replaceWith":
         value = _with_ours(value)
     elif name == b"$replaceRoot" and value.kind == DOCUMENT:
@@ -125,19 +140,17 @@ def _with_ours(root: Element) -> Element:
 
 
 def asks_field(projection: bytes) -> bool:
-    """Whether the application wants the field itself."""
+    """Whether the application wants the field itself, or some of it."""
     return any(
-        each.name == _NAME and not (each.kind in _NUMBERS and each.value in _TRUTHLESS)
+        _ours(each.name) and not (each.kind in _NUMBERS and each.value in _TRUTHLESS)
         for each in split(projection)
     )
 
 
 def with_projection(projection: bytes) -> bytes:
     """A projection that shows the field, too, and otherwise what it showed."""
-    if asks_field(projection):
-        return projection
-    elements = without_field(projection)
-    if elements and _includes(elements):
+    elements = [each for each in split(projection) if not _ours(each.name)]
+    if asks_field(projection) or (elements and _includes(elements)):
         elements.append(_ON)
     return join(elements)
 
@@ -196,7 +209,7 @@ class Pipeline:
             self.blind = True
             if not self._named(self.target):
                 self.stages.append(element("", {"$unset": FIELD}))
-        elif not self.blind and name in (b"$project", b"$replaceWith", b"$replaceRoot"):
+        elif not self.blind and name in _KEPT:
             stage = _keeping(stage)
         elif name not in _KEEPING:
             if not self.blind and (name == b"$facet" or b"$$ROOT" in stage.value):
@@ -204,6 +217,9 @@ class Pipeline:
             self.blind = True
         self.stages.append(stage)
         self._join(name, inner)
+        if name in _NESTING and inner is not None and inner.kind == DOCUMENT:
+            nested = _reads(decoded(inner.value), self._named)
+            self.joins, self.blind = self.joins or nested, self.blind or nested
 
     def _join(self, name: bytes, inner: Element | None) -> None:
         """What is joined is an array within a document: its lineages are not looked for."""
@@ -226,6 +242,21 @@ class Pipeline:
     def encoded(self) -> bytes:
         """The pipeline as it is sent."""
         return array(self.stages)
+
+
+def _reads(value: Any, named: Callable[[bytes], bool]) -> bool:
+    """Whether stages anywhere within *value* read a named collection."""
+    if isinstance(value, list):
+        return any(_reads(each, named) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return False
+    held: dict[str, Any] = value
+    for stage in _JOINS & held.keys():
+        inner = held[stage]
+        source = inner.get("from", inner.get("coll")) if isinstance(inner, dict) else inner
+        if isinstance(source, str) and named(source.encode("utf-8")):
+            return True
+    return any(_reads(each, named) for each in held.values())
 
 
 def _stage(stage: Element) -> tuple[bytes, Element | None]:
