@@ -368,3 +368,19 @@ def test_unblock_then_post(antipode_mongodb: MongoDBTopology) -> None:
         antipode_mongodb.wait_replicated()
         found, lineage = held.read(lambda: reader[DB].posts.find_one({"_id": "block"}))
         assert (found, causes(lineage)) == (None, {CAUSE})
+
+
+def test_tombstones_of_both_faces_are_merged(held: Both, antipode_mongodb: MongoDBTopology) -> None:
+    """A native delete of what Table 2 deleted keeps what that depended on."""
+    from antipode_shims import mongodb
+
+    table = mongodb.shim("posts", antipode_mongodb.uri, database=DB, collection="posts")
+    try:
+        table.delete("k", Lineage([CAUSE]))
+        for cause in (OTHER, OPAQUE):
+            held.write(lambda: held.posts.delete_one({"_id": "k"}), cause)
+        assert causes(table.read("k")[1]) == {CAUSE, OTHER, OPAQUE}
+        lineage = held.read(lambda: held.posts.find_one({"_id": "k"}))[1]
+        assert causes(lineage) == {CAUSE, OTHER, OPAQUE}
+    finally:
+        table.close()
