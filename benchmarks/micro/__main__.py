@@ -97,7 +97,10 @@ def _show(measured: list[Measured]) -> None:
             f"{ratios.lower_quartile:.1f}-{ratios.upper_quartile:.1f}",
             end_section=last,
         )
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110  # No heading is broken, however large a figure is.
+    console.print(table)
 
 
 def _write(path: Path, measured: list[Measured], before: dict[str, object], rounds: int) -> None:
