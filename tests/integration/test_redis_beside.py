@@ -82,6 +82,7 @@ WHOLE = """
 SET k:1 w
 SET k:1 w EX 100
 SET k:1 w KEEPTTL
+SET k:1 w EXAT 99999999999
 SET k:1 w GET
 SET k:1 w PX 100000 GET
 SETEX k:1 100 w
@@ -176,6 +177,7 @@ RPUSH k:1 a; LPOP k:1; LRANGE k:1 0 -1
 HSET k:1 a 1; HDEL k:1 a; HGET k:1 a
 SADD k:1 a; SPOP k:1; SMEMBERS k:1
 SET k:1 v; EXPIRE k:1 -1; MGET k:1
+SET k:1 v; SET k:1 w EXAT 1; GET k:1
 SET k:1 v; RENAME k:1 other; GET k:1
 SET k:1 v; MOVE k:1 1; GET k:1
 """

@@ -55,6 +55,38 @@ def test_results_are_redis_pys(
         assert not scope.lineage.incomplete
 
 
+def test_results_under_a_floor_are_redis_pys(make: Callable[..., Any]) -> None:
+    """A floor that is met changes no result, and takes no lineage away."""
+    plain, one = make(plain=True), make(**EVERY)
+    plain.flushall()
+    expected = session(plain)
+    with antipode.scope(Lineage([CAUSE])):
+        one.set("before", 1)
+    with antipode.scope() as scope:
+        one.set("behind", 1)
+        antipode.barrier(timeout=5, at="read")
+        assert one.get("before") == b"1"
+        assert CAUSE in scope.lineage
+        assert session(one) == expected
+
+
+def test_a_client_that_caches(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of named keys ask the server: what a cache holds has no lineage."""
+    caching = pytest.importorskip("redis.cache", reason="this redis-py has no cache")
+    proxied = redis.connection.CacheProxyConnection
+    monkeypatch.setattr(proxied, "MIN_ALLOWED_VERSION", "6.0.0")  # It works, if not for sure.
+    config = {"protocol": 3, "cache_config": caching.CacheConfig()}
+    one, other = make(options=config, **EVERY), make(**EVERY)
+    for value in (b"1", b"2"):
+        with antipode.scope(Lineage([CAUSE])):
+            other.set("k", value)
+        for _ in range(2):
+            with antipode.scope() as scope:
+                assert one.get("k") == value
+                assert one.mget("k", "l") == [value, None]
+                assert CAUSE in scope.lineage
+
+
 def replies(one: Any) -> list[Any]:
     """What each row of the tables of covered commands comes to."""
     found: list[Any] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _NOTHING: tuple[Any, ...] = (None, 0, -2, b"none", b"", [], {}, set())
 #: Writes that replace a string whole, and where in them the value and the expiry are.
 _SETTING = {"SETEX": "EX", "PSETEX": "PX"}
-_LASTING = frozenset({"EX", "PX", "EXAT", "PXAT"})
+_LASTING = frozenset({"EX", "PX"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Beside:
         )
 
     def _names(self, key: Any) -> bool:
-        raw = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogateescape")
+        raw = bytes(key) if isinstance(key, (bytes, bytearray, memoryview)) else _utf8(key)
         return not raw.startswith(self._prefix) and self._named.fullmatch(raw) is not None
 
     def _companion(self, key: bytes) -> bytes:
@@ -208,6 +208,10 @@ class Beside:
         return ("EVAL", SCRIPT, len(keys), *keys, text, mode.value, horizon_ms, most, value)
 
 
+def _utf8(key: Any) -> bytes:
+    return str(key).encode("utf-8", "surrogateescape")
+
+
 def again(command: Command) -> Command:
     """A call of the script behind another one in the same transaction."""
     return ("EVALSHA", SHA, *command[2:]) if command[0] == "EVAL" else command
@@ -219,9 +223,8 @@ def _equal(target: Target, args: Sequence[Any], encode: Encode) -> tuple[Target,
 
     if name_of(args) == "SET":
         options = list(map(upper, args[3:]))
-        if options in (["KEEPTTL"], ["GET"]) or (
-            len(options) == 3 and options[0] in _LASTING and options[2] == "GET"  # noqa: PLR2004
-        ):
+        timed = options[:1] in (["EX"], ["PX"], ["EXAT"], ["PXAT"])
+        if options in (["KEEPTTL"], ["GET"]) or (timed and options[2:] in ([], ["GET"])):
             target = Target(target.key, Mode.EQUAL)
     if target.mode is not Mode.EQUAL or len(args) < 3:  # noqa: PLR2004 - key and value
         return target, ""

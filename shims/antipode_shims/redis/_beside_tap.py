@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._beside import Beside, Part, again
-from ._client import response_error, watch_error
+from ._client import encoder_of, response_error, watch_error
 from ._commands import name_of
 from ._tap import PACKED_INFO, AsyncTappedConnection, Tap, TappedConnection
 
@@ -63,7 +63,8 @@ class BesideTap(Tap):
         if self.sent or not packet or not self._mine(packet[-1]):
             chunks: Sequence[Any] = real.pack_commands(packet)
             return chunks
-        self._encode, self._decode = real.encoder.encode, real.encoder.decode
+        encoder = encoder_of(real)
+        self._encode, self._decode = encoder.encode, encoder.decode
         chunks = list(real.pack_commands(self._expanded(packet)))
         if self._lead and self._trail:
             chunks.append(PACKED_INFO)

@@ -195,6 +195,12 @@ def _no_maintenance(connection_class: Any) -> dict[str, Any]:
     return {"maint_notifications_config": MaintNotificationsConfig(enabled=False)}
 
 
+def encoder_of(connection: Any) -> Any:
+    """How a connection encodes and decodes; one with a cache keeps that to itself."""
+    found = getattr(connection, "encoder", None)
+    return connection._conn.encoder if found is None else found  # noqa: SLF001
+
+
 def socket_of(connection: Any) -> socket.socket | None:
     """The socket of a synchronous connection, which redis-py has no public name for."""
     found: socket.socket | None = connection._sock  # noqa: SLF001

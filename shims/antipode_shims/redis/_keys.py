@@ -65,7 +65,7 @@ class Mode(Enum):
 
     MERGE = "m"
     DELETE = "d"
-    FROM = "f"  # Replaced by that of the one source, if the source had one.
+    FROM = "f"  # Replaced by that of the one source, where the key now has its string.
     EQUAL = "e"  # Replaced where the key now has the value that was written.
 
 

@@ -64,8 +64,7 @@ local replaced = false
 if mode == 'd' then replaced = mark == '-' and not (old and old:sub(1, 2) == '-|')
 elseif mode == 'e' then replaced = mark == ARGV[5]
 elseif mode == 'f' then
-  local source = held(KEYS[3])
-  replaced = source and source:sub(1, 2) ~= '-|'
+  replaced = #mark > 1 and (held(KEYS[3]) or ''):sub(1, #mark) == mark
 end
 add(text)
 if not replaced then take(old) end
