@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import redis.asyncio
 
 import antipode
 from antipode import Lineage

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+import redis.connection as redis_connection
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
@@ -73,7 +74,7 @@ def test_results_under_a_floor_are_redis_pys(make: Callable[..., Any]) -> None:
 def test_a_client_that_caches(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads of named keys ask the server: what a cache holds has no lineage."""
     caching = pytest.importorskip("redis.cache", reason="this redis-py has no cache")
-    proxied = redis.connection.CacheProxyConnection
+    proxied: Any = redis_connection.CacheProxyConnection
     monkeypatch.setattr(proxied, "MIN_ALLOWED_VERSION", "6.0.0")  # It works, if not for sure.
     config = {"protocol": 3, "cache_config": caching.CacheConfig()}
     one, other = make(options=config, **EVERY), make(**EVERY)

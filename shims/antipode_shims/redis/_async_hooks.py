@@ -124,13 +124,24 @@ class AsyncHooks:
         if not isinstance(tap, BesideTap):
             return await send(connection)
         try:
-            return await send(AsyncBesideConnection(connection, tap))
+            reply = await send(AsyncBesideConnection(connection, tap))
+        except response_error():
+            if not tap.refused:
+                raise
+            reply = None
         finally:
             call.saw(tap)
+        if tap.refused:
+            return await self._shown(call, send, connection, tap.loosened())
+        return reply
 
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
             return await send(_tapped(connection, tap))
+        except response_error():
+            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+                raise
+            return await self._tapped(call, send, connection, tap.loosened())
         finally:
             call.took(tap)
             if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
@@ -165,6 +176,8 @@ class AsyncHooks:
                 return None
             final = True
         call.saw(tap)
+        if isinstance(tap, BesideTap) and tap.refused:
+            return await self._guarded(call, held, send, connection, tap.loosened)
         if error is not None:
             raise error
         return reply

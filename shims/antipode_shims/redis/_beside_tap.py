@@ -44,6 +44,7 @@ class BesideTap(Tap):
     Attributes:
         shown: what the replies depend on, so far.
         covers: whether a read was answered, which the position behind all covers.
+        refused: whether a server without memory refused a command for its transaction alone.
     """
 
     def __init__(self, beside: Beside, *, alone: bool = True, **plan: Any) -> None:
@@ -55,7 +56,8 @@ class BesideTap(Tap):
         self._encode: Any = None
         self._decode: Any = None
         self.shown: list[Lineage] = []
-        self.covers = False
+        self.covers = self.refused = False
+        self._plan = plan
 
     def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
         """Pack *commands* with all that is added."""
@@ -69,6 +71,13 @@ class BesideTap(Tap):
         if self._lead and self._trail:
             chunks.append(PACKED_INFO)
         return self.ride(packet, chunks)
+
+    def loosened(self) -> BesideTap:
+        """The same once more, without a transaction.
+
+        A server without memory refuses any command in one, even those that read or delete.
+        """
+        return BesideTap(self._beside, alone=False, **self._plan)
 
     def _expanded(self, packet: list[Sequence[Any]]) -> list[Sequence[Any]]:
         self._frames.clear()
@@ -129,6 +138,7 @@ class BesideTap(Tap):
                 refused = (replies[1 + frame.at], *replies)
                 errors = (each for each in refused if isinstance(each, Exception))
                 reply = next(errors, None) or watch_error()()
+                self.refused = self.refused or "maxmemory" in str(reply)
         elif frame.part is not None:
             reply = self._seen(frame.part, replies, 0)
         elif frame.queued and isinstance(reply, list):

@@ -123,13 +123,24 @@ class SyncHooks:
         if not isinstance(tap, BesideTap):
             return send(connection)
         try:
-            return send(BesideConnection(connection, tap))
+            reply = send(BesideConnection(connection, tap))
+        except response_error():
+            if not tap.refused:
+                raise
+            reply = None
         finally:
             call.saw(tap)
+        if tap.refused:
+            return self._shown(call, send, connection, tap.loosened())
+        return reply
 
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
             return send(_tapped(connection, tap))
+        except response_error():
+            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+                raise
+            return self._tapped(call, send, connection, tap.loosened())
         finally:
             call.took(tap)
             if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
@@ -164,6 +175,8 @@ class SyncHooks:
                 return None
             final = True
         call.saw(tap)
+        if isinstance(tap, BesideTap) and tap.refused:
+            return self._guarded(call, held, send, connection, tap.loosened)
         if error is not None:
             raise error
         return reply
