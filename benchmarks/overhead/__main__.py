@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from antipode import AntipodeError
 from benchmarks.post_notification._result import machine
 
+from ._awake import AVAILABLE, awake
 from ._clients import CLIENTS
 from ._measure import CALLS, Measured, measure
 
@@ -36,13 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--rounds", type=int, default=10, help=f"rounds of {CALLS} calls of each kind (10)")
     add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
+    add(
+        "--awake",
+        action="store_true",
+        help="keep processors from halting meanwhile (Linux): tells what a virtual machine's halts "
+        "cost from what the library costs",
+    )
     add("--check", action="store_true", help="fail where a bound is missed")
     given = parser.parse_args(arguments)
     if given.rounds < 1:
         parser.error("argument --rounds: at least 1")
+    if given.awake and not AVAILABLE:
+        parser.error("argument --awake: only Linux has a priority below all others")
     before = machine()
     try:
-        measured = _measure(given.clients, given.rounds)
+        with awake() if given.awake else nullcontext():
+            measured = _measure(given.clients, given.rounds)
     except AntipodeError as error:
         print(f"overhead: {str(error).splitlines()[0]}", file=sys.stderr)
         return MISSING
@@ -51,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
-        _write(given.json, measured, before, given.rounds)
+        _write(given.json, measured, before, given)
     missed = [each for each in measured if each.ratio > each.bound]
     for each in missed:
         print(f"over {each.bound:g}: {each.client}, {each.link}, {each.call}: {each.ratio:.2f}")
@@ -95,12 +106,15 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(path: Path, measured: list[Measured], before: dict[str, object], rounds: int) -> None:
+def _write(
+    path: Path, measured: list[Measured], before: dict[str, object], given: argparse.Namespace
+) -> None:
     result = {
         "benchmark": "overhead",
         "format": 1,
         "machine": before,
-        "rounds": rounds,
+        "rounds": given.rounds,
+        "awake": given.awake,
         "calls": CALLS,
         "cases": [asdict(each) for each in measured],
     }
