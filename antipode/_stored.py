@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ._bounds import encode_bounded
 from ._config import config
 from ._lineage import Lineage
+from ._metrics import count, log_once
 from ._readable import readable
 from ._scope import scope_in
 
@@ -34,6 +35,24 @@ def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
     it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.
     """
     return Lineage() if text is None else readable(datastore, text)
+
+
+def unread(datastore: str, what: str) -> None:
+    """Note that a read shows nothing of the lineages beside the values that it is made of.
+
+    Of a count, say, or of an aggregate. What these values depend on elsewhere does not enter:
+    counted as ``unread_lineage`` and logged once for each *what*, never silent. Nothing is marked:
+    the read itself is covered by its position, as any other.
+    """
+    count("unread_lineage", datastore)
+    log_once(
+        "unread_lineage",
+        datastore,
+        what,
+        "%s on %r does not show what its values depend on elsewhere",
+        what,
+        datastore,
+    )
 
 
 def record_read(lineage: Lineage) -> None:

@@ -16,7 +16,7 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, 
 from pymongo.write_concern import WriteConcern
 
 import antipode
-from antipode import Incomplete, Lineage
+from antipode import Lineage
 from antipode.testing import LagProxy, wait_until
 
 from ._mongodb_beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("mongodb")
 
 ONE = {"_id": 1}
-UNSAMPLED = Incomplete("posts", "unsampled")
 
 
 @pytest.fixture
@@ -120,25 +119,27 @@ def test_aggregations(held: Both, pipeline: Any) -> None:
     for name in ("plain", "likes"):
         held.plain[DB][name].insert_one(dict(document))
     held.write(lambda: held.posts.insert_one(document), CAUSE)
-    unsampled = counted("unsampled_read")
+    unread = counted("unread_lineage")
     found, lineage = held.read(lambda: [*held.posts.aggregate(pipeline)])
     assert found == [*held.plain[DB].plain.aggregate(pipeline)]
     assert covering(lineage)
+    assert not lineage.incomplete
     if pipeline in KEEPING:
-        assert (causes(lineage), lineage.incomplete) == ({CAUSE}, set())
+        assert causes(lineage) == {CAUSE}
     else:
-        assert UNSAMPLED in lineage.incomplete
-        assert counted("unsampled_read") == unsampled + 1
+        assert counted("unread_lineage") == unread + 1
 
 
 def test_joined_documents(held: Both) -> None:
-    """A collection that joins a named one does not show the field either, and says so."""
+    """A collection that joins a named one does not show the field either, which is counted."""
     held.posts.insert_one({"_id": 1, "a": 2})
     held.plain[DB].plain.insert_one({"_id": 5, "a": 2})
     join = {"from": "posts", "localField": "a", "foreignField": "a", "as": "found"}
+    before = counted("unread_lineage")
     found, lineage = held.read(lambda: [*held.client[DB].plain.aggregate([{"$lookup": join}])])
     assert found == [{"_id": 5, "a": 2, "found": [{"_id": 1, "a": 2}]}]
-    assert UNSAMPLED in lineage.incomplete
+    assert covering(lineage)
+    assert counted("unread_lineage") == before + 1
 
 
 READS: dict[str, Callable[[Any], Any]] = {
@@ -150,12 +151,14 @@ READS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", READS)
 def test_reads_without_documents(held: Both, name: str) -> None:
-    """They are as ever, covered, and say that they are no more than that."""
+    """They are as ever, covered, and counted: no more than that is known of them."""
     held.posts.insert_one({"_id": 1, "a": 2})
+    before = counted("unread_lineage")
     found, lineage = held.read(lambda: READS[name](held.posts))
     assert found in (1, [2])
     assert covering(lineage)
-    assert lineage.incomplete == {UNSAMPLED}
+    assert not lineage.incomplete
+    assert counted("unread_lineage") == before + 1
 
 
 def test_uncovered_targets(held: Both) -> None:
@@ -350,13 +353,14 @@ def test_round_trips(antipode_mongodb: MongoDBTopology) -> None:
 
 
 def test_change_streams_are_reported(held: Both) -> None:
-    """Events pass as they are, covered, and say that they do not tell what they depend on."""
+    """Events pass as they are, covered and counted: they do not tell what they depend on."""
     with held.posts.watch() as stream:
         held.posts.insert_one({"_id": 1})
         with antipode.scope() as scope:
+            before = counted("unread_lineage")
             event = next(stream)
             assert event["fullDocument"].keys() == {"_id", "_ap"}
-            assert UNSAMPLED in scope.lineage.incomplete
+            assert counted("unread_lineage") > before
             assert covering(scope.lineage)
 
 

@@ -162,19 +162,6 @@ def test_unreadable_tombstones_are_incomplete(
     assert "tombstones" in caplog.text
 
 
-def test_fence_stands_for_unsampled_reads(held: Both, antipode_mongodb: MongoDBTopology) -> None:
-    """A barrier behind a count waits for the primary's position of now, where it can ask."""
-    held.posts.insert_one({"_id": 1})
-    with antipode.scope():
-        assert held.posts.count_documents({}) == 1
-        assert antipode.barrier(timeout=5)
-    near = {**BESIDE, "reads_from": "replica"}
-    antipode_mongodb.wait_replicated()
-    with client(antipode_mongodb.replica, near) as reader, antipode.scope() as scope:
-        assert reader[DB].posts.count_documents({}) == 1
-        assert scope.lineage.incomplete == {UNSAMPLED}
-
-
 def test_floors_hold_reads_back(antipode_mongodb: MongoDBTopology) -> None:
     """A read under a floor waits, finds the lineage, and looks for tombstones behind the floor."""
     antipode_mongodb.set_lag(100)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current, mark_incomplete
-from antipode.shim import count, record_read
+from antipode.shim import count, record_read, unread
 
 from ._bson import ARRAY, DOCUMENT, Element, Message, array, decoded, join, split
 from ._document import FIELD, Match, held_in, tombstone
@@ -264,8 +264,7 @@ class Shown:
         lineages = [shim.covering(reply, majority=request.majority), *self._lineages]
         self.lineage = Lineage().merge(*lineages)
         if request.blind:
-            count("unsampled_read", shim.datastore)
-            self.lineage = self.lineage.marked((shim.datastore, "unsampled"))
+            unread(shim.datastore, f"a count or an aggregate of {request.collection.decode()}")
 
     def _element(self, each: Element) -> Element:
         if each.name == b"value" and each.kind == DOCUMENT:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pymysql import err
 
-from antipode.shim import record_read
+from antipode.shim import record_read, unread
 
 from ._aiomysql import AsyncConnection
 from ._flavor import COVER, Refused
@@ -98,7 +98,7 @@ class AsyncBesideConnection(AsyncConnection):
             for question in beside.graves():
                 beside.buried(await self._antipode_ask(question))
         except (Refused, err.MySQLError, OSError) as error:
-            self._antipode.shim.unread(str(error))
+            unread(self._antipode.shim.datastore, f"a deletion ({error})")
 
     async def _antipode_cover(self, beside: Beside) -> None:
         """Sample what the reply that has ended may have seen."""

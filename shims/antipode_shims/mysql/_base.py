@@ -164,18 +164,6 @@ class BaseMySQLShim(ServerShim):
         except (GtidError, KeyError):
             return self.read_at(None)
 
-    def unread(self, cause: str) -> None:
-        """Note that a read does not know what the rows that it sought depended on."""
-        count("unread_lineage", self.datastore)
-        log_once(
-            "mysql_unread_lineage",
-            self.datastore,
-            cause[:40],
-            "a read of %r does not know what its rows depend on elsewhere: %s",
-            self.datastore,
-            cause,
-        )
-
     def read_at(self, lineage: Lineage | None) -> Lineage:
         """What a read may have seen, *lineage*, or where nobody knows, a lineage that says so."""
         if lineage is not None:

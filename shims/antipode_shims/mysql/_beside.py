@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from antipode import Lineage, config, current
-from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text
+from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text, unread
 
 from ._flavor import text
 from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstone
@@ -120,7 +120,7 @@ class Beside:
         self.due = self._shim.on_read == "merge"
         rewritten = None if found & (WRITES | MANY) else self._tables.select(sql)
         if rewritten is None:
-            self._shim.unread(f"it shows no rows of a table: {sql[:40].decode('ascii', 'replace')}")
+            unread(self._shim.datastore, sql[:40].decode("ascii", "replace"))
             return sql
         self.columns = rewritten.columns
         if self.due:

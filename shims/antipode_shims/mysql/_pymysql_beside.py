@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pymysql import err
 from pymysql.protocol import MysqlPacket
 
+from antipode.shim import unread
+
 from ._flavor import COVER, Refused
 from ._migration import FORGET
 from ._pymysql import QUERY, SyncConnection
@@ -95,7 +97,7 @@ class SyncBesideConnection(SyncConnection):
             for question in beside.graves():
                 beside.buried(self._antipode_ask(question))
         except (Refused, err.MySQLError, OSError) as error:
-            self._antipode.shim.unread(str(error))
+            unread(self._antipode.shim.datastore, f"a deletion ({error})")
 
     def _antipode_take_out(self, before: int, packet: Any) -> None:
         """Take our columns out of a result's first packet, and their values out of its rows."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, config, current
-from antipode.shim import count, log_once, stored_text, unreadable
+from antipode.shim import count, log_once, stored_text, unread, unreadable
 
 from ._commands import Kind, kind_of, name_of
 from ._companion import Match, Shown, pack, unpack
@@ -91,7 +91,7 @@ class Beside:
             return self._write(args, encode, alone=alone)
         keys = [key for key in map(_bytes(encode), keys_of(args)) if self._names(key)]
         if not keys:
-            self._unread(name_of(args))
+            unread(self.datastore, name_of(args))
             return Part(args, reads=True, atomic=False)
         behind: list[Command] = [("MGET", *map(self._companion, keys))]
         atomic = alone and kind_of(args) is not Kind.AWAITING
@@ -104,7 +104,7 @@ class Beside:
         if kind_of(args) is Kind.WRITE:
             self.unstored(name_of(args))
         else:
-            self._unread(name_of(args))
+            unread(self.datastore, name_of(args))
 
     def unstored(self, name: str) -> None:
         """Count a write of a named key beside which nothing could be stored."""
@@ -134,17 +134,6 @@ class Beside:
                 count(match.value, self.datastore)
             lineages.append(lineage)
         return Lineage().merge(*lineages)
-
-    def _unread(self, name: str) -> None:
-        count("unread_lineage", self.datastore)
-        log_once(
-            "redis_unread_lineage",
-            self.datastore,
-            name,
-            "%s on %r names no keys whose lineages could be read: what it shows may depend on more",
-            name,
-            self.datastore,
-        )
 
     def _names(self, key: Any) -> bool:
         raw = bytes(key) if isinstance(key, (bytes, bytearray, memoryview)) else _utf8(key)
