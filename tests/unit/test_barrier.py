@@ -238,7 +238,8 @@ def test_cancelling_a_callback_leaves_nothing(posts: FakeServer) -> None:
 
 def watching() -> list[str]:
     """The names of all threads of barriers."""
-    return [t.name for t in threading.enumerate() if t.name.startswith("antipode-")]
+    names = (thread.name for thread in threading.enumerate())
+    return [name for name in names if name.startswith(("antipode-watch", "antipode-barrier"))]
 
 
 def test_a_timeout_leaves_no_thread_and_closing_no_connection(posts: FakeServer) -> None:
