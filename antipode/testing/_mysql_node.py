@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ._proxy import LagProxy
     from ._topology import Provider
 
-CLIENT_TIMEOUT_S = 30
+# STOP REPLICA may wait for a receiver that was cut while it connected: a minute.
+CLIENT_TIMEOUT_S = 90
 REPLICATION_USER = ("repl", "repl")
 
 
