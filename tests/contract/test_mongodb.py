@@ -62,8 +62,14 @@ class MongoContractStore(ContractStore):
         self._stack.callback(client.close)
         return client
 
+    def _settled(self, address: Any) -> Any:
+        """A client whose connections are all there from now on: tests count them."""
+        client = self._client(address, serverMonitoringMode="poll")
+        client.admin.command("ping")
+        return client
+
     def _shim(self, address: Any, **options: Any) -> Any:
-        return mongodb.shim("posts", self._client(address), **WHERE, **options)
+        return mongodb.shim("posts", self._settled(address), **WHERE, **options)
 
     def _reader(self) -> Any:
         return self._shim(self.proxy.address, reads_from="replica")

@@ -70,9 +70,7 @@ class NativeStore(MongoContractStore):
         super().__init__(topology, stack)
 
     def _shim(self, address: Any, **options: Any) -> Any:
-        # All its connections are there from now on: tests count them.
-        client = self._client(address, serverMonitoringMode="poll")
-        client.admin.command("ping")
+        client = self._settled(address)
         instrument_client(
             client, datastore="posts", lineage="beside", collections=["posts"], **options
         )
