@@ -5,8 +5,7 @@ Writes, reads, updates and deletes are redis-py's own calls; shims are what the 
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,53 +14,20 @@ import redis.asyncio
 
 import antipode
 from antipode import Lineage
-from antipode.shim import record_read, record_write
 from antipode.testing import LagProxy, ShimContract
 from antipode_shims.redis import _call, instrument_client, uninstrument_client
 
+from ._noted import noted_read, noted_write, noting
 from .test_redis import LONG_MS, RedisContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode import WriteId
     from antipode.testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 
-#: What the call that runs here read, or wrote.
-FOUND: ContextVar[list[Lineage] | None] = ContextVar("found", default=None)
 BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["*"]}
-
-
-def note(lineage: Lineage) -> None:
-    """Tell the test."""
-    box = FOUND.get()
-    if box is not None:
-        box.append(lineage)
-
-
-def noted_read(lineage: Lineage) -> None:
-    """Do as the shim does, and tell."""
-    record_read(lineage)
-    note(lineage)
-
-
-def noted_write(*writes: WriteId) -> None:
-    """Likewise."""
-    record_write(*writes)
-    note(Lineage(writes))
-
-
-@contextmanager
-def noting() -> Iterator[list[Lineage]]:
-    """What a block reads and writes."""
-    box: list[Lineage] = []
-    token = FOUND.set(box)
-    try:
-        yield box
-    finally:
-        FOUND.reset(token)
 
 
 class NativeStore(RedisContractStore):
