@@ -12,6 +12,7 @@ from antipode_shims import rabbitmq, redis
 from tests.integration._mysql_beside import make_posts
 from tests.integration._mysql_clients import STORES, Sql
 from tests.integration._rabbitmq_bench import NEWS, Bench
+from tests.integration._redis_beside import KEYS
 from tests.integration._redis_clients import client
 
 if TYPE_CHECKING:
@@ -41,6 +42,20 @@ def make(proxy: LagProxy) -> Iterator[Callable[..., Any]]:
     for one in made:
         redis.uninstrument_client(one)
         one.close()
+
+
+@pytest.fixture
+def beside(make: Callable[..., Any]) -> Any:
+    """A Redis client that keeps lineages beside the keys ``k:*`` of an empty database."""
+    one = make(lineage="beside", keys=KEYS)
+    one.flushall()
+    return one
+
+
+@pytest.fixture
+def plain(make: Callable[..., Any]) -> Any:
+    """A Redis client without the library."""
+    return make(plain=True)
 
 
 @pytest.fixture

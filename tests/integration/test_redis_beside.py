@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("redis")
 
 
-@pytest.fixture
-def beside(make: Callable[..., Any]) -> Any:
-    """A client that keeps lineages beside the keys ``k:*`` of an empty database."""
-    one = make(lineage="beside", keys=KEYS)
-    one.flushall()
-    return one
-
-
-@pytest.fixture
-def plain(make: Callable[..., Any]) -> Any:
-    """A client without the library."""
-    return make(plain=True)
-
-
 def test_a_reader_depends_on_the_writes_lineage(beside: Any) -> None:
     """A write stores the current lineage; who reads the key has it, and covers the write."""
     with antipode.scope(Lineage([CAUSE])) as writer:

@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("redis")
 
 
-@pytest.fixture
-def beside(make: Callable[..., Any]) -> Any:
-    """A client that keeps lineages beside the keys ``k:*`` of an empty database."""
-    one = make(lineage="beside", keys=KEYS)
-    one.flushall()
-    return one
-
-
-@pytest.fixture
-def plain(make: Callable[..., Any]) -> Any:
-    """A client without the library."""
-    return make(plain=True)
-
-
 def test_a_server_out_of_memory_is_counted(beside: Any, plain: Any) -> None:
     """Reads and deletions are done, as ever; a lineage that finds no room is counted."""
     under(CAUSE, lambda: beside.hset("k:1", "a", 1))
