@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import re
 import sys
 import threading
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +26,7 @@ from antipode.testing.plugin import USE
 
 from ._census import Census
 from ._load import Load, Tally
+from ._memory import memory
 from ._stalls import Stalls
 from ._subjects import (
     EmbeddedSubject,
@@ -54,10 +52,10 @@ ROUNDS = 8
 #: Rounds after which allocator, pools and caches have what they need.
 WARM = 4
 #: What each barrier may have left from then to the end of the last round, in blocks of Python's
-#: allocator beside those that come and go, and what the process may have grown by, native
-#: memory included.
+#: allocator beside those that come and go, and by how much what is allocated natively may have
+#: grown.
 MOST_BLOCKS, SOME_BLOCKS = 0.05, 3000
-MOST_GROWTH_BYTES = 4 << 20
+MOST_NATIVE_BYTES = 1 << 20
 #: How long what was closed may take to be gone, on a machine that has other work, in seconds.
 GONE_S = 10.0
 
@@ -120,10 +118,10 @@ def test_load(
             say(f"  {spent_s:.0f} s: {tally}; the machine stood still for {stalls.total_s:.1f} s")
             tally.check()
     assert tally.ended.total() == BARRIERS // ROUNDS * ROUNDS
-    blocks, grown = (last - warm for last, warm in zip(sizes[-1], sizes[WARM - 1], strict=True))
-    say(f"  memory since round {WARM}: {blocks} blocks and {grown >> 10} KiB more")
+    blocks, native = (last - warm for last, warm in zip(sizes[-1], sizes[WARM - 1], strict=True))
+    say(f"  since round {WARM}: {blocks} blocks and {native >> 10} KiB of native memory more")
     assert blocks < SOME_BLOCKS + MOST_BLOCKS * BARRIERS * (ROUNDS - WARM) / ROUNDS
-    assert grown < MOST_GROWTH_BYTES
+    assert native < MOST_NATIVE_BYTES
     topology.close()
     gone(lambda: not before.grown(), "connections to be closed", lambda: before.growth(ports))
 
@@ -154,12 +152,3 @@ def library_threads() -> list[str]:
     """The names of the library's threads that run, but for those of an embedded topology."""
     names = (each.name for each in threading.enumerate())
     return [name for name in names if re.match("antipode-(?!replicator)", name)]
-
-
-def memory() -> tuple[int, int]:
-    """Blocks in use, and the resident bytes of this process without what it could give back."""
-    gc.collect()
-    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return sys.getallocatedblocks(), pages * os.sysconf("SC_PAGE_SIZE")
