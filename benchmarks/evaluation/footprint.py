@@ -72,7 +72,7 @@ def measure(store: str, variant: str, *, posts: int, post_bytes: int) -> tuple[F
     library = variant != "none"
     with _running(store) as (topology, spec):
         gauge = open_gauge(topology, library=library)
-        storage = open_post_storage(spec, place="writer", library=library)
+        storage = open_post_storage(spec, place="writer", face="shim" if library else "plain")
         try:
             # The first posts fill buffers and pages that are there for all.
             ids = [f"{number:07d}" for number in range(posts + posts // 4)]

@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 Kind = Literal["new", "update", "delete"]
 Strategy = Literal[
-    "none", "barrier", "sleep", "retry", "primary", "synchronous", "sticky", "session"
+    "none", "barrier", "at-read", "sleep", "retry", "primary", "synchronous", "sticky", "session"
 ]
 Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
-#: What is done so that notifications do not overtake posts. Only with ``barrier`` does anything of
-#: the library run, and all of figure 4.
+#: What is done so that notifications do not overtake posts. Only with ``barrier`` and ``at-read``
+#: does anything of the library run, and all of figure 4.
 STRATEGIES: tuple[Strategy, ...] = (
     "none",
     "barrier",
+    "at-read",
     "sleep",
     "retry",
     "primary",

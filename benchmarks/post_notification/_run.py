@@ -251,7 +251,7 @@ def _configure(
     config: dict[str, Any] = {
         "storage": storage,
         "notifier": notifier,
-        "library": False,
+        "face": "plain",
         "strategy": strategy,
         "knobs": {
             "timeout_s": options.timeout_s,
@@ -268,8 +268,8 @@ def _configure(
     ports["poller"] = started["poller"].configure(config)
     poller = RpcClient("poller", ports["poller"], NoTracing(), timeout_s=options.timeout_s)
     config["poller_port"] = poller.call("address", {})["port"]
-    library = strategy_class(strategy, options.post_storage).library
+    face = strategy_class(strategy, options.post_storage).face
     for role in _SERVICES:
-        ports[role] = started[role].configure({**config, "library": library})
+        ports[role] = started[role].configure({**config, "face": face})
     ports["users"] = started["users"].configure(config)
     return dict(ports)

@@ -21,7 +21,7 @@ from ._services import (
     PostStorageWriter,
     PostUpload,
 )
-from ._storage import Across, Place, PostStorage, open_post_storage
+from ._storage import Across, Face, Place, PostStorage, open_post_storage
 from ._strategies import strategy_class
 from ._strategies._none import Knobs, Unprotected
 from ._tracing import LineageTracing, NoTracing, Tracing
@@ -41,7 +41,8 @@ class Setting:
     def __init__(self, config: Config) -> None:
         """Read *config*."""
         self.config = config
-        self.library = bool(config["library"])
+        self.face: Face = config["face"]
+        self.library = self.face != "plain"
         self.tracing: Tracing = LineageTracing() if self.library else NoTracing()
         self._callers: list[RpcClient] = []
         self._clients: dict[Place, PostStorage | Across] = {}
@@ -69,7 +70,7 @@ class Setting:
                 self._clients[place] = (
                     Across(spec)
                     if place == "across"
-                    else open_post_storage(spec, place=place, library=self.library)
+                    else open_post_storage(spec, place=place, face=self.face)
                 )
             return self._clients[place]
 
@@ -129,10 +130,11 @@ def _notifier_reader(setting: Setting) -> Methods:
 
 
 def _follower_notify(setting: Setting) -> Methods:
-    if setting.library:
+    strategy = setting.strategy()
+    if strategy.waits:
         setting.client("reader")  # the barrier looks where this service's posts are read
     caller = setting.caller("post-storage-reader")
-    service = FollowerNotify(caller, setting.emit, setting.strategy())
+    service = FollowerNotify(caller, setting.emit, strategy)
     return {"deliver": service.deliver}
 
 
@@ -146,7 +148,7 @@ def _post_storage_reader(setting: Setting) -> Methods:
 
 
 def _poller(setting: Setting) -> Methods:
-    storage = open_post_storage(setting.config["storage"], place="reader", library=False)
+    storage = open_post_storage(setting.config["storage"], place="reader")
     poller = Poller(storage, setting.emit, lag_s=setting.config["lag_s"])
     _background(poller.run)
     return {"address": lambda _: {"port": poller.port}}

@@ -198,7 +198,7 @@ def _embedded(name: str, late: dict[str, float]) -> Iterator[Spec]:
         (replicator,) = processes.start("replicator")
         replicator.configure(
             {
-                "library": False,
+                "face": "plain",
                 "source": spec["writer"],
                 "target": spec["reader"],
                 **late,

@@ -165,7 +165,7 @@ class FollowerNotify:
             reads.append(time.monotonic_ns())
             return int(self._post_storage.call("fetch", request)["version"])
 
-        if self._strategy.library:
+        if self._strategy.waits:
             record["barrier_ns"] = time.monotonic_ns()
         try:
             version = self._strategy.follow(notice, fetch)  # with the barrier: steps 6 to 8
@@ -173,7 +173,7 @@ class FollowerNotify:
             record["reads"] = len(reads)
         record["done_ns"] = time.monotonic_ns()
         record["read_ns"] = reads[-1]
-        if self._strategy.library:
+        if self._strategy.waits:
             record["passed_ns"] = reads[0]
         record["version"] = version
         expected = EXPECTED_VERSION[notice["kind"]]

@@ -26,6 +26,10 @@ Spec = dict[str, Any]
 #: Where a client stands, and what it talks to: its own region's server, the primary of the writer's
 #: or the replica of the reader's; or, in the reader's region, the primary across the link.
 Place = Literal["writer", "reader", "across"]
+#: Through the store's own client as if the library did not exist, through the library's shim with
+#: the lineage beside the value, or through the store's own client that the library instruments.
+Face = Literal["plain", "shim", "client"]
+_CLASSES: dict[Face, str] = {"plain": "Plain", "shim": "Shimmed", "client": "Instrumented"}
 
 
 class PostStorage(Protocol):
@@ -72,7 +76,7 @@ class Across:
     def __init__(self, spec: Spec) -> None:
         """Connect."""
         self.reads = 0
-        self._storage = open_post_storage(spec, place="across", library=False)
+        self._storage = open_post_storage(spec, place="across")
         self._link_s = spec["link_ms"] / 1000 if spec["store"] == "embedded" else 0.0
         self._counting = threading.Lock()
 
@@ -97,21 +101,18 @@ def version_of(value: bytes | None) -> int:
     return 0 if value is None else int(value.partition(b":")[0])
 
 
-def open_post_storage(spec: Spec, *, place: Place, library: bool) -> PostStorage:
+def open_post_storage(spec: Spec, *, place: Place, face: Face = "plain") -> PostStorage:
     """A client at *place*.
 
     Args:
         spec: where the servers are.
         place: whose server it talks to, from which region.
-        region: ``writer`` or ``reader``.
-        library: through the library's shim, which this process then has registered for barriers;
-            or by the store's own client, as if the library did not exist.
+        face: how; unless ``plain``, this process then has the datastore registered for barriers.
     """
-    made: PostStorage = client_class(spec["store"], library=library)(spec, place)
+    made: PostStorage = client_class(spec["store"], face)(spec, place)
     return made
 
 
-def client_class(store: str, *, library: bool) -> Any:  # noqa: ANN401 - a class of some module
-    """The class of a store's clients, through the library's shim or without it."""
-    module = import_module(f".{MODULES[store]}", __package__)
-    return module.Shimmed if library else module.Plain
+def client_class(store: str, face: Face) -> Any:  # noqa: ANN401 - a class of some module
+    """The class of a store's clients."""
+    return getattr(import_module(f".{MODULES[store]}", __package__), _CLASSES[face])

@@ -117,6 +117,18 @@ class Plain:
         self.engine.dispose()
 
 
+class Instrumented(Plain):
+    """With the library: what the engine's connections commit enters the current lineage."""
+
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place*."""
+        from antipode_shims import mysql
+
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
+        mysql.instrument_engine(self.engine, datastore=POST_STORAGE, reads_from=reads_from)
+
+
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 

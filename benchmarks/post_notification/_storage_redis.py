@@ -66,6 +66,18 @@ class Plain:
         self.client.close()
 
 
+class Instrumented(Plain):
+    """With the library: the client's own writes enter the current lineage."""
+
+    def __init__(self, spec: Spec, place: Place) -> None:
+        """Connect to the server at *place*."""
+        from antipode_shims import redis as redis_shim
+
+        super().__init__(spec, place)
+        reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
+        redis_shim.instrument_client(self.client, datastore=POST_STORAGE, reads_from=reads_from)
+
+
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
 

@@ -1,7 +1,7 @@
 """What an application can do so that readers do not read too early, each as its user writes it.
 
 A strategy is a class that says how `Unprotected` is changed. Nothing of the library runs in any of
-them but ``barrier``.
+them but ``barrier`` and ``at-read``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _OF_ANY: dict[Strategy, str] = {
 }
 #: Of those that a store must offer something for, by the stores that do.
 _OF_STORE: dict[Strategy, dict[str, str]] = {
+    "at-read": dict.fromkeys(("redis", "mysql", "mariadb", "mongodb"), "_at_read:AtRead"),
     "synchronous": {
         "redis": "_synchronous_redis:Synchronous",
         "mysql": "_synchronous_mysql:Synchronous",
@@ -65,18 +66,19 @@ def lines_of(strategy: Strategy, store: str, notifier: str) -> int:
     """How many lines of code a strategy adds to the application without protection.
 
     Counted are the lines of its classes that have code: no blank lines, comments, docstrings and
-    imports. For ``barrier`` these are the class with the call, the RPC layer's tracing, and the
-    shims' ends of the post storage and of the notifier. The servers' own set-up, which all have,
+    imports. With the library these are the class with the call, the RPC layer's tracing, and the
+    library's ends of the post storage and of the notifier. The servers' own set-up, which all have,
     is not counted; what a strategy changes of it, it has as statements in its class.
     """
     if strategy == "none":
         return 0
     classes: list[Any] = [strategy_class(strategy, store)]
-    if classes[0].library:
+    face = classes[0].face
+    if face != "plain":
         module = f"{_ABOVE}_notifier_{notifier}"
         classes += [
             _load(f"{_ABOVE}_tracing:LineageTracing"),
-            _load(f"{_ABOVE}_storage:client_class")(store, library=True),
+            _load(f"{_ABOVE}_storage:client_class")(store, face),
             *(_load(f"{module}:Shimmed{end}") for end in ("Publisher", "Subscriber")),
         ]
     return sum(count_lines(inspect.getsource(each)) for each in classes)

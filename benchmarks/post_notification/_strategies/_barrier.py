@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from benchmarks.post_notification._rpc import Payload
+    from benchmarks.post_notification._storage import Face
 
 
 class Barrier(Unprotected):
     """Waits until the reader's region has what the notification depends on (steps 6 to 8)."""
 
-    library: ClassVar[bool] = True
+    face: ClassVar[Face] = "shim"
+    waits: ClassVar[bool] = True
 
     def follow(self, notice: Payload, fetch: Callable[[], int]) -> int:  # noqa: ARG002
         """Wait, then read."""

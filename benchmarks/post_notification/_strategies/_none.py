@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from benchmarks.post_notification._rpc import Payload
-    from benchmarks.post_notification._storage import Place
+    from benchmarks.post_notification._storage import Face, Place
 
 #: Runs a statement as the administrator of the server at a place; its rows.
 Administer = Callable[[str, str], list[dict[str, Any]]]
@@ -35,8 +35,10 @@ class Knobs:
 class Unprotected:
     """The application as it is; each method runs in the process of one of its services."""
 
-    #: Whether the library runs in the services.
-    library: ClassVar[bool] = False
+    #: How the services use the post storage; the library runs in them unless this is ``plain``.
+    face: ClassVar[Face] = "plain"
+    #: Whether `follow` itself waits, with a barrier that can be timed.
+    waits: ClassVar[bool] = False
     #: Whether the reader's region reads at the primary.
     far: ClassVar[bool] = False
 
