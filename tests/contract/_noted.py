@@ -7,15 +7,17 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from antipode import Lineage
-from antipode.shim import record_read, record_write
+from antipode.shim import defer_read, record_read, record_write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from antipode import WriteId
 
 #: What the call that runs here read, or wrote.
 FOUND: ContextVar[list[Lineage] | None] = ContextVar("found", default=None)
+#: What samples, later, what it read.
+LATER: ContextVar[list[Callable[[], Lineage]] | None] = ContextVar("later", default=None)
 
 
 def note(lineage: Lineage) -> None:
@@ -31,6 +33,14 @@ def noted_read(lineage: Lineage) -> None:
     note(lineage)
 
 
+def noted_later(sample: Callable[[], Lineage]) -> None:
+    """Likewise, once the call is over."""
+    defer_read(sample)
+    box = LATER.get()
+    if box is not None:
+        box.append(sample)
+
+
 def noted_write(*writes: WriteId) -> None:
     """Likewise."""
     record_write(*writes)
@@ -41,8 +51,11 @@ def noted_write(*writes: WriteId) -> None:
 def noting() -> Iterator[list[Lineage]]:
     """What a block reads and writes."""
     box: list[Lineage] = []
-    token = FOUND.set(box)
+    later: list[Callable[[], Lineage]] = []
+    token, later_token = FOUND.set(box), LATER.set(later)
     try:
         yield box
     finally:
         FOUND.reset(token)
+        LATER.reset(later_token)
+    box += [sample() for sample in later]
