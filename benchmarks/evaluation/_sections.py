@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from benchmarks._statistics import share_of
-from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
+from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, LAG_SPREAD, LINK_MS, PROFILES
 from ._text import NOTHING, listed, milliseconds, more, share_text, table, violations
@@ -24,8 +24,8 @@ def stores(runs: Sequence[RunResult]) -> list[str]:
 
 
 def guarded(results: Results) -> list[RoundResult]:
-    """Every round with the barrier, of every run."""
-    return [each for run in results.runs for each in run.of("barrier")]
+    """Every round with a barrier, of every run."""
+    return [each for run in results.runs for ours in OURS for each in run.of(ours)]
 
 
 def table1(results: Results) -> Iterator[str]:
@@ -199,7 +199,9 @@ def strategies(results: Results) -> Iterator[str]:
         yield f"### {run.post_storage}"
         named = list(dict.fromkeys(each.strategy for each in run.rounds))
         yield table(head, [_strategy(run, strategy) for strategy in named])
-        yield _judgement(run, named)
+        for ours in OURS:
+            if ours in named:
+                yield _judgement(run, ours, named)
 
 
 def _strategy(run: RunResult, strategy: str) -> tuple[str, ...]:
@@ -218,13 +220,13 @@ def _strategy(run: RunResult, strategy: str) -> tuple[str, ...]:
     )
 
 
-def _judgement(run: RunResult, named: Sequence[str]) -> str:
-    """Whether any strategy without violations beats the barrier beyond doubt, and in what."""
-    ours = run.of("barrier")[0].medians
+def _judgement(run: RunResult, strategy: str, named: Sequence[str]) -> str:
+    """Whether any without the library and violations beats *strategy* beyond doubt, in what."""
+    ours = run.of(strategy)[0].medians
     better = []
     for name in named:
         rounds = run.of(name)
-        if name == "barrier" or any(each.violations for each in rounds):
+        if name in OURS or any(each.violations for each in rounds):
             continue
         theirs = rounds[0].medians
         in_what = [
@@ -236,10 +238,10 @@ def _judgement(run: RunResult, named: Sequence[str]) -> str:
             better.append(f"`{name}` in {listed(in_what)}")
     if not better:
         return (
-            "No strategy without violations had a shorter window or a lower writer's latency "
-            "than `barrier`, beyond the intervals."
+            "No other strategy without violations had a shorter window or a lower writer's "
+            f"latency than `{strategy}`, beyond the intervals."
         )
-    return f"Without violations and below `barrier`, beyond the intervals: {'; '.join(better)}."
+    return f"Without violations and below `{strategy}`, beyond the intervals: {'; '.join(better)}."
 
 
 #: The figures of the page, beside it.

@@ -28,6 +28,8 @@ STRATEGIES: tuple[Strategy, ...] = (
     "sticky",
     "session",
 )
+#: Those with the library, behind which there is no violation.
+OURS: tuple[Strategy, ...] = ("barrier", "at-read")
 #: Those that change the servers themselves.
 OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     "none": "#c44e52",
     "barrier": "#2a7f62",
+    "at-read": "#8fb339",
     "sleep": "#dd8452",
     "retry": "#937860",
     "primary": "#4c72b0",

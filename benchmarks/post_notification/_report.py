@@ -16,6 +16,7 @@ from rich.progress import (
 from rich.table import Table
 
 from . import _run
+from ._options import OURS
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -112,14 +113,14 @@ def _row(each: RoundSummary) -> tuple[str, ...]:
     if each.violations and each.violation_share:
         low, high = (100 * each.violation_share[bound] for bound in ("low", "high"))
         violations += f" ({low:.1f}-{high:.1f} %)"
-    if each.strategy == "barrier":
+    if each.strategy in OURS:
         colour = "red" if each.violations else "green"
         violations = f"[bold {colour}]{violations}[/]"
     return (
         violations,
         str(each.lost),
         _spread(each.window_ms),
-        _spread(each.overshoot_ms) if each.strategy == "barrier" else "",
+        _spread(each.overshoot_ms),
     )
 
 
@@ -149,7 +150,7 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
         )
     ]
     if options.warmup:
-        wrong = sum(each.warmup["violation"] for each in summaries if each.strategy == "barrier")
+        wrong = sum(each.warmup["violation"] for each in summaries if each.strategy in OURS)
         count = options.warmup * len(summaries)
         lines.append(
             f"warm-up: {count} requests are not in the table; {wrong} violations in those with "
@@ -163,7 +164,7 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
             f"visibility is known to {median:.1f} ms (median) and {p99:.1f} ms (p99) at worst, "
             "and the overshoot is too high by that much at most"
         )
-    guarded = [each for each in summaries if each.strategy == "barrier" and not each.violations]
+    guarded = [each for each in summaries if each.strategy in OURS and not each.violations]
     if guarded:
         bound = 100 * max(each.not_excluded for each in guarded)
         lines.append(f"0 violations exclude, for each kind, more than {bound:.2g} % (95 %)")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks._statistics import Summary, share_of, upper_bound
 
+from ._options import OURS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -166,7 +168,7 @@ def verdict(summaries: list[RoundSummary]) -> tuple[int, str]:
     0: the barrier prevented every violation; 1: it did not; 3: too many requests without answer
     to tell.
     """
-    guarded = [each for each in summaries if each.strategy == "barrier"]
+    guarded = [each for each in summaries if each.strategy in OURS]
     wrong = sum(each.violations + each.early for each in guarded)
     if wrong:
         return 1, f"FAILED: {wrong} violations or early returns with the barrier"

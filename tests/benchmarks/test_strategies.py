@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.post_notification._options import POST_STORAGES, STRATEGIES
+from benchmarks.post_notification._options import OURS, POST_STORAGES, STRATEGIES
 from benchmarks.post_notification._strategies import _retry as retry
 from benchmarks.post_notification._strategies import (
     count_lines,
@@ -145,7 +145,7 @@ def test_lines_are_those_with_code() -> None:
 
 def test_no_strategy_but_the_barrier_loads_the_library() -> None:
     """Their classes, and the plain clients, work where the core was never imported."""
-    names = [name for name in STRATEGIES if name not in ("barrier", "synchronous")]
+    names = [name for name in STRATEGIES if name not in (*OURS, "synchronous")]
     code = (
         "import sys\n"
         "from benchmarks.post_notification._strategies import strategy_class\n"

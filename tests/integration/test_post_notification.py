@@ -180,10 +180,11 @@ def test_what_users_would_do_instead(tmp_path: Path) -> None:
 def test_what_a_store_offers_instead(
     store: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Synchronous writers wait for both ways of replication; sessions are right and far from it."""
+    """Synchronous writers wait for both ways of replication; who waits at the read is right."""
     request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where the store is required.
     path = tmp_path / "out.json"
     own = ["synchronous"] if store == "redis" else ["synchronous", "session"]
+    own.append("at-read")
     process = start(
         *("--post-storage", store, "--requests", "40", "--rate", "40", "--kinds", "update"),
         *("--lag-ms", "100", "--link-ms", "30", "--json", str(path)),
@@ -198,6 +199,8 @@ def test_what_a_store_offers_instead(
     assert found["primary"]["outcomes"]["consistent"] == 40
     assert found["primary"]["primary"]["commands"] > 1.9
     assert found["synchronous"]["writer_ms"]["least"] > 100 + 30
+    assert found["at-read"]["outcomes"]["consistent"] == 40
+    assert found["at-read"]["primary"]["reads"] == 0
     if "session" in found:
         assert found["session"]["outcomes"]["consistent"] == 40
         assert found["session"]["primary"]["reads"] == 0
