@@ -19,8 +19,7 @@ from antipode.shim import stored_text
 from antipode_shims import redis as redis_shims
 from tests.integration import _mongodb_clients, _redis_clients
 from tests.integration._mongodb_beside import both
-from tests.integration._mysql_beside import make_posts
-from tests.integration._mysql_clients import STORES, Sql, run
+from tests.integration._mysql_clients import run
 from tests.integration._xcy_stores import opened, over
 from tests.integration.test_mysql_beside import beside, texts
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing import MongoDBTopology, RedisTopology
+    from tests.integration._mysql_clients import Sql
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "stored-lineage.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -48,15 +48,6 @@ def store(request: pytest.FixtureRequest, key: str) -> Iterator[Any]:
     with opened(request, {"posts": request.param[0]}) as (made,), antipode.scope():
         made.put(key, b"hello", LINEAGE)
         yield made
-
-
-@pytest.fixture
-def posts(request: pytest.FixtureRequest) -> Iterator[Sql]:
-    """A table that was migrated."""
-    made = Sql(request.getfixturevalue(f"antipode_{request.param}"))
-    make_posts(made.topology)
-    yield made
-    made.close()
 
 
 def block(section: str, number: int = 0, language: str = "text") -> str:
@@ -148,7 +139,6 @@ def test_table_2_of_sql(store: Any, key: str) -> None:
     assert digest["h"] == shown[0]
 
 
-@pytest.mark.parametrize("posts", STORES, indirect=True)
 def test_rows_of_your_own(posts: Sql) -> None:
     """An insert stores the text, an update puts another in front; what differs is bounded."""
     connection = beside(posts)
