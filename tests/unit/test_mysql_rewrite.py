@@ -91,6 +91,37 @@ def test_what_shows_no_rows_of_the_tables_stays(sql: str) -> None:
     assert TABLES.select(sql.encode()) is None
 
 
+KEYS = {"posts": {"id": ""}, "shop.orders": {"shop": "", "number": "utf8mb4"}}
+
+
+@pytest.mark.parametrize(
+    ("where", "sought"),
+    [
+        ("posts WHERE id = 1", ["1"]),
+        ("blog.Posts AS p WHERE p.`ID` = -1 OR (p.id = 'a b' AND n = 2)", ["-1", "'a b'"]),
+        ("posts WHERE id = _binary X'00' LIMIT 1", ["_binary X'00'"]),
+        ("posts WHERE id > 1 AND id <> 2 AND id != 3 AND id = n + 4", []),
+        ("posts WHERE a = (SELECT a FROM b WHERE id = 1) AND (id = 2)", ["2"]),
+        ("users WHERE id = 1", []),
+        (f"posts WHERE id = '{'x' * 9000}'", []),
+        ("shop.orders WHERE number = 'n' AND shop = 1", ["1 'n'"]),
+        ("shop.orders WHERE number = 'n'", []),
+        (
+            "shop.orders WHERE shop = 1 AND number = 'm' OR shop = 2 AND number = 'n'",
+            ["1 'm'", "1 'n'", "2 'm'", "2 'n'"],
+        ),
+        ("posts, shop.orders WHERE id = 1 AND shop = 2 AND number = 3", ["1", "2 3"]),
+        ("posts WHERE " + " OR ".join(["id = 1"] * 99), ["1"] * 16),
+    ],
+)
+def test_what_is_sought(where: str, sought: list[str]) -> None:
+    """The keys with which a statement compares, all columns of each; nothing of subqueries."""
+    found = TABLES.sought(f"SELECT * FROM {where}".encode(), KEYS)  # noqa: S608 - pure
+    assert [" ".join(part.sent.decode() for part in key) for _, key in found] == sought
+    for table, key in found:
+        assert [part.charset for part in key] == list(KEYS[table].values())
+
+
 def test_mentions() -> None:
     """By whole words, whatever the case: what may be about a table is looked at."""
     assert TABLES.mentioned(b"insert into POSTS values (1)")
@@ -106,11 +137,13 @@ def test_no_text_crashes_it(sql: bytes) -> None:
     if found is not None:
         assert len(found.sql) > len(sql)
         assert found.columns >= 1
+        TABLES.sought(b"SELECT " + sql, KEYS)
 
 
 def test_linear_time() -> None:
     """A long statement with quotes that never close takes no longer than its length asks for."""
     sql = b"SELECT a FROM posts WHERE b IN (" + b"'x\\'" * 50_000
     TABLES.select(sql)
+    TABLES.sought(b"SELECT a FROM shop.orders WHERE shop = 1" + b" AND number = 1" * 50_000, KEYS)
     TABLES.select(b"SELECT " + b"(" * 100_000)
     TABLES.select(b"SELECT " + b"/*" * 100_000)

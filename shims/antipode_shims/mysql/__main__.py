@@ -102,7 +102,7 @@ class _Server:
 
 def _migration(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
     for table in tables:
-        key = converse(primary_key(table), ask)
+        key = tuple(converse(primary_key(table), ask))
         if not key:
             raise ConfigurationError(f"the table {table!r} does not exist, or has no primary key")
         _print(migration(table, key=key))

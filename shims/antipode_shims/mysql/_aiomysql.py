@@ -113,7 +113,7 @@ class AsyncConnection:
         else:
             tap.lost()
 
-    async def _antipode_ask(self, sql: str) -> Rows:
+    async def _antipode_ask(self, sql: str | bytes) -> Rows:
         """Ask the server in between; what the application sees of the connection stays.
 
         Raises:

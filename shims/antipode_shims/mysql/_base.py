@@ -18,7 +18,7 @@ from ._states import STATE, parse_state
 from ._upstream import Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from antipode.shim import Endpoint, Observation, OnRead, ReadsFrom
 
@@ -36,7 +36,7 @@ class BaseMySQLShim(ServerShim):
     Attributes:
         settings: how to connect to the server.
         tables: beside whose rows instrumented connections keep lineages.
-        keys: their primary keys, of those that have one of one column.
+        keys: the columns of their primary keys, and the character sets of these, if any.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class BaseMySQLShim(ServerShim):
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
         self.tables = tables_of(tables)
-        self.keys: dict[str, str] = {}
+        self.keys: dict[str, Mapping[str, str]] = {}
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
@@ -118,9 +118,7 @@ class BaseMySQLShim(ServerShim):
             return
         lacking = yield from missing(self.tables.names)
         for table in self.tables.names:
-            columns = yield from primary_key(table)
-            if len(columns) == 1:
-                self.keys[table] = columns[0]
+            self.keys[table] = yield from primary_key(table)
         if lacking:
             names = " ".join(lacking)
             raise ConfigurationError(

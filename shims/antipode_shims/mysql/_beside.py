@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ._base import BaseMySQLShim
     from ._flavor import Rows
+    from ._migration import Literal
 
 _NULL = 0xFB
 _WIDTHS = {0xFC: 2, 0xFD: 3, 0xFE: 8}
@@ -47,7 +48,7 @@ class Beside:
         self._set = ""
         self._values = 0
         self._texts: set[bytes] = set()
-        self._sought: list[tuple[str, bytes]] = []
+        self._sought: list[tuple[str, tuple[Literal, ...]]] = []
         self._gate = threading.Lock()
         self._holder: int | None = None
         self.columns = 0
@@ -179,10 +180,10 @@ class Beside:
             self._found(bytes(data[at : at + length]))
             at += length
 
-    def graves(self) -> list[str]:
+    def graves(self) -> list[bytes]:
         """What to ask behind a reply that showed no row: for the lineages of deletions."""
         sought, self._sought = self._sought, []
-        return [tombstone(table, key.decode("utf-8", "replace")) for table, key in sought]
+        return [tombstone(table, key) for table, key in sought]
 
     def buried(self, rows: Rows) -> None:
         """What one of these questions was answered with."""

@@ -10,7 +10,7 @@ older lineage. Nothing here is run by the library itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from antipode import Lineage
 from antipode._codec import encode
@@ -18,7 +18,7 @@ from antipode._codec import encode
 from ._flavor import Ask, text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ._flavor import Asking
 
@@ -36,8 +36,21 @@ LINEAGE, UNTIL = "@antipode_lineage", "@antipode_until"
 FORGET = f"SET {LINEAGE} = NULL"
 
 _COMMENT = "antipode 1"
+_KEY_BYTES = 512
 #: The table of deletions.
 TOMBSTONES = "antipode_tombstone"
+
+
+class Literal(NamedTuple):
+    """What a statement compares a column with.
+
+    Attributes:
+        sent: in the statement's own bytes.
+        charset: the column's character set; empty for what is no text.
+    """
+
+    sent: bytes
+    charset: str
 
 
 def migration(table: str, *, key: Sequence[str] = ("id",)) -> tuple[str, ...]:
@@ -49,7 +62,7 @@ def migration(table: str, *, key: Sequence[str] = ("id",)) -> tuple[str, ...]:
 
     Args:
         table: ``table`` or ``schema.table``.
-        key: the columns of its primary key.
+        key: the columns of its primary key, in its order.
     """
     schema, _, name = table.rpartition(".")
     place = f"{schema}.{TOMBSTONES}" if schema else TOMBSTONES
@@ -57,6 +70,7 @@ def migration(table: str, *, key: Sequence[str] = ("id",)) -> tuple[str, ...]:
     # It names no datastore: what went may have been about any, and no fence stands for it.
     mark = encode(Lineage(incomplete=[("", "size")]))
     new, old = f"NEW.{quoted(COLUMN)}", f"OLD.{quoted(COLUMN)}"
+    gone = [f"OLD.{quoted(column)}" for column in key]
     return (
         f"CREATE TABLE IF NOT EXISTS {tombstones_as(place)}",
         (
@@ -78,7 +92,7 @@ def migration(table: str, *, key: Sequence[str] = ("id",)) -> tuple[str, ...]:
         (
             f"CREATE TRIGGER {_trigger(table, 'delete')} AFTER DELETE ON {full} FOR EACH ROW"
             f" INSERT INTO {quoted(place)} (t, k, l, h, n)"
-            f" SELECT {_literal(name)}, {_key(key)}, {LINEAGE}, {UNTIL}, 0 FROM DUAL"
+            f" SELECT {_literal(name)}, {_key(gone)}, {LINEAGE}, {UNTIL}, 0 FROM DUAL"
             f" WHERE {LINEAGE} IS NOT NULL"
             " ON DUPLICATE KEY UPDATE l = VALUES(l), h = VALUES(h), n = (n + 1) & 65535"
         ),
@@ -91,15 +105,23 @@ def undo(table: str) -> tuple[str, ...]:
     return (*triggers, f"ALTER TABLE {quoted(table)} DROP COLUMN {quoted(COLUMN)}")
 
 
-def primary_key(table: str) -> Asking[tuple[str, ...]]:
-    """Ask for the columns of a table's primary key; none where it has none, or does not exist."""
+def primary_key(table: str) -> Asking[Mapping[str, str]]:
+    """Ask for the columns of a table's primary key; none where it has none, or does not exist.
+
+    Returns:
+        Each column's character set, empty for what is no text; in the key's order.
+    """
     schema, name = _place(table)
     rows = yield Ask(
-        "SELECT COLUMN_NAME AS name FROM information_schema.KEY_COLUMN_USAGE"
-        f" WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}"
-        " AND CONSTRAINT_NAME = 'PRIMARY' ORDER BY ORDINAL_POSITION"
+        "SELECT u.COLUMN_NAME AS name, c.CHARACTER_SET_NAME AS charset"
+        " FROM information_schema.KEY_COLUMN_USAGE u JOIN information_schema.COLUMNS c"
+        " ON c.TABLE_SCHEMA = u.TABLE_SCHEMA AND c.TABLE_NAME = u.TABLE_NAME"
+        " AND c.COLUMN_NAME = u.COLUMN_NAME"
+        f" WHERE u.TABLE_SCHEMA = {schema} AND u.TABLE_NAME = {name}"
+        f" AND c.TABLE_SCHEMA = {schema} AND c.TABLE_NAME = {name}"
+        " AND u.CONSTRAINT_NAME = 'PRIMARY' ORDER BY u.ORDINAL_POSITION"
     )
-    return tuple(text(row["name"]) for row in rows)
+    return {text(row["name"]): text(row["charset"]) for row in rows}
 
 
 def missing(tables: Collection[str]) -> Asking[tuple[str, ...]]:
@@ -133,7 +155,7 @@ def tombstones_as(name: str) -> str:
     """The table of deletions, which tables may share, as ``CREATE TABLE`` takes it."""
     return (
         f"{quoted(name)} (t VARBINARY(256) NOT NULL,"
-        " k VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
+        f" k VARBINARY({_KEY_BYTES}) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
         " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))"
     )
 
@@ -144,14 +166,16 @@ def quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in parts)
 
 
-def tombstone(table: str, literal: str) -> str:
-    """The question for the lineage that a deletion left, the row's key as a literal."""
+def tombstone(table: str, key: Sequence[Literal]) -> bytes:
+    """The question for the lineage that the deletion of a row left, by the columns of its key."""
     schema, _, name = table.rpartition(".")
     place = f"{schema}.{TOMBSTONES}" if schema else TOMBSTONES
-    return (
-        f"SELECT l FROM {quoted(place)} WHERE t = {_literal(name)}"
-        f" AND k = CAST({literal} AS BINARY)"
-    )
+    values: list[str] = []
+    for sent, charset in key:
+        literal = sent.decode("utf-8", "surrogateescape")
+        values.append(f"CONVERT({literal} USING {charset})" if charset else literal)
+    asked = f"SELECT l FROM {quoted(place)} WHERE t = {_literal(name)} AND k = {_key(values)}"
+    return asked.encode("utf-8", "surrogateescape")
 
 
 def _trigger(table: str, on: str) -> str:
@@ -164,10 +188,16 @@ def _trigger_name(table: str, on: str) -> str:
     return f"{table.rpartition('.')[2][:50]}_ap_{on}"
 
 
-def _key(columns: Sequence[str]) -> str:
-    """The text of a row's key: the value of its one column, or a JSON array of several."""
-    values = [f"OLD.{quoted(column)}" for column in columns]
-    return values[0] if len(values) == 1 else f"JSON_ARRAY({', '.join(values)})"
+def _key(values: Sequence[str]) -> str:
+    """What tells a row's tombstone: its key's one value, or several, each behind its length.
+
+    As bytes, so that 1 and '1' are alike. A key that is too long for its column is hashed there:
+    no deletion may fail for the sake of its tombstone.
+    """
+    parts = [f"CAST({value} AS BINARY)" for value in values]
+    lengths = (f"LENGTH({part}), {part}" for part in parts)
+    key = parts[0] if len(parts) == 1 else f"CONCAT_WS(':', {', '.join(lengths)})"
+    return f"IF(LENGTH({key}) > {_KEY_BYTES}, SHA2({key}, 512), {key})"
 
 
 def _place(table: str) -> tuple[str, str]:

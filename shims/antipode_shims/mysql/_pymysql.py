@@ -165,7 +165,7 @@ class SyncConnection:
         else:
             tap.lost()
 
-    def _antipode_ask(self, sql: str) -> Rows:
+    def _antipode_ask(self, sql: str | bytes) -> Rows:
         """Ask the server in between; what the application sees of the connection stays.
 
         Raises:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ._migration import COLUMN
+from ._migration import COLUMN, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _TOKEN: Final = re.compile(
     rb"""(?P<text>'(?:[^'\\]+|\\.|'')*'|"(?:[^"\\]+|\\.|"")*")"""
@@ -50,6 +50,8 @@ _TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b
 
 #: After how many keys that were not found their tombstones are looked at.
 _MOST_SOUGHT: Final = 16
+#: A longer literal is no key: these have 3,072 bytes at most, which escapes or digits may double.
+_LONGEST: Final = 8192
 
 
 class Rewritten(NamedTuple):
@@ -102,21 +104,28 @@ class Tables:
         added = b"".join(b", %s.`%s`" % (alias, COLUMN.encode()) for alias in aliases)
         return Rewritten(sql[:at].rstrip() + added + b" " + sql[at:], len(aliases))
 
-    def sought(self, sql: bytes, keys: Mapping[str, str]) -> list[tuple[str, bytes]]:
+    def sought(
+        self, sql: bytes, keys: Mapping[str, Mapping[str, str]]
+    ) -> list[tuple[str, tuple[Literal, ...]]]:
         """The rows that a ``SELECT`` looks for by their keys: tables, and keys as literals.
+
+        Where it names several values of a column, every combination: one too many costs a look,
+        one too few would leave out a dependency.
 
         Args:
             sql: one that :meth:`select` takes.
-            keys: the column of each table's primary key, where it has one of one column.
+            keys: the columns of each table's primary key, and their character sets.
         """
-        outer = [token for token in _tokens(sql) if token.depth == 0 and token.kind != "skip"]
-        start = _from(outer) or 0
-        found: list[tuple[str, bytes]] = []
-        for table, _ in _tables(outer[start:]):
+        tokens = [token for token in _tokens(sql) if token.kind != "skip"]
+        outer = [token for token in tokens if token.depth == 0]
+        shown = list(_without_subqueries(tokens))
+        found: list[tuple[str, tuple[Literal, ...]]] = []
+        for table, _ in _tables(outer[_from(outer) or 0 :]):
             name = self._name(table)
-            column = keys.get(name, "").lower().encode()
-            if column:
-                found += [(name, literal) for literal in _equal_to(column, outer)]
+            key = keys.get(name, {}).items()
+            values = [[Literal(each, c) for each in _equal_to(column, shown)] for column, c in key]
+            if values:
+                found += ((name, row) for row in islice(product(*values), _MOST_SOUGHT))
         return found[:_MOST_SOUGHT]
 
     def _name(self, table: tuple[bytes, ...]) -> str:
@@ -193,15 +202,40 @@ def _reference(outer: list[_Token], at: int) -> tuple[tuple[bytes, ...], bytes, 
     return tuple(part.strip(b"`").replace(b"``", b"`") for part in parts), alias, at
 
 
-def _equal_to(column: bytes, outer: list[_Token]) -> Iterator[bytes]:
+def _without_subqueries(tokens: Iterable[_Token]) -> Iterator[_Token]:
+    """What is said of the outermost query's rows."""
+    hidden = 0
+    for token in tokens:
+        if hidden and token.depth < hidden:
+            hidden = 0
+        if not hidden and token.depth and _word(token) == b"SELECT":
+            hidden = token.depth
+        if not hidden:
+            yield token
+
+
+def _equal_to(column: str, tokens: list[_Token]) -> Iterator[bytes]:
     """The literals with which a query compares *column*."""
-    for name, mark, value in zip(outer, outer[1:], outer[2:], strict=False):
-        if (
-            name.text.strip(b"`").lower() == column
-            and mark.text == b"="
-            and value.kind in ("number", "text")
-        ):
-            yield value.text
+    folded = column.lower().encode()
+    for at, (name, mark) in enumerate(pairwise(tokens), 2):
+        if mark.text == b"=" and name.text.strip(b"`").lower() == folded:
+            literal = _literal(tokens[at : at + 3])
+            if 0 < len(literal) <= _LONGEST:
+                yield literal
+
+
+def _literal(tokens: list[_Token]) -> bytes:
+    """The number or text that comes first, with what may stand before it; nothing for others."""
+    literal = b""
+    for token in tokens:
+        literal += token.text
+        if token.kind in ("number", "text"):
+            return literal
+        if token.text[:1] == b"_":  # A character set: _binary X'00', _latin1 'x'.
+            literal += b" "
+        elif token.text.upper() not in (b"-", b"X", b"B", b"N"):
+            break
+    return b""
 
 
 def _word(token: _Token) -> bytes:
