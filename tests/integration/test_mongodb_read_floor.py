@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pymongo import CursorType, ReadPreference
 from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
+from pymongo.monitoring import (
+    CommandFailedEvent,
+    CommandListener,
+    CommandStartedEvent,
+    CommandSucceededEvent,
+)
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Secondary
 
@@ -159,6 +165,36 @@ def test_frozen_server_ends_with_the_floor(antipode_mongodb: MongoDBTopology, wr
                     reader[DB].posts.find_one({})
         finally:
             antipode_mongodb.resume_replica()
+
+
+def test_server_waits_before_the_read(antipode_mongodb: MongoDBTopology) -> None:
+    """A secondary that has heard of the position waits for it itself: it is not polled."""
+    said: list[str] = []
+
+    class Said(CommandListener):
+        def started(self, event: CommandStartedEvent) -> None:
+            said.append(event.command_name)
+
+        def succeeded(self, event: CommandSucceededEvent) -> None: ...
+
+        def failed(self, event: CommandFailedEvent) -> None: ...
+
+    # One client of the whole set tells each member what it heard from the others.
+    options: dict[str, Any] = {"event_listeners": [Said()], **SECONDARY}
+    names = {"datastore": "posts", "reads_from": "replica"}
+    with client(antipode_mongodb.uri, names, **options) as both:
+        posts = both[DB].posts
+        posts.delete_many({})
+        antipode_mongodb.wait_replicated()
+        for number, lag_ms in enumerate((0, 200)):  # The first opens connections.
+            antipode_mongodb.set_lag(lag_ms)
+            lineage = written(both, _id=number)
+            said.clear()
+            with antipode.scope(lineage):
+                antipode.barrier(timeout=20, at="read")
+                assert posts.find_one({"_id": number})
+        assert said.count("hello") <= 2
+        assert said.count("find") == 2
 
 
 def test_proved_floor_costs_nothing(antipode_mongodb: MongoDBTopology, writer: Any) -> None:

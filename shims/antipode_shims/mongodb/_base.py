@@ -10,9 +10,10 @@ from antipode.shim import ServerShim, Unreachable, count, log_once
 from ._client import farewell, link_errors
 from ._endpoint import MongoEndpoint, talk
 from ._history import LogHistory
-from ._look import hello, look, shown_in
+from ._look import hello, look, shown_in, target_in
 from ._position import log_of, timestamp_of
 from ._reply import local_position, read_position, state_of_reply, write_position
+from ._wait import SLICE_S, held_find, refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -75,6 +76,8 @@ class BaseMongoShim(ServerShim):
         self._settings = settings
         self._reads: ReadsFrom = reads_from
         self._wait_in = wait_in
+        #: False once the server has refused a wait for good: then it is polled before reads.
+        self._server_waits = True
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the server where this process reads, with a client of its own.
@@ -171,7 +174,21 @@ class BaseMongoShim(ServerShim):
             return look(writes, self.history, majority=concern)
         return shown_in(state, writes, self.history, majority=concern)
 
-    def look(self, writes: Collection[WriteId], *, majority: bool | None = None) -> Look:
-        """A look at the server, as a conversation with it."""
-        concern = self.majority if majority is None else majority
-        return look(writes, self.history, majority=concern)
+    def observe(self, writes: Collection[WriteId], *, majority: bool, wait_s: float) -> Look:
+        """A look at the server, as a conversation with it.
+
+        Where something is missing the server waits for it, for *wait_s* seconds at most, and is
+        looked at again.
+        """
+        state = yield from hello()
+        shown = yield from shown_in(state, writes, self.history, majority=majority)
+        target = target_in(shown, state, majority=majority)
+        limit_ms = int(min(wait_s, SLICE_S) * 1000)
+        if target is None or limit_ms < 1 or not self._server_waits:
+            return shown
+        database, collection = self._wait_in
+        reply = yield database, {**held_find(collection, target), "maxTimeMS": limit_ms}
+        if isinstance(reply, Exception):
+            self._server_waits = not refused(reply)
+            return shown
+        return (yield from look(writes, self.history, majority=majority))

@@ -73,6 +73,14 @@ class Rules:
         client = self._client()
         return "" if client is None else known_set_name(client)
 
+    def gossip(self, command: dict[str, Any]) -> None:
+        """Let a server hear of what this client has heard of: it does not wait for more."""
+        client = self._client()
+        # As PyMongo does itself, but for this module's hook on it.
+        heard = None if client is None else client._topology.max_cluster_time()  # noqa: SLF001
+        if heard:
+            command["$clusterTime"] = heard
+
     def session(self, session: Any) -> SessionState:
         """What is remembered of a session."""
         state = self._sessions.get(session)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import select
 from typing import TYPE_CHECKING, Any
 
-from antipode import Status
 from antipode.shim import Endpoint, Unreachable
 
 from ._client import close, is_known, link_errors, pymongo_module, refusals
-from ._look import T, converse, hello, shown_in, target_of
+from ._look import T, converse, hello, shown_in, target_in
 from ._wait import ServerWait
 
 if TYPE_CHECKING:
@@ -71,12 +70,9 @@ class MongoEndpoint(Endpoint):
             msg = "the server is not primary any more"
             raise Unreachable(msg)
         shown = yield from shown_in(state, writes, self._history, majority=self._majority)
-        missed = [each for each in writes if shown.statuses[each] is Status.NOT_YET]
-        target = target_of(missed, state, majority=self._majority)
-        # A server refuses at once (code 72) to wait for what it has not heard of.
-        waits = target is not None and target.version <= state.heard and self._wait.works
-        self._target = target if waits else None
-        self.blocks = waits
+        target = target_in(shown, state, majority=self._majority)
+        self._target = target if self._wait.works else None
+        self.blocks = self._target is not None
         return shown
 
     def pause(self, timeout_s: float, wake: Wake) -> None:

@@ -120,13 +120,21 @@ class Guard:
             )
             raise StaleSnapshot(msg)
 
-    def steps(self, *, majority: bool) -> Look:
-        """The conversation of one look; the first also asks what reads that say nothing get."""
+    def steps(self, timeout_s: float, *, majority: bool) -> Look:
+        """The conversation of one look, and of a wait within *timeout_s* where it is too early.
+
+        The first also asks what reads that say nothing get.
+        """
         defaults = self._rules.defaults
         if self._implied and defaults.due:
             defaults.learn((yield DEFAULTS))
         self._majority = majority or (self._implied and defaults.majority)
-        return (yield from self._rules.shim.look(self.held.writes, majority=self._majority))
+        # Half of the time: the connection is cut where its server has not answered by then.
+        return (
+            yield from self._rules.shim.observe(
+                self.held.writes, majority=self._majority, wait_s=timeout_s / 2
+            )
+        )
 
     def learn(self, observation: Observation) -> None:
         """Note what the server showed when the floor was met."""
@@ -212,7 +220,7 @@ class SyncGuard(Guard):
         self.learn(shown)
 
     def _look(self, timeout_s: float, *, majority: bool) -> Observation:
-        connection, steps = self.connection, self.steps(majority=majority)
+        connection, steps = self.connection, self.steps(timeout_s, majority=majority)
         connection.set_conn_timeout(timeout_s)
         try:
             question = next(steps)
@@ -226,9 +234,10 @@ class SyncGuard(Guard):
                 connection.set_conn_timeout(connection.opts.socket_timeout)
 
     def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
-        connection = self.connection
+        connection, said = self.connection, dict(command)
+        self._rules.gossip(said)
         try:
-            return type(connection).command(connection, dbname, dict(command), any_member())
+            return type(connection).command(connection, dbname, said, any_member())
         except refusals() as error:
             return error
 
@@ -288,7 +297,7 @@ class AsyncGuard(Guard):
         self.learn(shown)
 
     async def _look(self, timeout_s: float, *, majority: bool) -> Observation:
-        connection, steps = self.connection, self.steps(majority=majority)
+        connection, steps = self.connection, self.steps(timeout_s, majority=majority)
         connection.set_conn_timeout(timeout_s)
         try:
             question = next(steps)
@@ -302,9 +311,10 @@ class AsyncGuard(Guard):
                 connection.set_conn_timeout(connection.opts.socket_timeout)
 
     async def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
-        connection = self.connection
+        connection, said = self.connection, dict(command)
+        self._rules.gossip(said)
         try:
-            return await type(connection).command(connection, dbname, dict(command), any_member())
+            return await type(connection).command(connection, dbname, said, any_member())
         except refusals() as error:
             return error
 

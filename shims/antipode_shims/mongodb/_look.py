@@ -177,6 +177,16 @@ class Target:
         return {"level": level, "afterClusterTime": timestamp_of(self.version)}
 
 
+def target_in(shown: Observation, state: ServerState, *, majority: bool) -> Target | None:
+    """The smallest position that was missed at a look and that the server can be made to wait for.
+
+    A server refuses at once (code 72) to wait for what it has not heard of.
+    """
+    missed = [write for write, status in shown.statuses.items() if status is Status.NOT_YET]
+    target = target_of(missed, state, majority=majority)
+    return target if target is not None and target.version <= state.heard else None
+
+
 def target_of(writes: Collection[WriteId], state: ServerState, *, majority: bool) -> Target | None:
     """The smallest position of *writes* that *state* has not reached by its timestamp.
 

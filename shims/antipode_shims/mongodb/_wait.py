@@ -1,4 +1,4 @@
-"""A wait on the server, which the caller can leave at any moment."""
+"""Waits on the server: beside a barrier, which can leave at any moment, and before a read."""
 
 from __future__ import annotations
 
@@ -21,12 +21,30 @@ _ENDED = frozenset({50, 11600, 11601, 11602, 46841})
 logger = logging.getLogger("antipode")
 
 
+def held_find(collection: str, target: Target) -> dict[str, Any]:
+    """A find in *collection*, which need not exist, that the server holds back until *target*.
+
+    MongoDB manual, "Read Concern and afterClusterTime".
+    """
+    return {
+        "find": collection,
+        "filter": {"_id": 0},
+        "limit": 1,
+        "singleBatch": True,
+        "readConcern": target.concern,
+    }
+
+
+def refused(error: Exception) -> bool:
+    """Whether a server that ended a wait with *error* will end the next one, too."""
+    return getattr(error, "code", None) not in _ENDED
+
+
 class ServerWait:
     """At most one find with ``afterClusterTime``, in a thread that lasts as long as the find.
 
-    The find is held back by the server until its position is shown (MongoDB manual, "Read
-    Concern and afterClusterTime"), for a slice at most. It runs in a session of its own, by
-    which it is killed when nobody waits any more.
+    The find is held back for a slice at most. It runs in a session of its own, by which it is
+    killed when nobody waits any more.
 
     Attributes:
         works: False once the server has refused a wait for good.
@@ -61,14 +79,7 @@ class ServerWait:
         self._target = target
         self._ended, ending = socket.socketpair()
         self._session = self._client.start_session(causal_consistency=False)
-        command = {
-            "find": self._collection,
-            "filter": {"_id": 0},
-            "limit": 1,
-            "singleBatch": True,
-            "readConcern": target.concern,
-        }
-        arguments = command, slice_s, self._session, ending
+        arguments = held_find(self._collection, target), slice_s, self._session, ending
         self._thread = threading.Thread(
             target=self._run, args=arguments, name="antipode-server-wait", daemon=True
         )
@@ -83,7 +94,7 @@ class ServerWait:
             with pymongo_module().timeout(slice_s):
                 self._client[self._database].command(command, session=session)
         except refusals() as error:
-            if getattr(error, "code", None) not in _ENDED:
+            if refused(error):
                 self.works = False
                 logger.debug("a server refuses to wait: %s", error)
         except link_errors() as error:
