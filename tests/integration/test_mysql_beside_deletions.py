@@ -60,6 +60,7 @@ def pairs(posts: Sql) -> Any:
         "(a = 1 AND (b = 'x'))",
         "(a = 2 AND b = 'y') OR (a = 1 AND b = 'x') AND c = 1",
         "a = 11 AND b = 'x:1'",
+        "a IN (7, 1) AND b IN ('x')",
         "a = 1 AND b = _utf8mb4'x' ORDER BY c LIMIT 1",
     ],
 )

@@ -103,6 +103,11 @@ KEYS = {"posts": {"id": ""}, "shop.orders": {"shop": "", "number": "utf8mb4"}}
         ("posts WHERE id > 1 AND id <> 2 AND id != 3 AND id = n + 4", []),
         ("posts WHERE a = (SELECT a FROM b WHERE id = 1) AND (id = 2)", ["2"]),
         ("users WHERE id = 1", []),
+        ("posts WHERE id IN (1, -2, 'c', n, X'00') AND n IN (4)", ["1", "-2", "'c'", "X'00'"]),
+        ("posts WHERE id NOT IN (1) AND id IN (SELECT id FROM b WHERE id = 1)", []),
+        ("posts WHERE id IN (1", ["1"]),
+        ("posts WHERE id IN", []),
+        ("shop.orders WHERE shop = 1 AND number IN (2, 3)", ["1 2", "1 3"]),
         (f"posts WHERE id = '{'x' * 9000}'", []),
         ("shop.orders WHERE number = 'n' AND shop = 1", ["1 'n'"]),
         ("shop.orders WHERE number = 'n'", []),
@@ -111,14 +116,15 @@ KEYS = {"posts": {"id": ""}, "shop.orders": {"shop": "", "number": "utf8mb4"}}
             ["1 'm'", "1 'n'", "2 'm'", "2 'n'"],
         ),
         ("posts, shop.orders WHERE id = 1 AND shop = 2 AND number = 3", ["1", "2 3"]),
-        ("posts WHERE " + " OR ".join(["id = 1"] * 99), ["1"] * 16),
+        ("posts WHERE " + " OR ".join(["id = 1"] * 999), ["1"] * 100),
     ],
 )
 def test_what_is_sought(where: str, sought: list[str]) -> None:
     """The keys with which a statement compares, all columns of each; nothing of subqueries."""
     found = TABLES.sought(f"SELECT * FROM {where}".encode(), KEYS)  # noqa: S608 - pure
-    assert [" ".join(part.sent.decode() for part in key) for _, key in found] == sought
-    for table, key in found:
+    rows = [(table, key) for table, keys in found for key in keys]
+    assert [" ".join(part.sent.decode() for part in key) for _, key in rows] == sought
+    for table, key in rows:
         assert [part.charset for part in key] == list(KEYS[table].values())
 
 
@@ -145,5 +151,7 @@ def test_linear_time() -> None:
     sql = b"SELECT a FROM posts WHERE b IN (" + b"'x\\'" * 50_000
     TABLES.select(sql)
     TABLES.sought(b"SELECT a FROM shop.orders WHERE shop = 1" + b" AND number = 1" * 50_000, KEYS)
+    TABLES.sought(b"SELECT a FROM posts WHERE " + b"id IN (" * 50_000, KEYS)
+    TABLES.sought(b"SELECT a FROM posts WHERE id IN (1" + b", 1" * 50_000, KEYS)
     TABLES.select(b"SELECT " + b"(" * 100_000)
     TABLES.select(b"SELECT " + b"/*" * 100_000)

@@ -15,7 +15,7 @@ from antipode import Lineage, config, current
 from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text, unread
 
 from ._flavor import text
-from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstone
+from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstones
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from ._statements import MANY, READS, WRITES, meaning, reads
 
@@ -48,7 +48,7 @@ class Beside:
         self._set = ""
         self._values = 0
         self._texts: set[bytes] = set()
-        self._sought: list[tuple[str, tuple[Literal, ...]]] = []
+        self._sought: list[tuple[str, list[tuple[Literal, ...]]]] = []
         self._gate = threading.Lock()
         self._holder: int | None = None
         self.columns = 0
@@ -183,7 +183,7 @@ class Beside:
     def graves(self) -> list[bytes]:
         """What to ask behind a reply that showed no row: for the lineages of deletions."""
         sought, self._sought = self._sought, []
-        return [tombstone(table, key) for table, key in sought]
+        return [tombstones(table, keys) for table, keys in sought]
 
     def buried(self, rows: Rows) -> None:
         """What one of these questions was answered with."""

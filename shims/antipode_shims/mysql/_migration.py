@@ -18,7 +18,7 @@ from antipode._codec import encode
 from ._flavor import Ask, text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ._flavor import Asking
 
@@ -166,16 +166,18 @@ def quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in parts)
 
 
-def tombstone(table: str, key: Sequence[Literal]) -> bytes:
-    """The question for the lineage that the deletion of a row left, by the columns of its key."""
+def tombstones(table: str, keys: Iterable[Sequence[Literal]]) -> bytes:
+    """The question for the lineages that the deletions of rows left, by the columns of a key."""
     schema, _, name = table.rpartition(".")
     place = f"{schema}.{TOMBSTONES}" if schema else TOMBSTONES
-    values: list[str] = []
-    for sent, charset in key:
-        literal = sent.decode("utf-8", "surrogateescape")
-        values.append(f"CONVERT({literal} USING {charset})" if charset else literal)
-    asked = f"SELECT l FROM {quoted(place)} WHERE t = {_literal(name)} AND k = {_key(values)}"
+    sought = ", ".join(_key([_value(literal) for literal in key]) for key in keys)
+    asked = f"SELECT l FROM {quoted(place)} WHERE t = {_literal(name)} AND k IN ({sought})"
     return asked.encode("utf-8", "surrogateescape")
+
+
+def _value(literal: Literal) -> str:
+    sent = literal.sent.decode("utf-8", "surrogateescape")
+    return f"CONVERT({sent} USING {literal.charset})" if literal.charset else sent
 
 
 def _trigger(table: str, on: str) -> str:

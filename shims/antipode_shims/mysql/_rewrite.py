@@ -48,8 +48,8 @@ _JOINS: Final = frozenset((b"JOIN", b"STRAIGHT_JOIN"))
 _TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b"WINDOW", b"FETCH"))
 
 
-#: After how many keys that were not found their tombstones are looked at.
-_MOST_SOUGHT: Final = 16
+#: How many of the keys that were not found in a table are looked for among its tombstones.
+_MOST_SOUGHT: Final = 100
 #: A longer literal is no key: these have 3,072 bytes at most, which escapes or digits may double.
 _LONGEST: Final = 8192
 
@@ -106,10 +106,10 @@ class Tables:
 
     def sought(
         self, sql: bytes, keys: Mapping[str, Mapping[str, str]]
-    ) -> list[tuple[str, tuple[Literal, ...]]]:
+    ) -> list[tuple[str, list[tuple[Literal, ...]]]]:
         """The rows that a ``SELECT`` looks for by their keys: tables, and keys as literals.
 
-        Where it names several values of a column, every combination: one too many costs a look,
+        Where it names several values of a column, every combination: one too many costs little,
         one too few would leave out a dependency.
 
         Args:
@@ -119,14 +119,14 @@ class Tables:
         tokens = [token for token in _tokens(sql) if token.kind != "skip"]
         outer = [token for token in tokens if token.depth == 0]
         shown = list(_without_subqueries(tokens))
-        found: list[tuple[str, tuple[Literal, ...]]] = []
+        found: list[tuple[str, list[tuple[Literal, ...]]]] = []
         for table, _ in _tables(outer[_from(outer) or 0 :]):
             name = self._name(table)
             key = keys.get(name, {}).items()
             values = [[Literal(each, c) for each in _equal_to(column, shown)] for column, c in key]
-            if values:
-                found += ((name, row) for row in islice(product(*values), _MOST_SOUGHT))
-        return found[:_MOST_SOUGHT]
+            if values and all(values):
+                found.append((name, list(islice(product(*values), _MOST_SOUGHT))))
+        return found
 
     def _name(self, table: tuple[bytes, ...]) -> str:
         folded = b".".join(table).lower().decode("utf-8", "replace")
@@ -215,13 +215,27 @@ def _without_subqueries(tokens: Iterable[_Token]) -> Iterator[_Token]:
 
 
 def _equal_to(column: str, tokens: list[_Token]) -> Iterator[bytes]:
-    """The literals with which a query compares *column*."""
+    """The literals with which a query compares *column*, by ``=`` or in the list of an ``IN``."""
     folded = column.lower().encode()
     for at, (name, mark) in enumerate(pairwise(tokens), 2):
-        if mark.text == b"=" and name.text.strip(b"`").lower() == folded:
-            literal = _literal(tokens[at : at + 3])
-            if 0 < len(literal) <= _LONGEST:
-                yield literal
+        if name.text.strip(b"`").lower() != folded:
+            continue
+        listed = _word(mark) == b"IN" and [each.text for each in tokens[at : at + 1]] == [b"("]
+        if listed or mark.text == b"=":
+            yield from _literals(tokens, at + listed, listed=listed)
+
+
+def _literals(tokens: list[_Token], at: int, *, listed: bool) -> Iterator[bytes]:
+    """The literal there, or each of a list up to its end, or to what is none."""
+    while at < len(tokens):
+        near = tokens[at : at + 4]
+        literal = _literal(near[:3])
+        if 0 < len(literal) <= _LONGEST:
+            yield literal
+        end = next((i for i, token in enumerate(near) if token.text in (b",", b")")), None)
+        if not listed or end is None or near[end].text == b")":
+            return
+        at += end + 1
 
 
 def _literal(tokens: list[_Token]) -> bytes:
