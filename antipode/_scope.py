@@ -257,8 +257,9 @@ class LiveText(str):
 
 def scope_in(context: Context | None = None) -> Scope | None:
     """The scope of *context*, default the current one; None without one or after ``stop()``."""
-    held: Any = otel_context.get_value(_KEY, context)
-    return None if held is None or held.stopped else held
+    # Asked for every call of every client: nothing is called here that can be spared.
+    held: Any = (otel_context.get_current() if context is None else context).get(_KEY)
+    return None if held is None or held._state == "stopped" else held  # noqa: SLF001
 
 
 def context_with(held: Scope, context: Context | None = None) -> Context:
