@@ -11,7 +11,7 @@ from antipode import UnmetError, mark_incomplete
 from ._beside_tap import AsyncBesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
-from ._commands import Kind, kind_of
+from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange_async, look_on_async
 from ._hooks import adopt, run_batch
 from ._tap import AsyncTappedConnection, Tap, packet_mark
@@ -50,25 +50,26 @@ class AsyncHooks:
         self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
     ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
-        kind = kind_of(args)
-        if self.rules.queuing(connection) and kind is not Kind.QUEUING:
+        kind, rules = kind_of(args), self.rules
+        if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
-        alone = not strict and self.rules.alone(connection)
-        if kind is Kind.WRITE:
-            tap = self.rules.write_tap([args], alone=alone, strict=strict)
+        # What no lineage lies beside needs no transaction of ours.
+        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        if kind is WRITE:
+            tap = rules.write_tap([args], alone=alone, strict=strict)
             return await self._tapped(call, send, connection, tap)
-        held = self.rules.floor(call)
-        if kind is Kind.READ:
+        held = rules.floor(call)
+        if kind is READ:
             if held is None:
                 return await self._shown(
-                    call, send, connection, self.rules.read_tap([args], alone=alone)
+                    call, send, connection, rules.read_tap([args], alone=alone)
                 )
             return await self._guarded(
                 call,
                 held,
                 send,
                 connection,
-                lambda: self.rules.read_tap([args], alone=alone, lead=True),
+                lambda: rules.read_tap([args], alone=alone, lead=True),
             )
         if kind is Kind.QUEUING:
             return await self._by_hand(call, send, connection, args)
@@ -252,12 +253,14 @@ class AsyncClient:
         if (call := CALL.get()) is None:
             return await plain(conn, command_name, *args, **options)
 
-        self._antipode.rules.watched(conn, args)
+        hooks = self._antipode
+        if hooks.shim.beside is not None:
+            hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
         async def send(connection: Any) -> Any:
             return await plain(connection, command_name, *args, **options)
 
-        return await self._antipode.command(call, send, conn, args, strict=False)
+        return await hooks.command(call, send, conn, args, strict=False)
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
         """A pipeline that is instrumented, too."""

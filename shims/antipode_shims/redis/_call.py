@@ -11,7 +11,7 @@ from antipode import ConfigurationError, UnmetError, mark_incomplete
 from antipode.shim import Floor, count, floor, record_read, record_write
 
 from ._beside_tap import BesideTap
-from ._commands import Batch, Kind, kind_of, name_of
+from ._commands import READ, WRITE, Batch, Kind, kind_of, name_of
 from ._info import (
     InfoError,
     observation,
@@ -44,16 +44,17 @@ class Call:
             redis-py would take a ``TimeoutError`` for its own and try again.
     """
 
+    # Most calls change none of these: what an instance does not set costs it nothing.
     verdict: UnmetError | None = None
     _in_doubt = False
     _uncovered = 0
+    _positions: tuple[Any, ...] = ()
+    _shown: tuple[Lineage, ...] = ()
 
     def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
         """Nothing happened yet."""
         self.held = held
         self._shim = shim
-        self._positions: list[Any] = []
-        self._shown: list[Lineage] = []
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -66,15 +67,15 @@ class Call:
         elif tap.sent:
             self._in_doubt = self._in_doubt and not tap.wrote
         if tap.wrote:
-            self._positions.append(tap.trailed)
+            self._positions += (tap.trailed,)
         self.saw(tap)
 
     def saw(self, tap: Tap) -> None:
         """Take over what an attempt's replies depend on."""
         if isinstance(tap, BesideTap):
-            self._shown += tap.shown
+            self._shown += tuple(tap.shown)
             if tap.covers:
-                self._shown.append(self._shim.covering(tap.trailed))
+                self._shown += (self._shim.covering(tap.trailed),)
 
     def settle(self) -> None:
         """Count what is not covered, enter what was written into the scope, raise the verdict.
@@ -103,25 +104,32 @@ class Call:
 
 
 class Rules:
-    """What the hooks of one client decide, without I/O."""
+    """What the hooks of one client decide, without I/O.
+
+    Attributes:
+        shim: whose clients they are.
+        by_hand: whether a ``MULTI`` was ever sent by hand.
+    """
 
     def __init__(self, shim: BaseRedisShim) -> None:
         """Decide for the clients of *shim*."""
         self.shim = shim
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-        self._by_hand = False
+        self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def call(self, args: Any) -> Call | None:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
-        kind = kind_of(args)
-        if kind is Kind.READ or kind is Kind.AWAITING:
-            held = floor(self.shim.datastore)
-            plain = held is None and not self.concerns(args)
-            return None if plain else Call(self.shim, held)
-        if kind is Kind.NEUTRAL and self.shim.beside and is_named(args, "WATCH", "UNWATCH"):
-            return Call(self.shim)
-        return None if kind is Kind.NEUTRAL else Call(self.shim)
+        kind, shim = kind_of(args), self.shim
+        if kind is WRITE:
+            return Call(shim)
+        if kind is READ or kind is Kind.AWAITING:
+            held = floor(shim.datastore)
+            plain = held is None and (shim.beside is None or not shim.beside.concerns(args))
+            return None if plain else Call(shim, held)
+        if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
+            return None
+        return Call(shim)
 
     def floor(self, call: Call) -> Floor | None:
         """What the reads of *call* must see."""
@@ -188,7 +196,7 @@ class Rules:
 
     def queuing(self, connection: Any) -> bool:
         """Whether a ``MULTI`` sent by hand is open on *connection*."""
-        return self._by_hand and connection in self._queuing
+        return connection in self._queuing
 
     def queued(self, connection: Any, args: Any, tap: Tap) -> None:
         """Take in the reply to a command behind a ``MULTI`` sent by hand."""
@@ -205,7 +213,7 @@ class Rules:
 
     def opened(self, connection: Any) -> None:
         """Note a ``MULTI`` sent by hand."""
-        self._by_hand = True
+        self.by_hand = True
         self._queuing[connection] = False
 
     def ended(self, connection: Any) -> bool:

@@ -25,6 +25,9 @@ class Kind(Enum):
     QUEUING = "queuing"
 
 
+#: Python 3.11 looks an enumeration's members up slowly; these are wanted for every command.
+READ, WRITE = Kind.READ, Kind.WRITE
+
 #: Writes that enter the lineage of an instrumented client.
 COVERED_WRITES = frozenset(
     """

@@ -15,7 +15,7 @@ from antipode import UnmetError, mark_incomplete
 from ._beside_tap import BesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
-from ._commands import Kind, kind_of
+from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange, look_on
 from ._tap import Tap, TappedConnection, packet_mark
 
@@ -53,23 +53,24 @@ class SyncHooks:
         self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
     ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
-        kind = kind_of(args)
-        if self.rules.queuing(connection) and kind is not Kind.QUEUING:
+        kind, rules = kind_of(args), self.rules
+        if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
-        alone = not strict and self.rules.alone(connection)
-        if kind is Kind.WRITE:
-            tap = self.rules.write_tap([args], alone=alone, strict=strict)
+        # What no lineage lies beside needs no transaction of ours.
+        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        if kind is WRITE:
+            tap = rules.write_tap([args], alone=alone, strict=strict)
             return self._tapped(call, send, connection, tap)
-        held = self.rules.floor(call)
-        if kind is Kind.READ:
+        held = rules.floor(call)
+        if kind is READ:
             if held is None:
-                return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
+                return self._shown(call, send, connection, rules.read_tap([args], alone=alone))
             return self._guarded(
                 call,
                 held,
                 send,
                 connection,
-                lambda: self.rules.read_tap([args], alone=alone, lead=True),
+                lambda: rules.read_tap([args], alone=alone, lead=True),
             )
         if kind is Kind.QUEUING:
             return self._by_hand(call, send, connection, args)
@@ -249,12 +250,14 @@ class SyncClient:
         if (call := CALL.get()) is None:
             return plain(conn, command_name, *args, **options)
 
-        self._antipode.rules.watched(conn, args)
+        hooks = self._antipode
+        if hooks.shim.beside is not None:
+            hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
         def send(connection: Any) -> Any:
             return plain(connection, command_name, *args, **options)
 
-        return self._antipode.command(call, send, conn, args, strict=False)
+        return hooks.command(call, send, conn, args, strict=False)
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
         """A pipeline that is instrumented, too."""

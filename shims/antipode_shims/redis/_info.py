@@ -91,9 +91,10 @@ def primary_place(reply: object) -> tuple[str, int] | None:
     if not isinstance(reply, bytes) or _PRIMARY not in reply:
         return None
     found = _PRIMARY_AT.search(reply)
-    if found is None or found[5] == b"0":
+    if found is None:
         return None
-    return found[1].decode(), int(found[3])
+    replid, offset, backlog = found.group(1, 3, 5)
+    return None if backlog == b"0" else (replid.decode(), int(offset))
 
 
 def replica_place(reply: object) -> tuple[str, int] | None:
