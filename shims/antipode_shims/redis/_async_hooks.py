@@ -176,9 +176,10 @@ class AsyncHooks:
                 call.verdict = unmet
                 return None
             final = True
-        call.saw(tap)
-        if isinstance(tap, BesideTap) and tap.refused:
-            return await self._guarded(call, held, send, connection, tap.loosened)
+        if isinstance(tap, BesideTap):
+            call.saw(tap)
+            if tap.refused:
+                return await self._guarded(call, held, send, connection, tap.loosened)
         if error is not None:
             raise error
         return reply

@@ -68,14 +68,14 @@ class Call:
             self._in_doubt = self._in_doubt and not tap.wrote
         if tap.wrote:
             self._positions += (tap.trailed,)
-        self.saw(tap)
-
-    def saw(self, tap: Tap) -> None:
-        """Take over what an attempt's replies depend on."""
         if isinstance(tap, BesideTap):
-            self._shown += tuple(tap.shown)
-            if tap.covers:
-                self._shown += (self._shim.covering(tap.trailed),)
+            self.saw(tap)
+
+    def saw(self, tap: BesideTap) -> None:
+        """Take over what an attempt's replies depend on."""
+        self._shown += tuple(tap.shown)
+        if tap.covers:
+            self._shown += (self._shim.covering(tap.trailed),)
 
     def settle(self) -> None:
         """Count what is not covered, enter what was written into the scope, raise the verdict.

@@ -175,9 +175,10 @@ class SyncHooks:
                 call.verdict = unmet
                 return None
             final = True
-        call.saw(tap)
-        if isinstance(tap, BesideTap) and tap.refused:
-            return self._guarded(call, held, send, connection, tap.loosened)
+        if isinstance(tap, BesideTap):
+            call.saw(tap)
+            if tap.refused:
+                return self._guarded(call, held, send, connection, tap.loosened)
         if error is not None:
             raise error
         return reply
