@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pymongo import DeleteOne, UpdateOne
+
 import antipode
 from antipode import Lineage, WriteId
 
@@ -24,6 +26,19 @@ def write_id(name: str, version: int | str = 7) -> WriteId:
 
 
 CAUSE, OTHER = write_id("log"), write_id("other")
+
+DELETES: dict[str, Callable[[Any], Any]] = {
+    "delete_one": lambda c: c.delete_one({"_id": 1}),
+    "delete_one of several": lambda c: c.delete_one({"_id": {"$in": [1, 99]}}),
+    "delete_many": lambda c: c.delete_many({"a": 1}),
+    "delete_one by another field": lambda c: c.delete_one({"a": 1}),
+    "find_one_and_delete": lambda c: c.find_one_and_delete({"_id": 1}),
+    "find_one_and_delete by another field": lambda c: c.find_one_and_delete({"a": 1}),
+    "bulk delete": lambda c: c.bulk_write(
+        [DeleteOne({"_id": 1}), UpdateOne({}, {"$set": {"x": 1}})]
+    ),
+    "drop": lambda c: c.drop(),
+}
 
 
 class Both:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import bson
 import pytest
-from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne
+from pymongo import InsertOne, ReplaceOne, UpdateMany
 from pymongo.server_api import ServerApi
 
 import antipode
@@ -15,7 +15,17 @@ from antipode import Incomplete, Lineage, WriteId
 from antipode_shims.mongodb._document import MOST_PARTS
 from antipode_shims.mongodb._numbers import MOST_LOGS
 
-from ._mongodb_beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering, write_id
+from ._mongodb_beside import (
+    BESIDE,
+    CAUSE,
+    DELETES,
+    OTHER,
+    Both,
+    both,
+    causes,
+    covering,
+    write_id,
+)
 from ._mongodb_clients import DB, client, counted, plain_client
 
 if TYPE_CHECKING:
@@ -252,20 +262,13 @@ def test_tombstones_under_a_collation(held: Both) -> None:
     for query, options in (({"_id": "A"}, {}), ({"_id": "a"}, {"collation": loose})):
         found, lineage = held.read(lambda: held.posts.find_one(query, **options))  # noqa: B023
         assert (found, causes(lineage)) == (None, {CAUSE})
-
-
-DELETES: dict[str, Callable[[Any], Any]] = {
-    "delete_one": lambda c: c.delete_one({"_id": 1}),
-    "delete_one of several": lambda c: c.delete_one({"_id": {"$in": [1, 99]}}),
-    "delete_many": lambda c: c.delete_many({"a": 1}),
-    "delete_one by another field": lambda c: c.delete_one({"a": 1}),
-    "find_one_and_delete": lambda c: c.find_one_and_delete({"_id": 1}),
-    "find_one_and_delete by another field": lambda c: c.find_one_and_delete({"a": 1}),
-    "bulk delete": lambda c: c.bulk_write(
-        [DeleteOne({"_id": 1}), UpdateOne({}, {"$set": {"x": 1}})]
-    ),
-    "drop": lambda c: c.drop(),
-}
+    held.posts.insert_one({"_id": "B"})
+    held.write(lambda: held.posts.delete_one({"_id": "B"}), OTHER)
+    change = {"$set": {"a": 1}}
+    lineage = held.read(
+        lambda: held.posts.find_one_and_update({"_id": "b"}, change, collation=loose)
+    )[1]
+    assert OTHER in causes(lineage)
 
 
 @pytest.mark.parametrize("name", DELETES)

@@ -18,6 +18,7 @@ from pymongo.write_concern import WriteConcern
 import antipode
 from antipode import Lineage
 from antipode.testing import LagProxy, wait_until
+from antipode_shims.mongodb import _request
 
 from ._mongodb_beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
 from ._mongodb_clients import DB, client, counted, exchanges
@@ -331,8 +332,12 @@ def test_monitors_see_the_commands_of_the_application(antipode_mongodb: MongoDBT
     assert not any("_ap" in each for each in monitor.seen)
 
 
-def test_round_trips(antipode_mongodb: MongoDBTopology) -> None:
-    """A write costs none more, a read none where it finds something, a delete one."""
+def test_round_trips(antipode_mongodb: MongoDBTopology, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write costs none more, a read none where it finds something, a delete one.
+
+    But for one update in so many, and for the first read of what an update made.
+    """
+    monkeypatch.setattr(_request, "sampled", lambda: False)
     with LagProxy(antipode_mongodb.primary) as proxy, both(antipode_mongodb) as held:
         held.posts.insert_one({"_id": 1})
         with client(proxy.address, BESIDE) as one:
@@ -344,6 +349,9 @@ def test_round_trips(antipode_mongodb: MongoDBTopology) -> None:
                 (lambda: posts.find_one({"_id": 2}), 2),
                 (lambda: posts.delete_one(ONE), 2),
                 (lambda: posts.insert_one({"_id": 1}), 1),
+                (lambda: posts.update_one({"_id": 3}, {"$set": {"a": 1}}, upsert=True), 1),
+                (lambda: posts.find_one({"_id": 3}), 2),
+                (lambda: posts.find_one({"_id": 3}), 1),
             ]
             with antipode.scope(Lineage([CAUSE])):
                 for call, cost in calls:

@@ -12,7 +12,9 @@ from antipode import Lineage, current, mark_incomplete
 from antipode.shim import count, record_read, unread
 
 from ._bson import ARRAY, DOCUMENT, Element, Message, array, decoded, join, split
-from ._document import FIELD, Match, held_in, tombstone
+from ._compact import compact
+from ._document import FIELD, Match, birth_of, held_in
+from ._graves import Births, born_in, buried, bury, search
 from ._numbers import Numbers
 from ._reply import ASK
 from ._request import Names, Request, Rewriter, Written
@@ -20,16 +22,11 @@ from ._rewrite import take_field
 
 if TYPE_CHECKING:
     from ._call import Rules
-    from ._look import Conversation, Question
+    from ._look import Conversation
     from ._reply import Reply
 
 logger = logging.getLogger("antipode")
 
-#: Tombstones that a collection has for documents whose ids are not known. Several, so that
-#: concurrent deletes do not wait for each other.
-_SLOTS = 8
-#: Of deletes whose ids were not known, and of all others.
-_UNKNOWN, _KNOWN = "unknown", "known"
 _MOST_CURSORS = 10_000
 _MOST_CACHED = 1_000
 _DUPLICATE = 11000
@@ -46,14 +43,15 @@ class Beside:
         self.shim = rules.shim
         self.names = Names(names)
         self.numbers = Numbers()
+        self.births = Births()
         self._cursors: OrderedDict[int, Request] = OrderedDict()
-        self._lineages: OrderedDict[bytes, Lineage] = OrderedDict()
+        self._lineages: OrderedDict[bytes, tuple[Lineage, str | None]] = OrderedDict()
         self._slots = itertools.count()
         self._lock = threading.Lock()
 
     def slot(self) -> int:
         """Which of several tombstones to add to."""
-        return next(self._slots) % _SLOTS
+        return next(self._slots)
 
     def opened(self, cursor: int, request: Request) -> None:
         """Remember what further batches of a cursor are like."""
@@ -73,20 +71,20 @@ class Beside:
         with self._lock:
             self._cursors.pop(cursor, None)
 
-    def lineage_in(self, taken: Element) -> Lineage:
-        """The lineage in the field of one document."""
+    def lineage_in(self, taken: Element) -> tuple[Lineage, str | None]:
+        """The lineage in the field of one document, and its birth mark."""
         key = bytes((taken.kind,)) + taken.value
         with self._lock:
             if (known := self._lineages.get(key)) is not None:
                 return known
         value = decoded(join([taken]))[FIELD]
-        lineage, _ = held_in(value, self.shim.datastore)
+        lineage, birth = held_in(value, self.shim.datastore)[0], birth_of(value)
         if not lineage.incomplete:  # What cannot be read is counted each time.
             with self._lock:
-                self._lineages[key] = lineage
+                self._lineages[key] = lineage, birth
                 while len(self._lineages) > _MOST_CACHED:
                     self._lineages.popitem(last=False)
-        return lineage
+        return lineage, birth
 
 
 class Exchange:
@@ -108,7 +106,7 @@ class Exchange:
         """Take what the server sends next, unasked, for a batch of *cursor*."""
         names = database.encode("utf-8"), collection.encode("utf-8")
         if self._beside.names.has(*names):
-            self._request = Request(*names, asked=True, reads=True, least=0)
+            self._request = Request(*names, asked=True, reads=True, least=0, exhaust=True)
             self._go_on(self._request, cursor)
 
     def _go_on(self, request: Request, cursor: int) -> None:
@@ -135,6 +133,8 @@ class Exchange:
             return message
         if request is not None and request.deletes:
             yield from self._bury(request)
+        if request is not None and request.compacts:
+            yield from self._compact(request)
         self._request = request
         return changed
 
@@ -154,19 +154,11 @@ class Exchange:
 
     def _bury(self, request: Request) -> Conversation[None]:
         """Leave tombstones first: who finds nothing finds them."""
-        shim = self._shim
-        written = Written.of(current(), self._beside.numbers, shim.datastore)
-        stage = {"$set": {FIELD: written.expression(), "at": "$$NOW"}}
-        kind = _UNKNOWN if request.deleted is None else _KNOWN
-        graves = [*(request.deleted or ()), {"antipode": kind, "n": self._beside.slot()}]
-        updates = [{"q": {"_id": each}, "u": [stage], "upsert": True} for each in graves]
-        command = {
-            "update": _graves(request),
-            "updates": updates,
-            "ordered": False,
-            # Whoever has the deletion has what comes before it in the log.
-            "writeConcern": {"w": 1},
-        }
+        written = Written.of(current(), self._beside.numbers, self._shim.datastore)
+        collection = request.collection.decode("utf-8")
+        command = bury(collection, request.deleted, self._beside.slot(), written.expression())
+        # Whoever has the deletion has what comes before it in the log.
+        command["writeConcern"] = {"w": 1}
         database = request.database.decode("utf-8")
         for last in (False, True):
             reply = _sound((yield database, dict(command)))
@@ -176,6 +168,13 @@ class Exchange:
             # Two upserts of one tombstone at the same time: one of them has to be repeated.
             if last or any(each.get("code") != _DUPLICATE for each in errors):
                 raise _write_error(errors[0])
+
+    def _compact(self, request: Request) -> Conversation[None]:
+        """Have what documents have too much of dropped; the update goes on in any case."""
+        command = compact(request.collection.decode("utf-8"), request.compacts)
+        reply = yield request.database.decode("utf-8"), command
+        if isinstance(reply, Exception) or reply.get("writeErrors"):
+            logger.debug("documents of %r are not compacted: %r", self._shim.datastore, reply)
 
     def incoming(self, payload: bytes) -> Conversation[bytes]:
         """What the application gets to see of a reply; what it depends on enters the scope."""
@@ -189,36 +188,43 @@ class Exchange:
             return payload
         if not shown.sound or (request.streams and not shown.documents):
             return shown.payload
-        lineage = shown.lineage
-        if shown.missed and self._shim.on_read == "merge":
-            lineage = lineage.merge((yield from self._dead(request)))
         if self._shim.on_read == "merge":
-            record_read(lineage)
+            lineages = [shown.lineage]
+            if shown.missed:
+                lineages.append((yield from self._dead(request, request.collection.decode())))
+            lineages.append((yield from self._before(request, shown)))
+            record_read(Lineage().merge(*lineages))
         return shown.payload
 
-    def _dead(self, request: Request) -> Conversation[Lineage]:
-        """What the tombstones say of documents that were not found."""
-        reply = yield self._search(request)
-        if isinstance(reply, Exception):
-            logger.warning("tombstones of %r cannot be read", self._shim.datastore, exc_info=reply)
-            count("unsampled_read", self._shim.datastore)
-            return Lineage(incomplete=[(self._shim.datastore, "unsampled")])
-        graves = reply["cursor"]["firstBatch"]
-        return Lineage().merge(
-            *(tombstone(each.get(FIELD), self._shim.datastore) for each in graves)
-        )
+    def _before(self, request: Request, shown: Shown) -> Conversation[Lineage]:
+        """What was deleted before documents that updates made."""
+        births, lineages = self._beside.births, list[Lineage]()
+        known = {mark: births.get(mark) for mark in shown.births}
+        unknown = {born_in(mark) for mark, lineage in known.items() if lineage is None}
+        for collection in sorted(unknown):
+            if shown.more and request.exhaust:  # Nothing can be asked before the last reply.
+                found = self._unsampled(None)
+            else:
+                found = yield from self._dead(request, collection)
+            lineages.append(found)
+            if not found.incomplete:
+                births.learn((one for one in known if born_in(one) == collection), found)
+        return Lineage().merge(*lineages, *(each for each in known.values() if each is not None))
 
-    def _search(self, request: Request) -> Question:
-        kinds = (_UNKNOWN,) if request.ids is not None else (_UNKNOWN, _KNOWN)
-        slots = [{"antipode": kind, "n": number} for kind in kinds for number in range(_SLOTS)]
-        graves = [*(request.ids or ()), *slots]
-        return request.database.decode("utf-8"), {
-            "find": _graves(request),
-            "filter": {"_id": {"$in": graves}},
-            "projection": {FIELD: 1},
-            "batchSize": len(graves),
-            "singleBatch": True,
-        }
+    def _dead(self, request: Request, collection: str) -> Conversation[Lineage]:
+        """What the tombstones of *collection* say of documents that *request* looked for."""
+        ids = request.ids if collection == request.collection.decode() else None
+        reply = yield request.database.decode("utf-8"), search(collection, ids)
+        if isinstance(reply, Exception):
+            return self._unsampled(reply)
+        return buried(reply, self._shim.datastore)
+
+    def _unsampled(self, error: Exception | None) -> Lineage:
+        """Say that tombstones could not be read."""
+        datastore = self._shim.datastore
+        logger.warning("tombstones of %r cannot be read", datastore, exc_info=error)
+        count("unsampled_read", datastore)
+        return Lineage(incomplete=[(datastore, "unsampled")])
 
     def _broken(self, error: Exception) -> None:
         """What cannot be understood may have been a read, or a write without its lineage."""
@@ -236,6 +242,7 @@ class Shown:
         documents: how many it shows.
         lineage: what it depends on.
         missed: whether documents were looked for and not found.
+        births: the birth marks of those that it shows.
     """
 
     def __init__(self, beside: Beside, request: Request, payload: bytes) -> None:
@@ -243,6 +250,7 @@ class Shown:
         self._beside = beside
         self._request = request
         self._lineages: list[Lineage] = []
+        self.births: set[str] = set()
         self.documents = 0
         self._cursor = 0
         kept = [self._element(each) for each in split(payload)]
@@ -254,6 +262,11 @@ class Shown:
         self.sound = reply.get("ok") == 1
         if self.sound:
             self._judge(reply)
+
+    @property
+    def more(self) -> bool:
+        """Whether its cursor has more to show."""
+        return self._cursor != 0
 
     def _judge(self, reply: Reply) -> None:
         request, shim = self._request, self._beside.shim
@@ -287,7 +300,10 @@ class Shown:
             return document
         left, taken = take_field(document)
         if taken is not None:
-            self._lineages.append(self._beside.lineage_in(taken))
+            lineage, birth = self._beside.lineage_in(taken)
+            self._lineages.append(lineage)
+            if birth is not None:
+                self.births.add(birth)
         elif not self._request.blind:
             count(Match.ABSENT.value, self._beside.shim.datastore)
         return document if self._request.keep else left
@@ -299,10 +315,6 @@ class Shown:
             self._beside.opened(self._cursor, self._request)
         if self._request.cursor and not self._cursor:
             self._beside.closed(self._request.cursor)
-
-
-def _graves(request: Request) -> str:
-    return f"{request.collection.decode('utf-8')}.antipode"
 
 
 def _sound(reply: Reply | Exception) -> Reply:

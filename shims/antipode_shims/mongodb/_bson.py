@@ -20,6 +20,8 @@ _OP_MSG = 2013
 _HEADER_BYTES = 16
 _FLAGS_BYTES = 4
 _CHECKSUM = 1
+#: The bit of flags by which further replies may come unasked: 16, in the third byte.
+_EXHAUST_BYTE, _EXHAUST = 2, 1
 
 DOCUMENT, ARRAY, STRING, NULL, REGEX = 3, 4, 2, 10, 11
 #: Bytes of values whose type has one size (BSON 1.1).
@@ -176,6 +178,11 @@ class Message:
                 made.sequences[message[at + 5 : zero]] = message[zero + 1 : end]
             at = end
         return made
+
+    @property
+    def exhaust(self) -> bool:
+        """Whether the server may send further replies unasked."""
+        return bool(self.flags[_EXHAUST_BYTE] & _EXHAUST)
 
     def encoded(self) -> bytes:
         """The request as it is sent."""

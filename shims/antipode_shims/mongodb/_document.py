@@ -9,8 +9,10 @@ partial update adds to that *on the server*, so that none overwrites another's:
 - ``p: ["~|<lineage>", ...]``, texts, for what is no number: opaque versions, promises, marks of
   what is missing, items of later formats. The newest are kept; one more than :data:`MOST_PARTS`
   says that older ones went.
+- ``b``, the birth mark of a document that an update made: deletions before it left more.
+- ``d``, that of more than :data:`MOST_LOGS` positions some were dropped.
 
-A tombstone is ``_ap: "-|<lineage>"``, or has ``l`` and ``p`` alone.
+A tombstone has ``l`` and ``p`` alone; in the first drafts it was a text, ``_ap: "-|<lineage>"``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Any
 from antipode import Lineage
 from antipode.shim import stored_lineage, stored_text, unreadable
 
-from ._numbers import lineage_of
+from ._numbers import MOST_LOGS, lineage_of
 
 #: The extra field.
 FIELD = "_ap"
@@ -35,11 +37,10 @@ MOST_PARTS = 16
 #: one stands for them.
 SIZE = ("", "size")
 
-_DELETED = "-"
 _PART = "~"
 _DIGEST_BYTES = 9
-_WHOLE, _LOGS, _PARTS = "w", "l", "p"
-_KEYS = {_WHOLE, _LOGS, _PARTS}
+_WHOLE, _LOGS, _PARTS, _BIRTH, _DROPPED = "w", "l", "p", "b", "d"
+_KEYS = {_WHOLE, _LOGS, _PARTS, _BIRTH, _DROPPED}
 
 
 class Match(Enum):
@@ -79,11 +80,6 @@ def part(lineage: Lineage) -> str:
     return f"{_PART}|{stored_text(lineage)}"
 
 
-def deleted(lineage: Lineage) -> str:
-    """What a deletion leaves behind."""
-    return f"{_DELETED}|{stored_text(lineage)}"
-
-
 def pushed(text: str) -> dict[str, Any]:
     """The update operator by which a server adds the part *text*.
 
@@ -97,14 +93,26 @@ def raised(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {f"{FIELD}.{_LOGS}.{log}": each for log, each in numbers.items()}
 
 
-def added(lineage: Lineage, numbers: dict[str, dict[str, Any]] | None) -> dict[str, Any]:
+def born(birth: str) -> dict[str, Any]:
+    """What an upsert by operators sets on insert."""
+    return {f"{FIELD}.{_BIRTH}": birth}
+
+
+def added(
+    lineage: Lineage, numbers: dict[str, dict[str, Any]] | None, birth: str | None = None
+) -> dict[str, Any]:
     """The aggregation expression by which a server adds *lineage* to what is stored.
 
     Args:
         lineage: what is added.
         numbers: the same as positions, where those say all of it.
+        birth: the birth mark of a document that is made.
     """
-    return _with_part(lineage) if not numbers else _with_larger(numbers)
+    made = _with_part(lineage) if not numbers else _with_larger(numbers)
+    if birth is None:
+        return made
+    missing = {"$eq": [{"$type": f"${FIELD}"}, "missing"]}
+    return {"$mergeObjects": [made, {"$cond": [missing, {_BIRTH: {"$literal": birth}}, {}]}]}
 
 
 def _with_part(lineage: Lineage) -> dict[str, Any]:
@@ -122,11 +130,31 @@ def _with_part(lineage: Lineage) -> dict[str, Any]:
 
 
 def _with_larger(numbers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    logs = {
+    """Over :data:`MOST_LOGS` positions those go that no expression raised for the longest."""
+    raised_logs = {
         log: {"$max": [{"$literal": each}, f"${FIELD}.{_LOGS}.{log}"]}
         for log, each in numbers.items()
     }
-    return {"$mergeObjects": [_held(), {_LOGS: {"$mergeObjects": [f"${FIELD}.{_LOGS}", logs]}}]}
+    held = {"$objectToArray": {"$ifNull": [f"${FIELD}.{_LOGS}", {}]}}
+    others = {"$filter": {"input": held, "cond": {"$not": {"$in": ["$$this.k", [*numbers]]}}}}
+    most = MOST_LOGS - len(numbers)
+    kept = {"$arrayToObject": {"$slice": ["$$others", -most]}}
+    logs = {_LOGS: {"$mergeObjects": [kept, raised_logs]}}
+    mark = {"$cond": [{"$gt": [{"$size": "$$others"}, most]}, {_DROPPED: True}, {}]}
+    return {"$let": {"vars": {"others": others}, "in": {"$mergeObjects": [_held(), logs, mark]}}}
+
+
+def too_many() -> dict[str, Any]:
+    """The filter of documents that have more than :data:`MOST_LOGS` positions."""
+    logs = f"${FIELD}.{_LOGS}"
+    counted = {"$cond": [{"$eq": [{"$type": logs}, "object"]}, logs, {}]}
+    return {"$expr": {"$gt": [{"$size": {"$objectToArray": counted}}, MOST_LOGS]}}
+
+
+def compacted() -> dict[str, Any]:
+    """The stage that drops what such documents have too many of, and says so."""
+    kept = {"$slice": [{"$objectToArray": f"${FIELD}.{_LOGS}"}, -MOST_LOGS]}
+    return {"$set": {FIELD: {_LOGS: {"$arrayToObject": kept}, _DROPPED: True}}}
 
 
 def _held() -> dict[str, Any]:
@@ -165,10 +193,12 @@ def held_in(beside: Any, datastore: str) -> tuple[Lineage, Match]:
         beside = {_PARTS: beside if isinstance(beside, list) else [beside]}
     if not isinstance(beside, Mapping) or not beside or not _KEYS.issuperset(beside):
         return unreadable(datastore, "document_field"), Match.UNREADABLE
+    if not isinstance(beside.get(_BIRTH, ""), str):
+        return unreadable(datastore, "document_field"), Match.UNREADABLE
     parts: Any = beside.get(_PARTS, [])
     texts = [*parts] if isinstance(parts, list) else [None]
     lineage = Lineage()
-    if len(texts) > MOST_PARTS:
+    if len(texts) > MOST_PARTS or _DROPPED in beside:
         lineage = lineage.marked(SIZE)
     if _WHOLE in beside:
         texts.append(beside[_WHOLE])
@@ -177,6 +207,12 @@ def held_in(beside: Any, datastore: str) -> tuple[Lineage, Match]:
         logs = lineage_of(beside[_LOGS])
         lineage = lineage.merge(logs or unreadable(datastore, "document_field"))
     return lineage, Match.OWN
+
+
+def birth_of(beside: Any) -> str | None:
+    """The birth mark of a document, by which more is found; see :mod:`._graves`."""
+    mark = beside.get(_BIRTH) if isinstance(beside, Mapping) else None
+    return mark if isinstance(mark, str) else None
 
 
 def tombstone(beside: Any, datastore: str) -> Lineage:

@@ -21,7 +21,9 @@ from ._bson import (
     join,
     split,
 )
-from ._document import FIELD, added, part, pushed, raised, whole_document
+from ._compact import sampled, statement
+from ._document import FIELD, added, born, part, pushed, raised, whole_document
+from ._graves import birth_mark
 from ._known import COMMITTED
 from ._reply import ASK
 from ._rewrite import (
@@ -76,19 +78,21 @@ class Written:
         """The field of a whole document."""
         return element(FIELD, whole_document(self.lineage, self.numbers))
 
-    def operators(self, *, upsert: bool) -> dict[str, dict[str, Any]]:
-        """What adds the lineage to whatever an update by operators finds."""
-        if self.numbers:
-            return {"$max": raised(self.numbers)}
-        if not self.lineage.empty:
-            return {"$push": pushed(part(self.lineage))}
-        if not upsert:
-            return {}
-        return {"$setOnInsert": {FIELD: whole_document(self.lineage, None)}}
+    def operators(self, birth: str | None) -> dict[str, dict[str, Any]]:
+        """What adds the lineage to whatever an update by operators finds.
 
-    def expression(self) -> dict[str, Any]:
+        A document that it makes gets the mark *birth*.
+        """
+        made = {} if birth is None else {"$setOnInsert": born(birth)}
+        if self.numbers:
+            made["$max"] = raised(self.numbers)
+        elif not self.lineage.empty:
+            made["$push"] = pushed(part(self.lineage))
+        return made
+
+    def expression(self, birth: str | None = None) -> dict[str, Any]:
         """The same for a pipeline."""
-        return added(self.lineage, self.numbers)
+        return added(self.lineage, self.numbers, birth)
 
 
 @dataclass
@@ -109,6 +113,8 @@ class Request:
         deleted: the ids of the documents that go; None where they are not known.
         deletes: whether any go.
         cursor: which cursor it goes on with; 0 for none.
+        exhaust: whether the server may send further replies unasked.
+        compacts: statements to be sent before it.
     """
 
     database: bytes
@@ -124,6 +130,8 @@ class Request:
     deleted: list[Any] | None = field(default_factory=list[Any])
     deletes: bool = False
     cursor: int = 0
+    exhaust: bool = False
+    compacts: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
 class Rewriter:
@@ -148,7 +156,7 @@ class Rewriter:
             return self._aggregate(collection)
         if not self._names.has(self._database, collection):
             return None
-        request = Request(self._database, collection)
+        request = Request(self._database, collection, exhaust=self._message.exhaust)
         act = _ACTS.get(name.lower())
         if act is None or self._is_own(name):
             return None
@@ -180,19 +188,33 @@ class Rewriter:
         beside = self._written().beside()
         self._each(b"documents", lambda document: with_field(document, beside))
 
-    def update(self, _request: Request) -> None:
+    def update(self, request: Request) -> None:
         """Replaced documents carry the lineage, others have it added."""
-        written = self._written()
 
-        def change(statement: bytes) -> bytes:
-            parts = split(statement)
-            upsert = any(each.name == b"upsert" and each.value != b"\0" for each in parts)
+        def change(document: bytes) -> bytes:
+            parts = split(document)
             return join(
-                _changed(each, written, upsert=upsert) if each.name == b"u" else each
-                for each in parts
+                self._changed(each, parts, request) if each.name == b"u" else each for each in parts
             )
 
         self._each(b"updates", change)
+
+    def _changed(self, update: Element, parts: list[Element], request: Request) -> Element:
+        """The update of one statement, with the lineage."""
+        written = self._written()
+        upsert = any(each.name == b"upsert" and each.value != b"\0" for each in parts)
+        birth = birth_mark(request.collection.decode("utf-8")) if upsert else None
+        if update.kind == ARRAY:
+            stage = {"$set": {FIELD: written.expression(birth)}}
+            return Element(ARRAY, update.name, with_stage(update.value, stage))
+        if not is_operators(update.value):
+            return Element(DOCUMENT, update.name, with_field(update.value, written.beside()))
+        # A transaction may hold what a statement outside of it would wait for.
+        alone = self._message.get(b"autocommit") is None
+        if alone and written.numbers and sampled() and (one := statement(parts)) is not None:
+            request.compacts.append(one)
+        changed = with_operators(update.value, written.operators(birth))
+        return Element(DOCUMENT, update.name, changed)
 
     def delete(self, request: Request) -> None:
         """What goes leaves a tombstone."""
@@ -215,15 +237,14 @@ class Rewriter:
         query, update = message.get(b"query"), message.get(b"update")
         self._reading(request)
         self._project(request, b"fields")
-        if query is not None:
+        collated = message.get(b"collation") is not None
+        if query is not None and not collated:
             request.ids = _ids(query.value)
         if update is not None:
-            upsert = message.get(b"upsert")
-            upserts = upsert is not None and upsert.value != b"\0"
-            message.put(_changed(update, self._written(), upsert=upserts))
+            message.put(self._changed(update, message.body, request))
         else:
             request.deletes = True
-            _deleting(request, query, collated=message.get(b"collation") is not None)
+            _deleting(request, query, collated=collated)
 
     def find(self, request: Request) -> None:
         """Show documents with the field."""
@@ -303,18 +324,6 @@ _ACTS: dict[bytes, Callable[[Rewriter, Request], None]] = {
 }
 #: Commands of Table 2, which ask for their position themselves; native ones of these do not.
 _TABLE2 = frozenset({b"delete", b"find", b"update"})
-
-
-def _changed(update: Element, written: Written, *, upsert: bool) -> Element:
-    """The update of one statement, with the lineage."""
-    if update.kind == ARRAY:
-        stage = {"$set": {FIELD: written.expression()}}
-        return Element(ARRAY, update.name, with_stage(update.value, stage))
-    if is_operators(update.value):
-        changed = with_operators(update.value, written.operators(upsert=upsert))
-    else:
-        changed = with_field(update.value, written.beside())
-    return Element(DOCUMENT, update.name, changed)
 
 
 def _deleting(request: Request, query: Element | None, *, collated: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from antipode import ConfigurationError, Lineage, Status, current, mark_incomplete
@@ -9,7 +10,8 @@ from antipode.shim import Floor, Observation, count, floor, record_read, record_
 
 from ._base import BaseMongoShim
 from ._client import in_doubt, known_set_name, pymongo_module
-from ._document import FIELD, Match, added, deleted, found, tombstone, whole
+from ._document import FIELD, Match, added, birth_of, found, whole
+from ._graves import Births, birth_mark, born_in, buried, bury, search
 from ._look import look
 from ._numbers import Numbers
 from ._reply import ASK, check_member
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from ._look import Conversation, Question
     from ._reply import Reply
 
-    #: A document and the reply that showed it.
-    Answer = tuple[Any, Reply]
+    #: A document, if any, what was deleted before it, and the last reply.
+    Answer = tuple[Any, Lineage, Reply]
 
 #: A read concern's time that the server has not heard of.
 _UNHEARD = 72
@@ -55,8 +57,9 @@ class MongoTable2(BaseMongoShim):
         self._collection = collection
         self._name: str = collection.name
         self._field = field
-        self._graves = f"{collection.name}.antipode"
         self._numbers = Numbers()
+        self._births = Births()
+        self._slots = itertools.count()
 
     def learned(self) -> bool:
         """Whether the client knows the replica set's name, which replies do not tell.
@@ -78,7 +81,7 @@ class MongoTable2(BaseMongoShim):
     def _write(self, key: Any, value: Any, base: Lineage) -> Question:
         codec = self._collection.codec_options
         document = {"_id": key, self._field: value, FIELD: whole(value, base, codec)}
-        return self._update(self._name, {"q": {"_id": key}, "u": document, "upsert": True})
+        return self._update({"q": {"_id": key}, "u": document, "upsert": True})
 
     def _change(self, key: Any, changes: Mapping[str, Any], base: Lineage) -> Question:
         """A partial update.
@@ -90,20 +93,21 @@ class MongoTable2(BaseMongoShim):
             msg = f"changes need plain field names of the value, joined by dots: {list(changes)}"
             raise ValueError(msg)
         values = {f"{self._field}.{name}": {"$literal": each} for name, each in changes.items()}
-        stage = {"$set": {**values, FIELD: added(base, self._numbers.of(base))}}
-        return self._update(self._name, {"q": {"_id": key}, "u": [stage], "upsert": True})
+        merged = added(base, self._numbers.of(base), birth_mark(self._name))
+        stage = {"$set": {**values, FIELD: merged}}
+        return self._update({"q": {"_id": key}, "u": [stage], "upsert": True})
 
     def _bury(self, key: Any, base: Lineage) -> Question:
         """The tombstone of a deletion, written first: a reader that finds nothing finds it."""
-        grave = {"$set": {FIELD: deleted(base)}, "$currentDate": {"at": True}}
-        return self._update(self._graves, {"q": {"_id": key}, "u": grave, "upsert": True})
+        merged = added(base, self._numbers.of(base))
+        return self._acknowledged(bury(self._name, [key], next(self._slots), merged))
 
     def _remove(self, key: Any) -> Question:
         deletes = [{"q": {"_id": key}, "limit": 1}]
         return self._acknowledged({"delete": self._name, "deletes": deletes})
 
-    def _update(self, collection: str, update: dict[str, Any]) -> Question:
-        return self._acknowledged({"update": collection, "updates": [update]})
+    def _update(self, update: dict[str, Any]) -> Question:
+        return self._acknowledged({"update": self._name, "updates": [update]})
 
     def _acknowledged(self, command: dict[str, Any]) -> Question:
         concern = self._collection.write_concern.document
@@ -148,33 +152,37 @@ class MongoTable2(BaseMongoShim):
         """What reads must see now."""
         return floor(self.datastore)
 
-    def _find(self, collection: str, key: Any, after: Any = None) -> Question:
+    def _find(self, find: dict[str, Any], after: Any = None) -> Question:
         concern = dict(self._collection.read_concern.document)
         if after is not None:
             concern["afterClusterTime"] = after
-        command: dict[str, Any] = {
-            "find": collection,
-            "filter": {"_id": key},
-            "limit": 1,
-            "singleBatch": True,
-            **ASK,
-        }
+        command: dict[str, Any] = {**find, "singleBatch": True, **ASK}
         if concern:
             command["readConcern"] = concern
         return self._database, command
 
     def _read(self, key: Any, after: Any = None) -> Conversation[Answer]:
-        """The document of *key*, or its tombstone, and the reply that showed it.
+        """The document of *key*, and the lineages of deletions where these are part of it.
 
-        The tombstone is asked for at the same time or later, on whatever server answers.
+        Tombstones are asked for at the same time or later, on whatever server answers.
         """
-        reply = _sound((yield self._find(self._name, key, after)))
-        if reply["cursor"]["firstBatch"]:
-            return reply["cursor"]["firstBatch"][0], reply
-        later = reply.get("operationTime", after)
-        reply = _sound((yield self._find(self._graves, key, later)))
-        graves = reply["cursor"]["firstBatch"]
-        return {"": graves[0].get(FIELD) if graves else None}, reply
+        find = {"find": self._name, "filter": {"_id": key}, "limit": 1}
+        reply = _sound((yield self._find(find, after)))
+        (document,) = reply["cursor"]["firstBatch"] or [None]
+        birth = None if document is None else birth_of(document.get(FIELD))
+        if document is not None and birth is None:
+            return document, Lineage(), reply
+        known = None if birth is None else self._births.get(birth)
+        if known is not None:
+            return document, known, reply
+        # A view's documents were born in its source, maybe with other ids.
+        name = self._name if birth is None else born_in(birth)
+        graves = search(name, [key] if name == self._name else None)
+        reply = _sound((yield self._find(graves, reply.get("operationTime", after))))
+        dead = buried(reply, self.datastore)
+        if birth is not None and not dead.incomplete:
+            self._births.learn([birth], dead)
+        return document, dead, reply
 
     def _held(self, held: Floor, key: Any, answers: list[Answer]) -> Conversation[Observation]:
         """Read where and when *held* is met, and tell what the server showed at the read.
@@ -183,28 +191,26 @@ class MongoTable2(BaseMongoShim):
         the position yet, a look tells whether waiting is of any use.
         """
         try:
-            document, reply = yield from self._read(key, self.after(held.writes))
+            answer = yield from self._read(key, self.after(held.writes))
         except pymongo_module().errors.OperationFailure as error:
             if error.code != _UNHEARD:
                 raise
             shown = yield from look(held.writes, self.history, majority=self.majority)
             return _unread(shown)
-        answers[:] = [(document, reply)]
-        return (yield from self.shown(reply, held.writes))
+        answers[:] = [answer]
+        return (yield from self.shown(answer[-1], held.writes))
 
     def seen(self, answer: Answer) -> tuple[Any, Lineage]:
         """The value and what is known of it: its stored lineage and a covering position."""
-        document, reply = answer
-        value = None
-        if "" in document:
-            stored = tombstone(document[""], self.datastore)
-        else:
+        document, dead, reply = answer
+        value, stored = None, Lineage()
+        if document is not None:
             value, beside = document.get(self._field), document.get(FIELD)
             codec = self._collection.codec_options
             stored, match = found(value, beside, self.datastore, codec)
             if match in (Match.ABSENT, Match.FOREIGN):
                 count(match.value, self.datastore)
-        lineage = stored.merge(self.covering(reply))
+        lineage = stored.merge(dead, self.covering(reply))
         if self.on_read == "merge":
             record_read(lineage)
         return value, lineage
