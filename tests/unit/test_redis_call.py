@@ -5,9 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+import redis
+
 import antipode
 from antipode.shim import Floor
 from antipode_shims.redis._call import Call, Rules
+from antipode_shims.redis._tap import PACKED_INFO, Tap
 
 
 def rules(datastore: str) -> Rules:
@@ -53,3 +57,26 @@ def test_call_inside_that_of_another_client_has_its_own_floor() -> None:
         held = floor("users")
         scope.set_floor(held)
         assert rules("users").floor(call) is held
+
+
+@pytest.mark.parametrize("length", [1, 65_400, 65_500, 100_000])
+@pytest.mark.parametrize("number", [1, 2])
+def test_write_is_never_whole_without_the_question_behind_it(length: int, number: int) -> None:
+    """However long: the bytes that end a packet of writes are sent with ``INFO``, not before it.
+
+    A server that had all of a write and not yet ``INFO`` would answer it, and take others first.
+    """
+    writes = [("SET", "key", "v" * length)] * number
+    packed = redis.Connection().pack_commands(writes)
+    chunks = Tap(trail=True).ride(writes, packed)
+    assert chunks[-1].endswith(b"\r\n" + PACKED_INFO)
+    assert b"".join(chunks) == b"".join(packed) + PACKED_INFO
+
+
+def test_question_before_a_long_read_is_sent_with_its_beginning() -> None:
+    """A floor's ``INFO`` before a read that is sent in parts costs no system call of its own."""
+    read = ("MGET", "k" * 100_000)
+    packed = redis.Connection().pack_command(*read)
+    chunks = Tap(lead=True).ride((read,), packed)
+    assert chunks[0].startswith(PACKED_INFO + b"*2\r\n")
+    assert b"".join(chunks) == PACKED_INFO + b"".join(packed)
