@@ -195,6 +195,8 @@ async def test_failover_over_asyncio(watched: Watched) -> None:
         watched.topology.failover(lose_unreplicated=False)
         with antipode.scope(old):
             await asyncio.wait_for(patiently_async(writer.ping), TIMEOUT_S)
+            with antipode.scope():
+                await writer.set("noted", "for the replica that was behind at the promotion")
             await writer.set("l", "new")
             await antipode.barrier_async(timeout=TIMEOUT_S, at="read")
             await asyncio.wait_for(patiently_async(reader.ping), TIMEOUT_S)

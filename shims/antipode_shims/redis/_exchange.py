@@ -8,7 +8,7 @@ from antipode.shim import Unreachable
 
 from ._client import response_error
 from ._info import InfoError, LogHistory, refused
-from ._look import Command, look
+from ._look import Command, look, patient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -66,8 +66,7 @@ def look_on(
         while True:
             commands = steps.send(exchange(connection, commands, timeout_s=timeout_s))
     except StopIteration as end:
-        shown: Observation = end.value
-        return shown
+        return patient(end.value)
     except InfoError as error:
         return refused(writes, error)
 
@@ -125,7 +124,6 @@ async def look_on_async(
             replies = await exchange_async(connection, commands, timeout_s=timeout_s)
             commands = steps.send(replies)
     except StopIteration as end:
-        shown: Observation = end.value
-        return shown
+        return patient(end.value)
     except InfoError as error:
         return refused(writes, error)

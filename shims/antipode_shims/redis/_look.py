@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from antipode import Status
 from antipode.shim import Observation
 
 from ._info import (
@@ -44,3 +46,18 @@ def look(writes: Collection[WriteId], history: LogHistory, *, run_id: str = "") 
     state = parse_info(answers[0])
     history.learn(state.replid, logs, answers[1])
     return observation(state, writes, history, run_id=run_id)
+
+
+def patient(shown: Observation) -> Observation:
+    """A look for one floor: a server that lacks any of it may lack the log history, too.
+
+    The history is replicated as writes are, so a log is unknown for good only where all else of
+    the floor has arrived. Not for looks that barriers share: one would wait for another's write.
+    """
+    if Status.NOT_YET not in shown.statuses.values() or not unknown_logs(shown):
+        return shown
+    statuses = {
+        write: Status.NOT_YET if status is Status.UNKNOWN_LOG else status
+        for write, status in shown.statuses.items()
+    }
+    return replace(shown, statuses=statuses)
