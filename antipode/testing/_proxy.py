@@ -154,6 +154,10 @@ class LagProxy:
 
         self._call(change)
 
+    def relayed(self) -> int:
+        """How many connections pass through it now; each has two descriptors of this process."""
+        return self._call(lambda: len(self._unique_relays()))
+
     def traffic(self) -> Traffic:
         """Count what arrived at the proxy so far, whether or not it was already passed on."""
         return self._call(self._count)
