@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from . import _seam
+from ._arguments import Names, bounded, lineage_of, names_of, one_of
 from ._clock import SYSTEM_CLOCK, Clock
-from ._codec import decode
-from ._config import Mode, Policy, config
+from ._config import MODES, Mode, Policy, config
 from ._engine import OnUnmet, Policies, Wait, error_of
 from ._errors import ConfigurationError
 from ._floor import Floor
-from ._metrics import count, log_once, logger
+from ._metrics import count, logger
 from ._outcomes import BarrierResult, Outcome, Status
-from ._plan import At, plan
+from ._plan import At, Plan, plan
 from ._registry import shims_of
-from ._scope import Scope, scope_in, unscoped
+from ._scope import scope_in
 from ._waiter import Waiter
 from ._watch import LOOK_S
 from ._write_id import WriteId
 
 if TYPE_CHECKING:
-    from ._lineage import Lineage
+    from collections.abc import Callable
+    from types import FrameType
 
-Names = str | Iterable[str]
+    from ._lineage import Lineage
 
 
 class Barrier:
-    """One call of ``barrier`` or ``check``: what its faces have in common."""
+    """One call of ``barrier`` or ``check``: what its faces have in common.
+
+    Attributes:
+        guards: what it waits for, now or at the read, or would wait for in a dry run.
+        dry: whether it waits for nothing because of a dry run.
+        checks: whether it is a check.
+        site: who called, where a dry run wants to know.
+    """
+
+    checks = False
+    site: FrameType | None = None
 
     def __init__(
         self,
@@ -47,14 +58,20 @@ class Barrier:
     ) -> None:
         """Plan the wait; see :func:`barrier` for the arguments and errors."""
         settings = config()
-        _one_of("at", at, ("now", "read"))
-        _one_of("on_unmet", on_unmet, ("raise", "return"))
-        _one_of("on_unknown", on_unknown, (None, "raise", "report"))
-        _one_of("on_incomplete", on_incomplete, (None, "raise", "report"))
-        _one_of("mode", mode, (None, "enforce", "off"))
-        self.timeout_s = _bounded(timeout, settings.max_timeout)
+        one_of("at", at, ("now", "read"))
+        one_of("on_unmet", on_unmet, ("raise", "return"))
+        one_of("on_unknown", on_unknown, (None, "raise", "report"))
+        one_of("on_incomplete", on_incomplete, (None, "raise", "report"))
+        one_of("mode", mode, (None, *MODES))
+        self.timeout_s = bounded(timeout, settings.max_timeout)
         self.scope = scope_in()
-        self.at = at
+        self.at: At = at
+        self.only = None if only is None else names_of(only)
+        self.exclude = names_of(exclude)
+        self.mode = mode or settings.mode
+        self.dry = self.mode == "dry-run"
+        if _seam.observer is not None:
+            self.site = _seam.observer.site()
         self._clock = clock
         self._policies = Policies(
             on_unmet=on_unmet,
@@ -63,19 +80,33 @@ class Barrier:
             horizon_h=settings.horizon.total_seconds() / 3600,
             hour=clock.hour(),
         )
-        self.plan = plan(
-            _lineage(lineage, self.scope),
-            only=None if only is None else _names(only),
-            exclude=_names(exclude),
-            at=at,
-            off=(mode or settings.mode) == "off",
-            now_s=clock.hour() * 3600,
-        )
+        about = lineage_of(lineage, self.scope, dry=self.dry)
+        self.plan = self._planned(about, off=self.mode != "enforce")
+        self.guards = self._would_wait_for(about) if self.dry else self.plan.pending
         self.wait = self._start()
+
+    def _planned(self, lineage: Lineage, *, off: bool) -> Plan:
+        return plan(
+            lineage,
+            only=self.only,
+            exclude=self.exclude,
+            at=self.at,
+            off=off,
+            now_s=self._clock.hour() * 3600,
+        )
+
+    def _would_wait_for(self, lineage: Lineage) -> dict[str, frozenset[WriteId]]:
+        try:
+            return self._planned(lineage, off=False).pending
+        except ConfigurationError as error:  # It would have been raised; a dry run tells.
+            logger.warning("a barrier guards nothing: %s", error)
+            return {}
 
     def _start(self) -> Wait:
         now = self.at == "now"
         settled = list(self.plan.settled)
+        if self.dry:
+            settled = [replace(outcome, cause="dry run") for outcome in settled]
         if not now:
             writes = [write for each in self.plan.pending.values() for write in each]
             settled += [Outcome(write, Status.DEFERRED) for write in writes]
@@ -135,6 +166,8 @@ class Barrier:
             raise error
         if error is None:
             self._leave_floors(result)
+            if _seam.observer is not None and self.mode != "off":
+                _seam.observer.barrier(self)
         return result
 
     def _leave_aged(self, result: BarrierResult) -> None:
@@ -193,7 +226,8 @@ def barrier(
         on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass;
             None: as configured.
         on_incomplete: ``report`` lets an incomplete lineage pass; None: as configured.
-        mode: ``off`` returns at once; None: as configured.
+        mode: ``dry-run`` and ``off`` return at once, with everything ``excluded``; None: as
+            configured.
 
     Raises:
         BarrierTimeout: at the deadline something is not yet visible, or unreachable.
@@ -379,7 +413,7 @@ def check(
         exclude: as in :func:`barrier`.
         refresh: ask each server once; False: judge by what is known already.
     """
-    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    call = _looking(lineage, only, exclude)
     if refresh:
         _run(call, threading.Event(), once=True)
     else:
@@ -395,7 +429,7 @@ async def check_async(
     refresh: bool = True,
 ) -> BarrierResult:
     """The asyncio twin of :func:`check`."""
-    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    call = _looking(lineage, only, exclude)
     if refresh:
         await _run_async(call, once=True)
     else:
@@ -403,38 +437,7 @@ async def check_async(
     return call.conclude()
 
 
-def _lineage(lineage: Lineage | str | None, held: Scope | None) -> Lineage:
-    """The lineage a barrier is about."""
-    from ._lineage import Lineage
-
-    if isinstance(lineage, str):
-        return decode(lineage)
-    if lineage is not None:
-        return lineage
-    if held is None:
-        unscoped("barrier", "")
-        return Lineage()
-    return held.lineage
-
-
-def _names(names: Names) -> frozenset[str]:
-    return frozenset([names] if isinstance(names, str) else names)
-
-
-def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        msg = f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}"
-        raise ConfigurationError(msg)
-
-
-def _bounded(timeout: float, max_timeout: float) -> float:
-    if isinstance(timeout, bool):
-        msg = "timeout must be a number of seconds, not a bool"
-        raise TypeError(msg)
-    if not timeout > 0 or math.isinf(timeout):
-        msg = f"timeout must be positive and finite, not {timeout}: to look once, use check()"
-        raise ValueError(msg)
-    if timeout > max_timeout:
-        message = "a barrier asks for %s s and gets max_timeout=%s s"
-        log_once("max_timeout", "", timeout, message, timeout, max_timeout)
-    return float(min(timeout, max_timeout))
+def _looking(lineage: Lineage | str | None, only: Names | None, exclude: Names) -> Barrier:
+    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    call.checks = True
+    return call

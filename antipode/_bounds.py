@@ -18,7 +18,7 @@ from ._codec import (
 )
 from ._config import MEMBER_OVERHEAD
 from ._errors import LineageTooLarge
-from ._lineage import Lineage
+from ._lineage import Lineage, with_unknown
 from ._metrics import count, log_once
 from ._write_id import Incomplete, Promise, WriteId
 
@@ -29,7 +29,11 @@ _SOMETHING = Incomplete("", "size")
 
 
 def encode_bounded(
-    lineage: Lineage, *, max_bytes: int, egress: Collection[str] | None = None
+    lineage: Lineage,
+    *,
+    max_bytes: int,
+    egress: Collection[str] | None = None,
+    notes: frozenset[str] = frozenset(),
 ) -> str:
     """The text of *lineage* in at most *max_bytes*, ``antipode=`` included.
 
@@ -38,13 +42,15 @@ def encode_bounded(
     (datastore, ``promise``) where it lost a promise; that is counted and logged. Whatever is
     about datastores outside *egress*, or may be, becomes ``incomplete`` (empty subject,
     ``egress``) without naming the datastore. The text is never longer than what every version
-    decodes.
+    decodes. *notes* travel with it, where they fit.
 
     Raises:
         LineageTooLarge: *max_bytes* is too small for the mark itself.
     """
     if egress is not None:
         lineage = _filtered(lineage, frozenset(egress))
+    if notes:
+        lineage = with_unknown(lineage, lineage.unknown | notes)
     text = encode(lineage)
     room = min(max_bytes - MEMBER_OVERHEAD, MAX_TEXT)
     if len(text) <= room and text.count("~") <= MAX_ITEMS:
@@ -53,6 +59,8 @@ def encode_bounded(
     if len(text) > room:
         msg = f"{max_bytes} bytes cannot hold a lineage that says it is incomplete"
         raise LineageTooLarge(msg)
+    if not dropped:
+        return text  # Nothing but what is no dependency.
     for datastore in sorted(dropped):
         count("dropped_for_size", datastore)
     names = ", ".join(sorted(map(repr, dropped)))

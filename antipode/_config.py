@@ -9,12 +9,14 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
+from . import _seam
 from ._errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Mode = Literal["enforce", "off"]
+Mode = Literal["enforce", "dry-run", "off"]
+MODES = ("enforce", "dry-run", "off")
 Policy = Literal["raise", "report"]
 
 #: Bytes of the member's name and equals sign in the baggage header.
@@ -38,6 +40,7 @@ class Config:
     on_incomplete: Policy = "raise"
     on_unscoped: Policy = "report"
     egress: frozenset[str] | None = None
+    dry_run_dir: str | None = None
 
 
 _Value = TypeVar("_Value")
@@ -59,11 +62,27 @@ def config() -> Config:
 
 
 def _load() -> Config:
-    global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
         if _current is None:
-            _current = _validated(_from_environment())
+            return _take(_validated(_from_environment()))
         return _current
+
+
+def _take(new: Config) -> Config:
+    """Let *new* be in force; under the lock. A dry run begins and ends here."""
+    global _current
+    held, _current = _current, new
+    kept = ("mode", "dry_run_dir", "region")
+    if held is not None and all(getattr(held, name) == getattr(new, name) for name in kept):
+        return new
+    if _seam.observer is not None:
+        _seam.observer.close()
+        _seam.observer = None
+    if new.mode == "dry-run":
+        from ._dry_run import DryRun
+
+        _seam.observer = DryRun(new.dry_run_dir, new.region)
+    return new
 
 
 def configure(
@@ -77,6 +96,7 @@ def configure(
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset = _UNSET,
     egress: Iterable[str] | _Unset | None = _UNSET,
+    dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
 ) -> None:
     """Change settings of this process; what is not given stays as it is.
 
@@ -84,8 +104,10 @@ def configure(
     ``ANTIPODE_MAX_TIMEOUT=5`` or ``ANTIPODE_EGRESS=posts,users``.
 
     Args:
-        mode: ``enforce``, or ``off``: barriers return at once, everything else goes on.
-        region: the name of this region, for people and reports.
+        mode: ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is missing
+            is counted, logged and written down; or ``off``: barriers return at once,
+            everything else goes on.
+        region: the name of this region, for people and reports; a dry run also goes by it.
         max_timeout: the longest any barrier waits, in seconds, whatever its caller says: a
             forged lineage cannot make anyone wait longer.
         max_lineage_bytes: most bytes of the baggage member, ``antipode=`` included (64 to 4096).
@@ -97,19 +119,22 @@ def configure(
         on_unscoped: what a write or barrier without a scope does: ``report`` (count it and log
             once for each call site) or ``raise``.
         egress: the datastores whose entries may leave this process in baggage; None for all.
+        dry_run_dir: the directory into which a dry run writes its records, a file for each
+            process; made where it is missing. None: it writes none.
 
     Raises:
         ConfigurationError: a value is outside what its setting takes.
     """
     given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
-    global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
         base = _current if _current is not None else _from_environment()
         if isinstance(egress, str):
             _refuse("egress", egress, "an iterable of datastore names")
         if "egress" in given and egress is not None:
             given["egress"] = frozenset(cast("Iterable[str]", egress))
-        _current = _validated(replace(base, **given))  # pyright: ignore[reportArgumentType]
+        if isinstance(dry_run_dir, os.PathLike):
+            given["dry_run_dir"] = os.fspath(dry_run_dir)
+        _take(_validated(replace(base, **given)))  # pyright: ignore[reportArgumentType]
 
 
 def reset_config() -> None:
@@ -117,10 +142,13 @@ def reset_config() -> None:
     global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
         _current = None
+        if _seam.observer is not None:
+            _seam.observer.close()
+            _seam.observer = None
 
 
 def _validated(new: Config) -> Config:
-    _one_of("mode", new.mode, ("enforce", "off"))
+    _one_of("mode", new.mode, MODES)
     for name in ("on_unknown", "on_incomplete", "on_unscoped"):
         _one_of(name, getattr(new, name), ("raise", "report"))
     timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
@@ -131,6 +159,9 @@ def _validated(new: Config) -> Config:
         _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
     if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
         _refuse("horizon", horizon, "a positive timedelta")
+    (directory,) = _untyped(new, "dry_run_dir")
+    if directory is not None and not (isinstance(directory, str) and directory):
+        _refuse("dry_run_dir", directory, "the path of a directory")
     return new
 
 

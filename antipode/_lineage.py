@@ -11,6 +11,9 @@ from ._write_id import MAX_VERSION, Incomplete, Promise, WriteId, check_range, c
 #: An item of no kind that this version gives a meaning (docs/spec/lineage-format.md).
 _UNKNOWN_ITEM = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-z0-9._-][A-Za-z0-9._-]*")
 
+#: How the notes of a dry run begin (docs/spec/dry-run.md).
+NOTE_KINDS = ("0g", "0r")
+
 #: Where a write lives: integers of one log share a slot, opaque versions have one each.
 _Slot = tuple[str, str, str | None]
 _Entries = dict[_Slot, WriteId]
@@ -300,6 +303,20 @@ class Lineage(Collection[WriteId]):
         if self._unknown:
             parts.append(f"unknown={sorted(self._unknown)}")
         return f"Lineage({', '.join(parts)})"
+
+
+def with_unknown(lineage: Lineage, items: frozenset[str]) -> Lineage:
+    """*lineage* with *items*, well-formed ones, in place of those that this version ignores."""
+    new = lineage.without_unknown()
+    new._unknown = items
+    return new
+
+
+def without_notes(lineage: Lineage) -> Lineage:
+    """*lineage* without what a dry run sends along, which is of one request and never stored."""
+    items = lineage.unknown
+    kept = frozenset(item for item in items if not item.startswith(NOTE_KINDS))
+    return lineage if len(kept) == len(items) else with_unknown(lineage, kept)
 
 
 def _restore(

@@ -7,6 +7,8 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
+from . import _seam
+
 logger = logging.getLogger("antipode")
 
 _lock = threading.Lock()
@@ -31,6 +33,8 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
     """Add *amount* to a metric. Thread-safe."""
     with _lock:
         _counts[Metric(name, datastore)] += amount
+    if _seam.observer is not None:
+        _seam.observer.counted(name, datastore)
 
 
 def metrics() -> dict[Metric, int]:

@@ -16,11 +16,13 @@ from opentelemetry.propagators.textmap import (
     default_setter,
 )
 
+from . import _seam
 from ._errors import ConfigurationError
-from ._lineage import Lineage
+from ._lineage import Lineage, without_notes
+from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import MEMBER, LiveText, Scope, context_with, scope_in
+from ._scope import MEMBER, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
@@ -68,6 +70,10 @@ class AntipodePropagator(TextMapPropagator):
             held.receive(texts)
         else:
             held = Scope(incoming=texts)
+            opened = context_with(held, found)
+            if _seam.observer is not None:
+                _seam.observer.opened(held, incoming=True)
+            return opened
         return context_with(held, found)
 
     def inject(
@@ -235,4 +241,4 @@ def extract_response(
     held = scope_in(context)
     if held is not None and held.open:
         held.merge(lineage)
-    return lineage
+    return lineage if _seam.observer is None else without_notes(lineage)

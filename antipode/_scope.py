@@ -8,7 +8,6 @@ before (docs/spec/scope-and-propagation.md).
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,24 +16,28 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
+from . import _seam
 from ._bounds import encode_bounded
 from ._clock import SYSTEM_CLOCK
 from ._codec import decode, encode, encode_mark
 from ._config import MEMBER_OVERHEAD, Config, config
 from ._errors import ConfigurationError
 from ._lineage import Lineage
+from ._live_text import LiveText
 from ._metrics import count, log_once
 from ._readable import readable
+from ._site import call_site
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator
     from contextvars import Token
 
     from opentelemetry.context import Context
-    from typing_extensions import Self
 
     from ._floor import Floor
+    from ._notes import Notes
+    from .shim import Shim
 
 #: The name of the baggage member.
 MEMBER = "antipode"
@@ -42,6 +45,7 @@ MEMBER = "antipode"
 INCOMING_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
 _EMPTY = Lineage()
+_NO_NOTES: frozenset[str] = frozenset()
 _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
 _EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
@@ -63,11 +67,13 @@ class Scope:
         self._lock = threading.Lock()
         self._sampling = threading.Lock()
         self._deferred: tuple[Callable[[], Lineage], ...] = ()
-        self._lineage = lineage if lineage is not None else _EMPTY
+        #: What travels for a dry run; None without one.
+        self.notes: Notes | None = None
+        self._lineage = self._noted(lineage) if lineage is not None else _EMPTY
         self._incoming = incoming
         self._floors: dict[str, Floor] = {}
         self._state = "open"
-        self._text: tuple[Lineage, Config, str] | None = None
+        self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
         #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
         self.root_token: Token[Context] | None = None
 
@@ -76,10 +82,19 @@ class Scope:
         """The lineage so far; what reads deferred is sampled now."""
         if self._deferred:
             self._sample()
+        return self.known
+
+    @property
+    def known(self) -> Lineage:
+        """The lineage without what reads deferred."""
         if self._incoming:
             with self._lock:
                 self._take_in()
         return self._lineage
+
+    def _noted(self, lineage: Lineage) -> Lineage:
+        """*lineage* without notes, which a dry run keeps apart and others pass on."""
+        return lineage if _seam.observer is None else _seam.observer.absorb(self, lineage)
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
         """Add what *sample* returns, when somebody looks at the lineage."""
@@ -101,9 +116,8 @@ class Scope:
         """Decode what came in; under the lock."""
         if self._incoming:
             texts = self._incoming
-            self._lineage = self._lineage.merge(
-                *(readable(INCOMING_SUBJECT, text) for text in texts)
-            )
+            came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in texts))
+            self._lineage = self._lineage.merge(self._noted(came))
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
 
     def receive(self, texts: tuple[str, ...]) -> None:
@@ -131,14 +145,17 @@ class Scope:
                 for write in writes:
                     stamped = write if write.minted_h else _stamped(write)
                     self._lineage = self._lineage.append(stamped)
-            return self._lineage
+            found = self._lineage
+        if _seam.observer is not None:
+            _seam.observer.wrote(self, writes)
+        return found
 
     def merge(self, lineage: Lineage) -> Lineage:
         """Add everything of *lineage*."""
         with self._lock:
             self._take_in()
             if not self.stopped:
-                self._lineage = self._lineage.merge(lineage)
+                self._lineage = self._lineage.merge(self._noted(lineage))
             return self._lineage
 
     def remove(self, *writes: WriteId) -> Lineage:
@@ -184,12 +201,12 @@ class Scope:
         settings = config()
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
-        lineage = self.lineage
+        lineage, notes = self.lineage, self._notes()
         held = self._text
-        if held is not None and held[0] is lineage and held[1] is settings:
-            return held[2]
-        text = encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
-        self._text = (lineage, settings, text)
+        if held and held[0] is lineage and held[1] is settings and held[2] == notes:
+            return held[3]
+        text = _text(lineage, settings, notes)
+        self._text = (lineage, settings, notes, text)
         return text
 
     def snapshot(self) -> str:
@@ -198,61 +215,37 @@ class Scope:
         incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
         if incoming is not None:
             return incoming + _SNAPSHOT_ITEM
-        lineage = self.lineage
-        if lineage is _EMPTY:
+        lineage, notes = self.lineage, self._notes()
+        if lineage is _EMPTY and not notes:
             return _EMPTY_SNAPSHOT
-        return encode_bounded(
-            lineage.marked(_SNAPSHOT),
-            max_bytes=settings.max_lineage_bytes,
-            egress=settings.egress,
-        )
+        return _text(lineage.marked(_SNAPSHOT), settings, notes)
+
+    def _notes(self) -> frozenset[str]:
+        """What travels for a dry run besides; behind the lineage, which may have come with it."""
+        return _NO_NOTES if _seam.observer is None else _seam.observer.notes(self)
 
     def _passing(self, settings: Config, *, more: int = 0) -> str | None:
         """What came in, where it may leave as it is: nothing was added, no limit applies."""
         incoming = self._incoming
         if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
             return None
-        if self._deferred:
+        if self._deferred or _seam.observer is not None:
             return None
         (text,) = incoming
         fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
         return text if fits and _PLAIN.fullmatch(text) else None
 
 
+def _text(lineage: Lineage, settings: Config, notes: frozenset[str]) -> str:
+    """*lineage* and *notes* as they may leave this process."""
+    return encode_bounded(
+        lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress, notes=notes
+    )
+
+
 def _stamped(write: WriteId) -> WriteId:
     """*write*, which states no hour, with the current one, so that it can age."""
     return replace(write, minted_h=SYSTEM_CLOCK.hour())
-
-
-class LiveText(str):
-    """The baggage member's value: a ``str`` whose text is rendered when it is injected.
-
-    ``str()`` and ``format()``, which propagators use, give the lineage of that moment. Code that
-    takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a snapshot
-    which says of itself that it is incomplete, never an empty lineage; bounded and filtered,
-    because whoever takes it may send it.
-    """
-
-    __slots__ = ("scope",)
-    scope: Scope
-
-    def __new__(cls, scope: Scope) -> Self:
-        """A handle on *scope*."""
-        handle = super().__new__(cls, scope.snapshot())
-        handle.scope = scope
-        return handle
-
-    def __str__(self) -> str:
-        """The lineage of this moment, as it leaves the process."""
-        return self.scope.text()
-
-    def __format__(self, format_spec: str, /) -> str:
-        """As :meth:`__str__`."""
-        return format(self.scope.text(), format_spec)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle as the snapshot: another process cannot share the scope."""
-        return str, (str.__str__(self),)
 
 
 def scope_in(context: Context | None = None) -> Scope | None:
@@ -280,10 +273,14 @@ def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
     """
     held = Scope(decode(lineage) if isinstance(lineage, str) else lineage)
     token = otel_context.attach(context_with(held))
+    if _seam.observer is not None:
+        _seam.observer.opened(held, incoming=False)
     try:
         yield held
     finally:
         held.end()
+        if _seam.observer is not None:
+            _seam.observer.ended()
         otel_context.detach(token)
 
 
@@ -296,6 +293,8 @@ def root() -> Lineage:
     held = Scope()
     token = otel_context.attach(context_with(held))
     held.root_token = token
+    if _seam.observer is not None:
+        _seam.observer.opened(held, incoming=False)
     return held.lineage
 
 
@@ -396,43 +395,34 @@ def mark_incomplete(subject: str, reason: str) -> None:
         held.mark_incomplete(subject, reason)
 
 
-def floor(datastore: str) -> Floor | None:
-    """What the next read of *datastore* in this scope must see. For instrumented clients."""
+def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
+    """What the next read by a client of *shim* must see. For instrumented clients.
+
+    Asked once for each covered read, just before it is sent: a dry run judges it here.
+
+    Args:
+        shim: whose client reads.
+        reads: False where it is not known yet whether anything is read, and for more of a read
+            that was asked for already.
+    """
     held = scope_in()
-    return held.floor(datastore) if held is not None else None
+    if reads and _seam.observer is not None:
+        _seam.observer.reads(held, shim)
+    return held.floor(shim.datastore) if held is not None else None
 
 
 def unscoped(what: str, datastore: str) -> None:
     """Count, and once for each call site log, something that found no scope.
 
     Raises:
-        ConfigurationError: ``on_unscoped="raise"``.
+        ConfigurationError: ``on_unscoped="raise"``, and this is no dry run.
     """
     count(f"unscoped_{what}", datastore)
-    site = call_site()
+    site, settings = call_site(), config()
     about = f" to {datastore!r}" if datastore and what != "barrier" else ""
-    if config().on_unscoped == "raise":
+    if _seam.observer is not None:
+        _seam.observer.unscoped(what, datastore)
+    elif settings.on_unscoped == "raise":
         msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
         raise ConfigurationError(msg)
     log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)
-
-
-def call_site() -> str:
-    """``file:line`` of the nearest caller outside this library and the client libraries."""
-    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
-    while frame.f_back is not None and _of_library(frame.f_globals):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-_LIBRARIES = frozenset(
-    """
-    antipode antipode_shims redis pika aio_pika aiormq contextlib pymongo pymysql aiomysql MySQLdb
-    sqlalchemy
-    """.split()  # noqa: SIM905 - a table that is read by eye
-)
-
-
-def _of_library(names: Mapping[str, object]) -> bool:
-    package = str(names.get("__name__", "")).partition(".")[0]
-    return package in _LIBRARIES

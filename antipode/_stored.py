@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ._bounds import encode_bounded
 from ._config import config
-from ._lineage import Lineage
+from ._lineage import Lineage, without_notes
 from ._metrics import count, log_once
 from ._readable import readable
 from ._scope import scope_in
@@ -25,6 +25,8 @@ def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> s
         lineage: what the write depends on.
         egress: the datastores that may be named in it; None for all.
     """
+    if lineage.unknown:
+        lineage = without_notes(lineage)
     return encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
 
 
@@ -34,7 +36,10 @@ def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
     None, nothing stored, is the empty lineage. A text that cannot be read is never taken for
     it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.
     """
-    return Lineage() if text is None else readable(datastore, text)
+    if text is None:
+        return Lineage()
+    found = readable(datastore, text)
+    return without_notes(found) if found.unknown else found
 
 
 def unread(datastore: str, what: str) -> None:

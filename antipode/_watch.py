@@ -105,7 +105,7 @@ class Watcher:
         """Watch for *shim*; nothing is opened before somebody waits."""
         self.name = f"antipode-watch-{shim.datastore}"
         self._shim = shim
-        self._clock = clock
+        self.clock = clock
         self._reset()
         _watchers.add(self)
 
@@ -132,7 +132,7 @@ class Watcher:
                     self.wake.set()
                 else:
                     self._running = True
-                    self._thread = self._clock.spawn(self)
+                    self._thread = self.clock.spawn(self)
         if closed:
             subscriber.failed(self._shim.datastore, "its shim was closed")
 
@@ -203,7 +203,7 @@ class Watcher:
         if self._endpoint is not None and self._endpoint.blocks:
             return SLICE_S
         youngest_s = max(each.since_s for each in subscribers)
-        return self._pacer.pause_s(self._clock.monotonic() - youngest_s)
+        return self._pacer.pause_s(self.clock.monotonic() - youngest_s)
 
     def _waiting(self) -> tuple[Subscriber, ...] | None:
         """Who still waits; None, and the watcher is at rest, when nobody does."""
@@ -219,11 +219,11 @@ class Watcher:
     def _look(self, writes: Collection[WriteId], timeout_s: float) -> Observation:
         """Look once, connecting first if need be, within *timeout_s* for both."""
         count("looks", self._shim.datastore)
-        deadline_s = self._clock.monotonic() + timeout_s
+        deadline_s = self.clock.monotonic() + timeout_s
         try:
             if self._endpoint is None:
                 self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
-            left_s = max(deadline_s - self._clock.monotonic(), LEAST_LOOK_S)
+            left_s = max(deadline_s - self.clock.monotonic(), LEAST_LOOK_S)
             observation = self._endpoint.observe(writes, timeout_s=left_s)
         except BaseException as error:
             self._away = why(error) if isinstance(error, Unreachable) else ""

@@ -204,6 +204,7 @@ class Shim(ABC):
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
         clock: by which its watcher paces itself.
+        claimed: what tells its server from others of this process; None where nothing does.
     """
 
     waitable: bool = True
@@ -211,6 +212,7 @@ class Shim(ABC):
     floors: bool = False
     fences: bool = False
     clock: Clock = SYSTEM_CLOCK
+    claimed: Hashable | None = None
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
         """Name the datastore and say which of its servers this process reads from.
@@ -337,18 +339,17 @@ class ServerShim(Shim):
             msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
             raise ConfigurationError(msg)
         self.on_read = on_read
-        self._claimed: Hashable | None = None
         if server is None:
             self.looks = False
         else:
-            self._claimed = datastore, reads_from, server
+            self.claimed = datastore, reads_from, server
             self.fences = reads_from == "primary"
-            claim(self._claimed, self)
+            claim(self.claimed, self)
 
     def close(self) -> None:
         """Unregister and release the library's own connections. Idempotent."""
-        if self._claimed is not None:
-            release(self._claimed, self)
+        if self.claimed is not None:
+            release(self.claimed, self)
         super().close()
 
 

@@ -65,9 +65,9 @@ def registered() -> None:
     Shim("posts")  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
 
 
-async def floors() -> None:
+async def floors(shim: OwnShim) -> None:
     """An instrumented client asks for the floor of its datastore, and holds reads back."""
-    demanded = floor("posts")
+    demanded = floor(shim)
     assert_type(demanded, Floor | None)
     if demanded is not None:
         seen = Observation("incarnation", {})

@@ -150,7 +150,7 @@ class EmbeddedShim(Shim):
             UnmetError: the time of a floor is up, or waiting longer cannot help.
             StoreUnavailable: the file is missing, locked or corrupt.
         """
-        held = floor(self.datastore)
+        held = floor(self)
         if held is None:
             return self._result(self.store.get(key))
         while True:
@@ -166,7 +166,7 @@ class EmbeddedShim(Shim):
             UnmetError: as :meth:`read`.
             StoreUnavailable: as :meth:`read`.
         """
-        held = floor(self.datastore)
+        held = floor(self)
         if held is None:
             return self._result(self.store.get(key))
 

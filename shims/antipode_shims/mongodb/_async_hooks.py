@@ -79,7 +79,7 @@ class AsyncHooks:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
         self.rules.check(connection)
-        held = floor(self.shim.datastore)
+        held = floor(self.shim, reads=False)
         if held is None:
             return None
         guard = AsyncGuard(self.rules, call, held, connection)
@@ -88,7 +88,7 @@ class AsyncHooks:
 
     async def hold_pinned(self, manager: Any) -> None:
         """Hold back a ``getMore`` of a cursor that has a connection of its own."""
-        held = floor(self.shim.datastore)
+        held = floor(self.shim, reads=False)
         if held is None:
             return
         guard = AsyncGuard(self.rules, None, held, manager.conn)

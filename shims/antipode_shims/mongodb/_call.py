@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, mark_incomplete
-from antipode.shim import count, record_write
+from antipode.shim import count, floor, record_write
 
 from ._client import known_set_name
 from ._commands import TELLING, Kind, kind_of
@@ -121,6 +121,7 @@ class Call:
         "_name",
         "_open",
         "_rules",
+        "_told",
         "_writes",
         "proved",
         "session",
@@ -131,7 +132,7 @@ class Call:
         self._rules = rules
         self._kind = Kind.NEUTRAL
         self._writes: Mapping[str, WriteId] = _NONE
-        self._open = self._in_doubt = False
+        self._open = self._in_doubt = self._told = False
         self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
         self.proved: dict[str, int] | None = None
@@ -155,6 +156,8 @@ class Call:
         self._kind = kind = kind_of(name, command)
         if "autocommit" in command:
             self._in_transaction(self._rules.session(session))
+        elif kind is Kind.READ:
+            self._announce_read()
         elif kind is Kind.WRITE:
             self._announce_write()
         elif kind is Kind.OTHER:
@@ -184,6 +187,12 @@ class Call:
             self._kind = Kind.WRITE
             self._commits = state
             self._announce_write()
+
+    def _announce_read(self) -> None:
+        """Tell the core once; the guard asks for the floor itself, for each connection anew."""
+        if not self._told and self._name != "getMore":
+            self._told = True
+            floor(self._rules.shim)
 
     def _announce_write(self) -> None:
         self._open = True

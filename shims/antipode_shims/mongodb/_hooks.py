@@ -86,7 +86,7 @@ class SyncHooks:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
         self.rules.check(connection)
-        held = floor(self.shim.datastore)
+        held = floor(self.shim, reads=False)
         if held is None:
             return None
         guard = SyncGuard(self.rules, call, held, connection)
@@ -95,7 +95,7 @@ class SyncHooks:
 
     def hold_pinned(self, manager: Any) -> None:
         """Hold back a ``getMore`` of a cursor that has a connection of its own."""
-        held = floor(self.shim.datastore)
+        held = floor(self.shim, reads=False)
         if held is None:
             return
         guard = SyncGuard(self.rules, None, held, manager.conn)

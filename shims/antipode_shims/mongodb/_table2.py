@@ -150,7 +150,7 @@ class MongoTable2(BaseMongoShim):
 
     def floor(self) -> Floor | None:
         """What reads must see now."""
-        return floor(self.datastore)
+        return floor(self)
 
     def _find(self, find: dict[str, Any], after: Any = None) -> Question:
         concern = dict(self._collection.read_concern.document)

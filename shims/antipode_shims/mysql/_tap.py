@@ -129,7 +129,9 @@ class Tap:
             self.ready = False  # Asked for again behind it.
         if not found & (READS | NESTS):
             return found, None
-        held = floor(self.shim.datastore)
+        if found & READS:
+            return found, floor(self.shim)
+        held = floor(self.shim, reads=False)  # A text is searched where somebody waits alone.
         return found, held if held is not None and reads(sql, found) else None
 
     def other(self) -> None:

@@ -58,7 +58,7 @@ class AsyncHooks:
         if kind is WRITE:
             tap = rules.write_tap([args], alone=alone, strict=strict)
             return await self._tapped(call, send, connection, tap)
-        held = rules.floor(call)
+        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
         if kind is READ:
             if held is None:
                 return await self._shown(
@@ -91,7 +91,8 @@ class AsyncHooks:
         if call is None or not commands:
             return await send(connection)
         meant = self.rules.batch(commands)
-        held = self.rules.floor(call) if meant.reads or meant.others else None
+        asks = meant.reads or meant.others
+        held = self.rules.floor(call, reads=meant.reads) if asks else None
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
@@ -219,7 +220,7 @@ class AsyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return await send(connection)
-        held = self.rules.floor(call)
+        held = self.rules.floor(call, reads=not wrote)
         if held and not await self._held(call, held, connection):
             return None
         return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))

@@ -39,12 +39,14 @@ class Call:
     """What one call of the application came to, over all attempts of redis-py.
 
     Attributes:
-        held: the floor, where it was looked up already.
+        held: the floor.
+        asked: whether it was looked up for this call's reads already.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
+    asked = False
     verdict: UnmetError | None = None
     _in_doubt = False
     _uncovered = 0
@@ -54,7 +56,7 @@ class Call:
     def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
         """Nothing happened yet."""
         self.held = held
-        self._shim = shim
+        self.shim = shim
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -75,7 +77,7 @@ class Call:
         """Take over what an attempt's replies depend on."""
         self._shown += tuple(tap.shown)
         if tap.covers:
-            self._shown += (self._shim.covering(tap.trailed),)
+            self._shown += (self.shim.covering(tap.trailed),)
 
     def settle(self) -> None:
         """Count what is not covered, enter what was written into the scope, raise the verdict.
@@ -85,11 +87,11 @@ class Call:
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
         if self._uncovered:
-            count("uncovered_write", self._shim.datastore, self._uncovered)
+            count("uncovered_write", self.shim.datastore, self._uncovered)
         if self._in_doubt:
-            mark_incomplete(self._shim.datastore, "in_doubt")
+            mark_incomplete(self.shim.datastore, "in_doubt")
         for reply in self._positions:
-            write = self._shim.minted(reply)
+            write = self.shim.minted(reply)
             if write is not None:
                 record_write(write)
         for lineage in self._shown:
@@ -124,19 +126,23 @@ class Rules:
         if kind is WRITE:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
-            held = floor(shim.datastore)
-            plain = held is None and (shim.beside is None or not shim.beside.concerns(args))
-            return None if plain else Call(shim, held)
+            held = floor(shim)
+            if held is None and (shim.beside is None or not shim.beside.concerns(args)):
+                return None
+            call = Call(shim, held)
+            call.asked = True
+            return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None
         return Call(shim)
 
-    def floor(self, call: Call) -> Floor | None:
-        """What the reads of *call* must see."""
-        held = call.held
-        if held is not None and held.datastore == self.shim.datastore:
-            return held  # Else it is the call that this one, of another client, is made in.
-        return floor(self.shim.datastore)
+    def floor(self, call: Call, *, reads: bool = True) -> Floor | None:
+        """What the reads of *call* must see; *reads*: whether it is known to read."""
+        if call.shim is not self.shim:  # This one, of another client, is made in that call.
+            return floor(self.shim, reads=reads)
+        if not call.asked:
+            call.held, call.asked = floor(self.shim, reads=reads), reads
+        return call.held
 
     def judge(self, held: Floor, reply: Any, *, final: bool) -> bool:
         """Whether a read behind the look *reply* may be answered.

@@ -61,7 +61,7 @@ class SyncHooks:
         if kind is WRITE:
             tap = rules.write_tap([args], alone=alone, strict=strict)
             return self._tapped(call, send, connection, tap)
-        held = rules.floor(call)
+        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
         if kind is READ:
             if held is None:
                 return self._shown(call, send, connection, rules.read_tap([args], alone=alone))
@@ -90,7 +90,8 @@ class SyncHooks:
         if call is None or not commands:
             return send(connection)
         meant = self.rules.batch(commands)
-        held = self.rules.floor(call) if meant.reads or meant.others else None
+        asks = meant.reads or meant.others
+        held = self.rules.floor(call, reads=meant.reads) if asks else None
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
@@ -216,7 +217,7 @@ class SyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return send(connection)
-        held = self.rules.floor(call)
+        held = self.rules.floor(call, reads=not wrote)
         if held and not self._held(call, held, connection):
             return None
         return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))

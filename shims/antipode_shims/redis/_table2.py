@@ -125,7 +125,7 @@ class RedisTable2(BaseRedisShim):
 
     def floor(self) -> Floor | None:
         """What reads must see now."""
-        return floor(self.datastore)
+        return floor(self)
 
     def base(self, lineage: Lineage | None) -> Lineage:
         """What a write stores: *lineage*, default the current one."""

@@ -1,0 +1,254 @@
+"""The dry run: nothing waits, and what should have waited is written down (paper section 6.3).
+
+Loaded by ``mode="dry-run"`` alone. Verdict, notes and records: docs/spec/dry-run.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from . import _seam
+from ._config import config
+from ._evidence import Evidence
+from ._lineage import without_notes
+from ._metrics import count, log_once
+from ._notes import Notes
+from ._records import UNWRITTEN, Records
+from ._registry import shims_of
+from ._site import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from types import FrameType
+
+    from ._barrier import Barrier
+    from ._lineage import Lineage
+    from ._scope import Scope
+    from ._write_id import WriteId
+    from .shim import Shim
+
+#: Counts of reads whose values have a lineage that nobody knows.
+_UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
+_RUNNING_TEST = "PYTEST_CURRENT_TEST"
+
+
+class DryRun:
+    """What this process's dry run knows and writes."""
+
+    def __init__(self, directory: str | None, region: str | None) -> None:
+        """Write records into *directory*; None: none, findings are counted and logged alone."""
+        self._here = os.getcwd() + os.sep  # noqa: PTH109 - compared with what frames say
+        self._region = region or ""
+        self._records = None if directory is None else Records(directory, region)
+        self._lock = threading.Lock()
+        self._evidence = Evidence(self._record_evidence)
+
+    def opened(self, scope: Scope, *, incoming: bool) -> None:
+        """A request begins."""
+        self._evidence.over()
+        opened = "incoming" if incoming else "here"
+        site = None if incoming else self.site()
+        self._record("scope", scope, site, {"opened": opened})
+
+    def ended(self) -> None:
+        """The block of a request is over."""
+        self._evidence.over()
+
+    def wrote(self, scope: Scope, writes: Sequence[WriteId]) -> None:
+        """The store acknowledged *writes*."""
+        self._evidence.over()
+        for write in writes:
+            if not write.covering:
+                self._record("write", scope, self.site(), {"write": _named(write)})
+
+    def reads(self, scope: Scope | None, shim: Shim) -> None:
+        """Judge a read that a client of *shim* is about to send."""
+        self._evidence.over()
+        if scope is None or shim.reads_from != "replica":
+            return
+        datastore = shim.datastore
+        exact = [w for w in scope.known if w.datastore == datastore and not w.covering]
+        if not exact:
+            return
+        notes = self._notes(scope)
+        missed = [write for write in exact if not notes.covers(self._region, write)]
+        site = self.site()
+        about = {
+            "datastore": datastore,
+            "verdict": "unguarded" if missed else "guarded",
+            "writes": _list(missed or exact),
+        }
+        number = self._record("read", scope, site, about)
+        if missed:
+            self._found(shim, site, missed, number)
+
+    def _found(self, shim: Shim, site: FrameType, missed: list[WriteId], number: int) -> None:
+        where = self._place(site)
+        datastore = shim.datastore
+        count("unguarded_read", datastore)
+        log_once(
+            "unguarded_read",
+            datastore,
+            (where["file"], where["line"]),
+            "%s:%s reads %r without a barrier for what its request wrote there: %s",
+            where["file"],
+            where["line"],
+            datastore,
+            ", ".join(sorted(map(str, missed))[:3]),
+        )
+        if number != UNWRITTEN:
+            self._evidence.seek(shim, missed, {**_test(), "of": number})
+
+    def barrier(self, call: Barrier) -> None:
+        """A barrier ends well, or would have: what it guards need not be waited for again."""
+        self._evidence.over()
+        guards = [write for writes in call.guards.values() for write in writes]
+        if call.scope is not None and guards:
+            notes = self._notes(call.scope)
+            with self._lock:
+                for write in guards:
+                    notes.guard(self._region, write)
+        site = call.site or self.site()
+        about = {
+            "guards": _list(guards),
+            "at": call.at,
+            "only": None if call.only is None else sorted(call.only),
+            "exclude": sorted(call.exclude),
+            "dry": call.dry,
+        }
+        self._record("barrier", call.scope, site, about)
+        if not guards and not call.plan.fenced and not call.checks:
+            detail = (
+                "its lineage is empty" if not call.plan.settled else "nothing can be waited for"
+            )
+            self._lint("nothing-to-wait-for", "", detail, call.scope, site)
+
+    def counted(self, name: str, datastore: str) -> None:
+        """A count may be of a read whose value has a lineage that nobody knows."""
+        # What is unreadable elsewhere, in baggage say, was no read.
+        if name in _UNKNOWN_LINEAGES and shims_of(datastore):
+            detail = {"companion_absent": "absent"}.get(name, name)
+            self._lint("unknown-lineage", datastore, detail, _current(), self.site())
+
+    def unscoped(self, what: str, datastore: str) -> None:
+        """Something found no scope."""
+        self._evidence.over()
+        if what == "write":
+            self._lint("unscoped-write", datastore, "", None, self.site())
+
+    def absorb(self, scope: Scope, lineage: Lineage) -> Lineage:
+        """Move the notes in *lineage* to *scope*."""
+        if not lineage.unknown:
+            return lineage
+        notes = self._notes(scope)
+        with self._lock:
+            notes.take(lineage.unknown)
+        return without_notes(lineage)
+
+    def notes(self, scope: Scope) -> frozenset[str]:
+        """The items that travel with the lineage of *scope*."""
+        self._evidence.over()
+        notes = self._notes(scope)
+        with self._lock:
+            return notes.items(config().egress)
+
+    def site(self) -> FrameType:
+        """The nearest frame outside of libraries."""
+        return caller()
+
+    def _notes(self, scope: Scope) -> Notes:
+        held = scope.notes
+        if held is None:
+            with self._lock:
+                held = scope.notes = scope.notes or Notes()
+        return held
+
+    def _place(self, site: FrameType) -> dict[str, Any]:
+        file = site.f_code.co_filename
+        below = file.startswith(self._here)
+        return {
+            "file": file[len(self._here) :].replace(os.sep, "/") if below else file,
+            "line": site.f_lineno,
+            "function": site.f_code.co_name,
+        }
+
+    def _lint(
+        self, lint: str, datastore: str, detail: str, scope: Scope | None, site: FrameType
+    ) -> None:
+        about = {"lint": lint, "datastore": datastore, "detail": detail}
+        self._record("lint", scope, site, about)
+
+    def _record(
+        self, kind: str, scope: Scope | None, site: FrameType | None, about: Mapping[str, Any]
+    ) -> int:
+        if self._records is None:
+            return UNWRITTEN
+        fields: dict[str, Any] = {"request": self._request(scope), **_test()}
+        if site is not None:
+            fields["site"] = self._place(site)
+        return self._records.put(kind, {**fields, **about})
+
+    def _request(self, scope: Scope | None) -> str | None:
+        if scope is None:
+            return None
+        _ = scope.known  # The id may be in what came and was not looked at yet.
+        notes = self._notes(scope)
+        with self._lock:
+            return notes.request
+
+    def _record_evidence(self, about: Mapping[str, Any]) -> None:
+        if self._records is not None:
+            self._records.put("evidence", about)
+
+    def close(self) -> None:
+        """Stop looking, and close the file."""
+        self._evidence.close()
+        if self._records is not None:
+            self._records.close()
+
+    def after_fork(self) -> None:
+        """Begin a file of the child's own."""
+        self._lock = threading.Lock()
+        self._evidence = Evidence(self._record_evidence)
+        if self._records is not None:
+            self._records.after_fork()
+
+
+def _current() -> Scope | None:
+    from ._scope import scope_in
+
+    return scope_in()
+
+
+def _named(write: WriteId) -> dict[str, str]:
+    return {"datastore": write.datastore, "log": write.key, "version": str(write.version)}
+
+
+def _list(writes: Collection[WriteId]) -> list[dict[str, str]]:
+    """*writes* as records have them, in an order that depends on nothing else."""
+    named = {(write.datastore, write.key, str(write.version)): write for write in writes}
+    return [_named(named[name]) for name in sorted(named)]
+
+
+def _test() -> dict[str, str]:
+    """The test that runs, without its phase."""
+    running = os.environ.get(_RUNNING_TEST)
+    return {} if running is None else {"test": running.rpartition(" (")[0] or running}
+
+
+def _after_fork() -> None:
+    if isinstance(_seam.observer, DryRun):
+        _seam.observer.after_fork()
+
+
+def _at_exit() -> None:
+    if _seam.observer is not None:
+        _seam.observer.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

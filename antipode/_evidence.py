@@ -1,0 +1,189 @@
+"""What becomes of the dependencies of unguarded reads: looked at behind them, in the background.
+
+A look that began after a read and does not show its dependency proves that the read did not show
+it either. That a read is over is known from what its thread or task does next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ._errors import ConfigurationError
+from ._metrics import count
+from ._outcomes import Status
+from ._registry import looking_shim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ._watch import Watcher
+    from ._write_id import WriteId
+    from .shim import Observation, Shim
+
+#: Reads that are looked into at a time.
+MOST = 8
+#: Reads of which it is not known yet that they are over.
+MOST_OPEN = 64
+#: Seconds after a read within which its dependencies are looked at.
+BOUND_S = 10.0
+
+_SHOWN = frozenset({Status.VISIBLE, Status.SUPERSEDED})
+_ABSENT = frozenset({Status.NOT_YET, Status.LOST})
+
+#: A thread, and a task in it.
+_Place = tuple[int, int]
+
+
+class Evidence:
+    """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted."""
+
+    def __init__(self, put: Callable[[Mapping[str, Any]], None]) -> None:
+        """Hand findings to *put*, from any thread."""
+        self.put = put
+        self.lock = threading.Lock()
+        self._open: list[tuple[_Place, Look]] = []
+        self._running: set[Look] = set()
+
+    def seek(self, shim: Shim, writes: Collection[WriteId], of: Mapping[str, Any]) -> None:
+        """Look into the read that a client of *shim* is about to make, once that is over.
+
+        Args:
+            shim: where the read goes.
+            writes: what it may miss.
+            of: the fields that its evidence begins with.
+        """
+        watcher = _watcher_beside(shim)
+        if watcher is None:
+            return
+        look = Look(self, shim.datastore, watcher, writes, of)
+        with self.lock:
+            if room := len(self._open) < MOST_OPEN:
+                self._open.append((_place(), look))
+        if not room:
+            count("dry_run_evidence_dropped", shim.datastore)
+
+    def over(self) -> None:
+        """This thread, or task, goes on: its reads are over."""
+        if not self._open:
+            return
+        here = _place()
+        with self.lock:
+            due = [look for place, look in self._open if place == here]
+            self._open = [each for each in self._open if each[0] != here]
+            begin = due[: max(MOST - len(self._running), 0)]
+            self._running.update(begin)
+        for look in begin:
+            look.begin()
+        for look in due[len(begin) :]:
+            count("dry_run_evidence_dropped", look.datastore)
+
+    def ended(self, look: Look) -> None:
+        """*look* is over."""
+        with self.lock:
+            self._running.discard(look)
+
+    def close(self) -> None:
+        """Look into nothing any more; what is known by now is recorded."""
+        with self.lock:
+            running = tuple(self._running)
+            self._open = []
+        for look in running:
+            look.stop()
+
+
+class Look:
+    """Waits at a watcher, as a barrier does, for what one read may have missed."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        datastore: str,
+        watcher: Watcher,
+        writes: Collection[WriteId],
+        of: Mapping[str, Any],
+    ) -> None:
+        """Wait for *writes* of *datastore*, from :meth:`begin` on."""
+        self.datastore = datastore
+        self.since_s = watcher.clock.monotonic()
+        self._evidence = evidence
+        self._watcher = watcher
+        self._left = set(writes)
+        self._of = of
+        self._looked = self._over = False
+        self._confirmed: bool | None = None
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """The read is over: what is looked at from now on came after it."""
+        self._watcher.subscribe(self)
+
+    def stop(self) -> None:
+        """Give up, with what is known."""
+        self._end(None)
+        self._watcher.unsubscribe(self)
+
+    def wanted(self, datastore: str) -> Collection[WriteId]:
+        """What was not seen yet, until the bound is over."""
+        del datastore
+        if not self._over and self._elapsed_s() > BOUND_S:
+            self._end(None)
+        return () if self._over else tuple(self._left)
+
+    def take(self, datastore: str, observation: Observation) -> None:
+        """Take in what a look showed; only the first says what the read can have shown."""
+        del datastore
+        statuses = {w: observation.statuses.get(w, Status.NOT_YET) for w in self._left}
+        found = set(statuses.values())
+        if not self._looked:
+            self._looked = True
+            self._confirmed = True if found & _ABSENT else None
+        self._left = {w for w, status in statuses.items() if status not in _SHOWN}
+        if not self._left:
+            self._end(self._elapsed_s())
+        elif not all(statuses[w].pending for w in self._left):
+            self._end(None)
+
+    def unreachable(self, datastore: str, cause: str) -> None:
+        """The next look may not fail."""
+
+    def failed(self, datastore: str, cause: str) -> None:
+        """There is no further look."""
+        del datastore, cause
+        self._end(None)
+
+    def _elapsed_s(self) -> float:
+        return self._watcher.clock.monotonic() - self.since_s
+
+    def _end(self, waited_s: float | None) -> None:
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+        self._evidence.ended(self)
+        waited = None if waited_s is None else round(waited_s, 6)
+        self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})
+
+
+def _watcher_beside(shim: Shim) -> Watcher | None:
+    """What looks at the server that *shim* reads from; None where another may be looked at."""
+    try:
+        looking = looking_shim(shim.datastore)
+    except ConfigurationError:
+        return None
+    if looking is None:
+        return None
+    same = looking is shim or (shim.claimed is not None and shim.claimed == looking.claimed)
+    return looking.watcher if same else None
+
+
+def _place() -> _Place:
+    task: object = None
+    if "asyncio" in sys.modules:
+        import asyncio
+
+        with contextlib.suppress(RuntimeError):  # No loop runs in this thread.
+            task = asyncio.current_task()
+    return threading.get_ident(), id(task)

@@ -1,0 +1,124 @@
+"""What travels for a dry run with the lineage of a request: its id and its guards.
+
+Items of kind ``0``, which the lineage format reserves for what is no dependency
+(docs/spec/dry-run.md).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+from typing import TYPE_CHECKING
+
+from ._codec import decode, encode
+from ._errors import LineageDecodeError
+from ._lineage import Lineage
+from ._write_id import WriteId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    #: Region, datastore, log, and the version where versions have no order.
+    _Log = tuple[str, str, str, str | None]
+
+_REQUEST = re.compile(r"0r([0-9a-f]{16})")
+_GUARD = re.compile(r"0g([A-Za-z0-9_-]+)\.([urk].*)")
+#: What stands for a process without a region.
+_NO_REGION = "-"
+
+
+class Notes:
+    """The notes of one request. Changed by one thread at a time; read by any."""
+
+    __slots__ = ("_guards", "_items", "_request")
+
+    def __init__(self) -> None:
+        """Nothing is known of the request."""
+        self._request = ""
+        self._guards: dict[_Log, WriteId] = {}
+        self._items: frozenset[str] | None = None
+
+    @property
+    def request(self) -> str:
+        """The request's id; drawn now, where none came with it."""
+        if not self._request:
+            self._request = secrets.token_hex(8)
+        return self._request
+
+    def take(self, items: Collection[str]) -> None:
+        """Take over the notes among *items*; those that are malformed say nothing."""
+        came = [match[1] for item in items if (match := _REQUEST.fullmatch(item))]
+        if came and not self._request:
+            self._request = min(came)
+        for item in items:
+            if (match := _GUARD.fullmatch(item)) is None:
+                continue
+            region, write = _region_name(match[1]), _write_of(match[2])
+            if region is not None and write is not None:
+                self.guard(region, write)
+        self._items = None
+
+    def guard(self, region: str, write: WriteId) -> None:
+        """Note that a barrier in *region* waits, or would have waited, for *write*."""
+        held = self._guards.get(log := _log(region, write))
+        if held is None or _number(held) < _number(write):
+            guard = WriteId(write.datastore, write.key, write.version)
+            self._guards = {**self._guards, log: guard}
+            self._items = None
+
+    def covers(self, region: str, write: WriteId) -> bool:
+        """Whether a guard of *region* covers *write*."""
+        held = self._guards.get(_log(region, write))
+        return held is not None and _number(held) >= _number(write)
+
+    def items(self, egress: Collection[str] | None = None) -> frozenset[str]:
+        """What travels; of *egress*, the datastores that may be named, alone."""
+        if egress is not None:
+            return self._rendered(egress)
+        if self._items is None:
+            self._items = self._rendered(None)
+        return self._items
+
+    def _rendered(self, egress: Collection[str] | None) -> frozenset[str]:
+        guards = [
+            f"0g{_region_token(log[0])}.{encode(Lineage([write])).partition('~')[2]}"
+            for log, write in self._guards.items()
+            if egress is None or write.datastore in egress
+        ]
+        return frozenset([f"0r{self.request}", *guards])
+
+
+def _log(region: str, write: WriteId) -> _Log:
+    opaque = write.version if isinstance(write.version, str) else None
+    return region, write.datastore, write.key, opaque
+
+
+def _number(write: WriteId) -> int:
+    """What orders the writes of one log; opaque versions are alone in theirs."""
+    return write.version if isinstance(write.version, int) else 0
+
+
+def _write_of(item: str) -> WriteId | None:
+    try:
+        writes = tuple(decode(f"1~{item}"))
+    except LineageDecodeError:
+        return None
+    return writes[0] if len(writes) == 1 else None
+
+
+def _region_token(region: str) -> str:
+    packed = base64.urlsafe_b64encode(region.encode("utf-8", "surrogatepass"))
+    return packed.decode().rstrip("=") or _NO_REGION
+
+
+def _region_name(token: str) -> str | None:
+    """The region that *token* stands for, empty for none; None where it is malformed."""
+    if token == _NO_REGION:
+        return ""
+    try:
+        packed = base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True)
+        return packed.decode("utf-8", "surrogatepass")
+    except (binascii.Error, UnicodeDecodeError):
+        return None

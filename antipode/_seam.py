@@ -1,0 +1,67 @@
+"""Where a dry run looks on. Without one it costs the rest of the core a look at one global."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from ._barrier import Barrier
+    from ._lineage import Lineage
+    from ._scope import Scope
+    from ._write_id import WriteId
+    from .shim import Shim
+
+
+class Observer(Protocol):
+    """What a dry run is told, by the thread or task that does it. Nothing here raises or waits."""
+
+    def opened(self, scope: Scope, *, incoming: bool) -> None:
+        """A request begins."""
+        ...
+
+    def ended(self) -> None:
+        """The block of a request is over."""
+        ...
+
+    def wrote(self, scope: Scope, writes: Sequence[WriteId]) -> None:
+        """The store acknowledged *writes*, which entered *scope*."""
+        ...
+
+    def reads(self, scope: Scope | None, shim: Shim) -> None:
+        """A client of *shim* is about to read."""
+        ...
+
+    def barrier(self, call: Barrier) -> None:
+        """A barrier is about to succeed."""
+        ...
+
+    def counted(self, name: str, datastore: str) -> None:
+        """Something was counted."""
+        ...
+
+    def unscoped(self, what: str, datastore: str) -> None:
+        """Something found no scope."""
+        ...
+
+    def absorb(self, scope: Scope, lineage: Lineage) -> Lineage:
+        """*lineage* without the notes of a dry run in it, which *scope* keeps."""
+        ...
+
+    def notes(self, scope: Scope) -> frozenset[str]:
+        """The items that travel with the lineage of *scope*."""
+        ...
+
+    def site(self) -> FrameType:
+        """Who calls: the nearest frame outside of libraries."""
+        ...
+
+    def close(self) -> None:
+        """The dry run is over."""
+        ...
+
+
+#: The dry run of this process; None where there is none.
+observer: Observer | None = None
