@@ -33,7 +33,7 @@ class Barrier:
     """One call of ``barrier`` or ``check``: what its faces have in common.
 
     Attributes:
-        guards: what it waits for, now or at the read, or would wait for in a dry run.
+        wanted: its plan, or what that would be without a dry run.
         dry: whether it waits for nothing because of a dry run.
         checks: whether it is a check.
         site: who called, where a dry run wants to know.
@@ -70,8 +70,8 @@ class Barrier:
         self.exclude = names_of(exclude)
         self.mode = mode or settings.mode
         self.dry = self.mode == "dry-run"
-        if _seam.observer is not None:
-            self.site = _seam.observer.site()
+        if (observer := _seam.observer) is not None:
+            self.site = observer.site()
         self._clock = clock
         self._policies = Policies(
             on_unmet=on_unmet,
@@ -82,7 +82,7 @@ class Barrier:
         )
         about = lineage_of(lineage, self.scope, dry=self.dry)
         self.plan = self._planned(about, off=self.mode != "enforce")
-        self.guards = self._would_wait_for(about) if self.dry else self.plan.pending
+        self.wanted = self._without_dry_run(about) if self.dry else self.plan
         self.wait = self._start()
 
     def _planned(self, lineage: Lineage, *, off: bool) -> Plan:
@@ -95,12 +95,12 @@ class Barrier:
             now_s=self._clock.hour() * 3600,
         )
 
-    def _would_wait_for(self, lineage: Lineage) -> dict[str, frozenset[WriteId]]:
+    def _without_dry_run(self, lineage: Lineage) -> Plan:
         try:
-            return self._planned(lineage, off=False).pending
-        except ConfigurationError as error:  # It would have been raised; a dry run tells.
-            logger.warning("a barrier guards nothing: %s", error)
-            return {}
+            return self._planned(lineage, off=False)
+        except ConfigurationError as error:  # Not raised here: it is said instead.
+            logger.warning("this barrier would fail outside of the dry run: %s", error)
+            return self.plan
 
     def _start(self) -> Wait:
         now = self.at == "now"
@@ -166,8 +166,8 @@ class Barrier:
             raise error
         if error is None:
             self._leave_floors(result)
-            if _seam.observer is not None and self.mode != "off":
-                _seam.observer.barrier(self)
+            if (observer := _seam.observer) is not None and self.mode != "off":
+                observer.barrier(self)
         return result
 
     def _leave_aged(self, result: BarrierResult) -> None:

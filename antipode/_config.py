@@ -75,14 +75,18 @@ def _take(new: Config) -> Config:
     kept = ("mode", "dry_run_dir", "region")
     if held is not None and all(getattr(held, name) == getattr(new, name) for name in kept):
         return new
-    if _seam.observer is not None:
-        _seam.observer.close()
-        _seam.observer = None
+    _end_dry_run()
     if new.mode == "dry-run":
         from ._dry_run import DryRun
 
         _seam.observer = DryRun(new.dry_run_dir, new.region)
     return new
+
+
+def _end_dry_run() -> None:
+    ended, _seam.observer = _seam.observer, None
+    if ended is not None:
+        ended.close()
 
 
 def configure(
@@ -142,9 +146,7 @@ def reset_config() -> None:
     global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
         _current = None
-        if _seam.observer is not None:
-            _seam.observer.close()
-            _seam.observer = None
+        _end_dry_run()
 
 
 def _validated(new: Config) -> Config:

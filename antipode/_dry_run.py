@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _seam
@@ -18,6 +19,7 @@ from ._metrics import count, log_once
 from ._notes import Notes
 from ._records import UNWRITTEN, Records
 from ._registry import shims_of
+from ._scope import INCOMING_SUBJECT, scope_in
 from ._site import caller
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class DryRun:
 
     def __init__(self, directory: str | None, region: str | None) -> None:
         """Write records into *directory*; None: none, findings are counted and logged alone."""
-        self._here = os.getcwd() + os.sep  # noqa: PTH109 - compared with what frames say
+        self._here = f"{Path.cwd()}{os.sep}"
         self._region = region or ""
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
@@ -105,12 +107,9 @@ class DryRun:
     def barrier(self, call: Barrier) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
         self._evidence.over()
-        guards = [write for writes in call.guards.values() for write in writes]
-        if call.scope is not None and guards:
-            notes = self._notes(call.scope)
-            with self._lock:
-                for write in guards:
-                    notes.guard(self._region, write)
+        wanted = call.wanted
+        guards = [write for writes in wanted.pending.values() for write in writes]
+        self._guard(call.scope, guards)
         site = call.site or self.site()
         about = {
             "guards": _list(guards),
@@ -120,18 +119,30 @@ class DryRun:
             "dry": call.dry,
         }
         self._record("barrier", call.scope, site, about)
-        if not guards and not call.plan.fenced and not call.checks:
-            detail = (
-                "its lineage is empty" if not call.plan.settled else "nothing can be waited for"
-            )
+        if not guards and not wanted.fenced and not call.checks:
+            detail = "nothing of it can be waited for" if wanted.settled else "its lineage is empty"
             self._lint("nothing-to-wait-for", "", detail, call.scope, site)
+
+    def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
+        """A read showed *writes*: they need not be waited for where it was made."""
+        self._evidence.over()
+        if shim.reads_from == "replica":
+            self._guard(scope, writes)
+
+    def _guard(self, scope: Scope | None, writes: Sequence[WriteId]) -> None:
+        if scope is None or not writes:
+            return
+        notes = self._notes(scope)
+        with self._lock:
+            for write in writes:
+                notes.guard(self._region, write)
 
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
-        # What is unreadable elsewhere, in baggage say, was no read.
-        if name in _UNKNOWN_LINEAGES and shims_of(datastore):
+        # What is unreadable elsewhere was no read. What came in baggage is taken in just now.
+        if name in _UNKNOWN_LINEAGES and datastore != INCOMING_SUBJECT and shims_of(datastore):
             detail = {"companion_absent": "absent"}.get(name, name)
-            self._lint("unknown-lineage", datastore, detail, _current(), self.site())
+            self._lint("unknown-lineage", datastore, detail, scope_in(), self.site())
 
     def unscoped(self, what: str, datastore: str) -> None:
         """Something found no scope."""
@@ -215,12 +226,6 @@ class DryRun:
         self._evidence = Evidence(self._record_evidence)
         if self._records is not None:
             self._records.after_fork()
-
-
-def _current() -> Scope | None:
-    from ._scope import scope_in
-
-    return scope_in()
 
 
 def _named(write: WriteId) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from ._errors import ConfigurationError
@@ -17,11 +18,14 @@ from ._outcomes import Status
 from ._registry import looking_shim
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Collection, Mapping
 
     from ._watch import Watcher
     from ._write_id import WriteId
     from .shim import Observation, Shim
+
+    _Runner = asyncio.Task[Any] | threading.Thread
 
 #: Reads that are looked into at a time.
 MOST = 8
@@ -33,9 +37,6 @@ BOUND_S = 10.0
 _SHOWN = frozenset({Status.VISIBLE, Status.SUPERSEDED})
 _ABSENT = frozenset({Status.NOT_YET, Status.LOST})
 
-#: A thread, and a task in it.
-_Place = tuple[int, int]
-
 
 class Evidence:
     """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted."""
@@ -44,7 +45,8 @@ class Evidence:
         """Hand findings to *put*, from any thread."""
         self.put = put
         self.lock = threading.Lock()
-        self._open: list[tuple[_Place, Look]] = []
+        #: Reads that may still be under way, by the task or thread that makes them.
+        self._open: list[tuple[weakref.ref[_Runner], Look]] = []
         self._running: set[Look] = set()
 
     def seek(self, shim: Shim, writes: Collection[WriteId], of: Mapping[str, Any]) -> None:
@@ -61,18 +63,18 @@ class Evidence:
         look = Look(self, shim.datastore, watcher, writes, of)
         with self.lock:
             if room := len(self._open) < MOST_OPEN:
-                self._open.append((_place(), look))
+                self._open.append((weakref.ref(_runner()), look))
         if not room:
             count("dry_run_evidence_dropped", shim.datastore)
 
     def over(self) -> None:
-        """This thread, or task, goes on: its reads are over."""
+        """This task or thread goes on: its reads are over, as are those of others that ended."""
         if not self._open:
             return
-        here = _place()
+        here = _runner()
         with self.lock:
-            due = [look for place, look in self._open if place == here]
-            self._open = [each for each in self._open if each[0] != here]
+            due = [look for runner, look in self._open if _is_over(runner(), here)]
+            self._open = [each for each in self._open if each[1] not in due and not each[1].late]
             begin = due[: max(MOST - len(self._running), 0)]
             self._running.update(begin)
         for look in begin:
@@ -128,7 +130,7 @@ class Look:
     def wanted(self, datastore: str) -> Collection[WriteId]:
         """What was not seen yet, until the bound is over."""
         del datastore
-        if not self._over and self._elapsed_s() > BOUND_S:
+        if not self._over and self.late:
             self._end(None)
         return () if self._over else tuple(self._left)
 
@@ -153,6 +155,11 @@ class Look:
         """There is no further look."""
         del datastore, cause
         self._end(None)
+
+    @property
+    def late(self) -> bool:
+        """Whether there is nothing to find out any more."""
+        return self._elapsed_s() > BOUND_S
 
     def _elapsed_s(self) -> float:
         return self._watcher.clock.monotonic() - self.since_s
@@ -179,11 +186,19 @@ def _watcher_beside(shim: Shim) -> Watcher | None:
     return looking.watcher if same else None
 
 
-def _place() -> _Place:
-    task: object = None
+def _runner() -> _Runner:
+    """The task that runs here; without one the thread."""
+    task: asyncio.Task[Any] | None = None
     if "asyncio" in sys.modules:
-        import asyncio
+        from asyncio import current_task
 
         with contextlib.suppress(RuntimeError):  # No loop runs in this thread.
-            task = asyncio.current_task()
-    return threading.get_ident(), id(task)
+            task = current_task()
+    return task or threading.current_thread()
+
+
+def _is_over(runner: _Runner | None, here: _Runner) -> bool:
+    """Whether what *runner* did before is over, now that *here* goes on."""
+    if runner is None or runner is here:
+        return True
+    return not runner.is_alive() if isinstance(runner, threading.Thread) else runner.done()

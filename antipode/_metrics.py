@@ -33,8 +33,8 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
     """Add *amount* to a metric. Thread-safe."""
     with _lock:
         _counts[Metric(name, datastore)] += amount
-    if _seam.observer is not None:
-        _seam.observer.counted(name, datastore)
+    if (observer := _seam.observer) is not None:
+        observer.counted(name, datastore)
 
 
 def metrics() -> dict[Metric, int]:

@@ -71,8 +71,8 @@ class AntipodePropagator(TextMapPropagator):
         else:
             held = Scope(incoming=texts)
             opened = context_with(held, found)
-            if _seam.observer is not None:
-                _seam.observer.opened(held, incoming=True)
+            if (observer := _seam.observer) is not None:
+                observer.opened(held, incoming=True)
             return opened
         return context_with(held, found)
 

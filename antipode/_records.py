@@ -20,6 +20,8 @@ VERSION = 1
 #: The number of a record that was not written.
 UNWRITTEN = -1
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class Records:
     """The file of this process. Thread-safe; a child process gets a file of its own."""
@@ -82,7 +84,7 @@ class Records:
             "process": self._process,
             "n": number,
         }
-        line = json.dumps({**head, **fields}, separators=(",", ":")).encode() + b"\n"
+        line = _encode({**head, **fields}).encode() + b"\n"
         if os.write(self._file, line) != len(line):
             msg = "the line was written in part"
             raise OSError(msg)

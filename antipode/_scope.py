@@ -94,7 +94,8 @@ class Scope:
 
     def _noted(self, lineage: Lineage) -> Lineage:
         """*lineage* without notes, which a dry run keeps apart and others pass on."""
-        return lineage if _seam.observer is None else _seam.observer.absorb(self, lineage)
+        observer = _seam.observer
+        return lineage if observer is None else observer.absorb(self, lineage)
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
         """Add what *sample* returns, when somebody looks at the lineage."""
@@ -146,8 +147,8 @@ class Scope:
                     stamped = write if write.minted_h else _stamped(write)
                     self._lineage = self._lineage.append(stamped)
             found = self._lineage
-        if _seam.observer is not None:
-            _seam.observer.wrote(self, writes)
+        if (observer := _seam.observer) is not None:
+            observer.wrote(self, writes)
         return found
 
     def merge(self, lineage: Lineage) -> Lineage:
@@ -222,7 +223,8 @@ class Scope:
 
     def _notes(self) -> frozenset[str]:
         """What travels for a dry run besides; behind the lineage, which may have come with it."""
-        return _NO_NOTES if _seam.observer is None else _seam.observer.notes(self)
+        observer = _seam.observer
+        return _NO_NOTES if observer is None else observer.notes(self)
 
     def _passing(self, settings: Config, *, more: int = 0) -> str | None:
         """What came in, where it may leave as it is: nothing was added, no limit applies."""
@@ -273,14 +275,14 @@ def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
     """
     held = Scope(decode(lineage) if isinstance(lineage, str) else lineage)
     token = otel_context.attach(context_with(held))
-    if _seam.observer is not None:
-        _seam.observer.opened(held, incoming=False)
+    if (observer := _seam.observer) is not None:
+        observer.opened(held, incoming=False)
     try:
         yield held
     finally:
         held.end()
-        if _seam.observer is not None:
-            _seam.observer.ended()
+        if (observer := _seam.observer) is not None:
+            observer.ended()
         otel_context.detach(token)
 
 
@@ -293,8 +295,8 @@ def root() -> Lineage:
     held = Scope()
     token = otel_context.attach(context_with(held))
     held.root_token = token
-    if _seam.observer is not None:
-        _seam.observer.opened(held, incoming=False)
+    if (observer := _seam.observer) is not None:
+        observer.opened(held, incoming=False)
     return held.lineage
 
 
@@ -307,6 +309,8 @@ def stop() -> None:
     if held is None:
         return
     held.stop()
+    if (observer := _seam.observer) is not None:
+        observer.ended()
     token, held.root_token = held.root_token, None
     if token is not None and otel_context.get_value(_KEY) is held:
         otel_context.detach(token)
@@ -406,8 +410,8 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
             that was asked for already.
     """
     held = scope_in()
-    if reads and _seam.observer is not None:
-        _seam.observer.reads(held, shim)
+    if reads and (observer := _seam.observer) is not None:
+        observer.reads(held, shim)
     return held.floor(shim.datastore) if held is not None else None
 
 
@@ -420,8 +424,8 @@ def unscoped(what: str, datastore: str) -> None:
     count(f"unscoped_{what}", datastore)
     site, settings = call_site(), config()
     about = f" to {datastore!r}" if datastore and what != "barrier" else ""
-    if _seam.observer is not None:
-        _seam.observer.unscoped(what, datastore)
+    if (observer := _seam.observer) is not None:
+        observer.unscoped(what, datastore)
     elif settings.on_unscoped == "raise":
         msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
         raise ConfigurationError(msg)

@@ -38,6 +38,10 @@ class Observer(Protocol):
         """A barrier is about to succeed."""
         ...
 
+    def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
+        """A read by a client of *shim* showed *writes*, by their own tokens."""
+        ...
+
     def counted(self, name: str, datastore: str) -> None:
         """Something was counted."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import _seam
 from ._bounds import encode_bounded
 from ._config import config
 from ._lineage import Lineage, without_notes
@@ -13,6 +14,9 @@ from ._scope import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    from ._write_id import WriteId
+    from .shim import Shim
 
 
 def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> str:
@@ -65,6 +69,16 @@ def record_read(lineage: Lineage) -> None:
     held = scope_in()
     if held is not None and not lineage.empty:
         held.merge(lineage)
+
+
+def record_shown(shim: Shim, *writes: WriteId) -> None:
+    """Note, for a dry run, that a read by a client of *shim* showed *writes* by their own tokens.
+
+    They enter the lineage with what was read, and no barrier is missing for them where it was
+    read. Covering positions need no note: they are no finding.
+    """
+    if (observer := _seam.observer) is not None:
+        observer.showed(scope_in(), shim, writes)
 
 
 def defer_read(sample: Callable[[], Lineage]) -> None:

@@ -22,7 +22,14 @@ from ._floor import Floor
 from ._metrics import count, log_once
 from ._readable import unreadable
 from ._scope import floor, mark_incomplete, record_write
-from ._stored import defer_read, record_read, stored_lineage, stored_text, unread
+from ._stored import (
+    defer_read,
+    record_read,
+    record_shown,
+    stored_lineage,
+    stored_text,
+    unread,
+)
 from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
@@ -53,6 +60,7 @@ __all__ = [
     "log_once",
     "mark_incomplete",
     "record_read",
+    "record_shown",
     "record_write",
     "stored_lineage",
     "stored_text",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CATEGORIES = (
     "codec_abuse",
     "deletes",
+    "dry_run",
     "faces",
     "failover",
     "fences",

@@ -128,6 +128,7 @@ class TestRabbitMQ(ShimContract):
             "a message that a dead broker kept is told from a late one by nobody: the barrier "
             "ends at its deadline; tests/integration/test_rabbitmq_receipts.py shows it"
         ),
+        "dry_run": "a queue hands out what it has: no read comes early, and none is judged",
         "floors": "a queue hands out what it has: no read can be held back for what it lacks",
         "fences": "a broker keeps no log whose position a consumer could wait for",
         "partial_updates": "a message has no parts that are written alone",

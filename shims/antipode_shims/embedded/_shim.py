@@ -22,6 +22,7 @@ from antipode.shim import (
     floor,
     mark_incomplete,
     record_read,
+    record_shown,
     record_write,
     stored_lineage,
     stored_text,
@@ -227,6 +228,7 @@ class EmbeddedShim(Shim):
     def _result(self, entry: Entry | None) -> tuple[bytes | None, Lineage]:
         if entry is None:
             return None, Lineage()
+        record_shown(self, self._write_of(entry))
         lineage = self._lineage_of(entry)
         if self._merges:
             record_read(lineage)
@@ -234,8 +236,10 @@ class EmbeddedShim(Shim):
 
     def _lineage_of(self, entry: Entry) -> Lineage:
         """What was stored beside *entry*, never silently empty, and the write itself."""
-        write = WriteId(self.datastore, entry.history, entry.position, entry.minted_h)
-        return stored_lineage(self.datastore, entry.lineage).append(write)
+        return stored_lineage(self.datastore, entry.lineage).append(self._write_of(entry))
+
+    def _write_of(self, entry: Entry) -> WriteId:
+        return WriteId(self.datastore, entry.history, entry.position, entry.minted_h)
 
 
 class _EmbeddedEndpoint(Endpoint):

@@ -15,8 +15,9 @@ from antipode._codec import decode, encode
 from antipode._config import config
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
+from antipode._readable import readable
 from antipode._scope import MEMBER, Scope, scope_in
-from antipode.shim import stored_lineage, stored_text, unreadable
+from antipode.shim import stored_text, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +60,11 @@ def outgoing(
     sent.pop(WRITE, None)
     if write is not None:
         sent[WRITE] = encode(Lineage([write]))
-    held = scope_in() if lineage is None else Scope(lineage)
+    current = scope_in()
+    held = current if lineage is None else Scope(lineage)
     if held is not None:
+        if current is not None:
+            held.notes = current.notes  # A dry run's, of this request whatever it sends.
         _put_lineage(sent, held, datastore)
     return sent
 
@@ -74,7 +78,7 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
         return
     text = held.text()
     if any(member != text for member in ours):
-        merged = held.lineage.merge(*(stored_lineage(UNKNOWN_SUBJECT, member) for member in ours))
+        merged = held.lineage.merge(*(readable(UNKNOWN_SUBJECT, member) for member in ours))
         text = stored_text(merged, egress=config().egress)
     sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)
 
@@ -144,7 +148,7 @@ def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
     if len(text) > _MAX_READ:
         return unreadable(subject, "oversized header")
     ours, _ = _split(text)
-    return Lineage().merge(*(stored_lineage(subject, member) for member in ours))
+    return Lineage().merge(*(readable(subject, member) for member in ours))
 
 
 def own_write(headers: Mapping[str, Any] | None) -> WriteId | None:

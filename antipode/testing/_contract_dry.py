@@ -1,0 +1,131 @@
+"""Claims about the dry run: each read at the replica is judged, no other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import antipode
+from antipode import Lineage, WriteId
+
+from ._contract_base import category, replicated, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ._contract_store import ContractStore
+
+
+class DryRunContract:
+    """Nothing waits, and where a barrier is missing is told."""
+
+    @category("dry_run")
+    def test_read_without_barrier_is_told(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """In a dry run a read at the replica without a barrier is one finding."""
+        with dry_run(tmp_path), antipode.scope():
+            write = own_write(store, key)
+            store.read(key)
+        assert verdicts(tmp_path) == [("unguarded", [named(write)])]
+
+    @category("dry_run")
+    def test_asynchronous_read_is_told(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """So is one without blocking the event loop."""
+        with dry_run(tmp_path), antipode.scope():
+            write = own_write(store, key)
+            asyncio.run(store.read_async(key))
+        assert ("unguarded", [named(write)]) in verdicts(tmp_path)
+
+    @category("dry_run")
+    def test_read_behind_barrier_is_guarded(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """A barrier in a dry run waits for nothing, and guards the reads behind it."""
+        store.topology.pause()
+        with dry_run(tmp_path), antipode.scope():
+            write = own_write(store, key)
+            assert antipode.barrier(timeout=store.timeout_s).ok
+            store.read(key)
+        assert verdicts(tmp_path) == [("guarded", [named(write)])]
+
+    @category("dry_run")
+    def test_enforced_barrier_guards(self, store: ContractStore, key: str, tmp_path: Path) -> None:
+        """A barrier that waits, though its process is in a dry run, guards as well."""
+        with dry_run(tmp_path), antipode.scope():
+            store.write(key, b"1")
+            assert antipode.barrier(timeout=store.timeout_s, mode="enforce").ok
+            assert store.read(key)[0] == b"1"
+        assert {verdict for verdict, _ in verdicts(tmp_path)} == {"guarded"}
+
+    @category("dry_run")
+    def test_covering_position_is_no_finding(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """What a read sampled is waited for, and never reported."""
+        covering = replace(written(store, key), covering=True)
+        with dry_run(tmp_path), antipode.scope(Lineage([covering])):
+            store.read(key)
+        assert not verdicts(tmp_path)
+
+    @category("dry_run")
+    def test_read_at_primary_is_no_finding(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """A read at the primary misses nothing."""
+        with dry_run(tmp_path), antipode.scope():
+            store.write(key, b"1")
+            store.read_primary(key)
+        assert not verdicts(tmp_path)
+
+    @category("dry_run")
+    def test_what_a_read_showed_is_no_finding(
+        self, store: ContractStore, key: str, tmp_path: Path
+    ) -> None:
+        """What one read at the replica showed, the next need not wait for."""
+        replicated(store, key)
+        with dry_run(tmp_path), antipode.scope():
+            store.read(key)
+            store.read(key)
+        assert "unguarded" not in {verdict for verdict, _ in verdicts(tmp_path)}
+
+
+@contextmanager
+def dry_run(folder: Path) -> Iterator[None]:
+    """A block in which this process is in a dry run and writes its records into *folder*."""
+    before = antipode.config()
+    antipode.configure(mode="dry-run", dry_run_dir=folder)
+    try:
+        yield
+    finally:
+        antipode.configure(mode=before.mode, dry_run_dir=before.dry_run_dir)
+
+
+def own_write(store: ContractStore, key: str) -> WriteId:
+    """Write in the current scope; what entered it."""
+    store.write(key, b"1")
+    mine = (w for w in antipode.current() if w.datastore == store.datastore and not w.covering)
+    (write,) = mine
+    return write
+
+
+def named(write: WriteId) -> dict[str, str]:
+    """A write as records name it."""
+    return {"datastore": write.datastore, "log": write.key, "version": str(write.version)}
+
+
+def verdicts(folder: Path) -> list[tuple[str, list[dict[str, str]]]]:
+    """What was said about which writes, read by read."""
+    found: list[tuple[str, list[dict[str, str]]]] = []
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            record: dict[str, Any] = json.loads(line)
+            if record["kind"] == "read":
+                found.append((record["verdict"], record["writes"]))
+    return found
