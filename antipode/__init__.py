@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._barrier import (
-    Cancellable,
     barrier,
     barrier_async,
     barrier_callback,
     check,
     check_async,
 )
+from ._cancellable import Cancellable
 from ._config import Config, config, configure
 from ._errors import (
     AntipodeError,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import _seam
 from ._arguments import Names, bounded, lineage_of, names_of, one_of
+from ._cancellable import Cancellable
 from ._clock import SYSTEM_CLOCK, Clock
 from ._config import MODES, Mode, Policy, config
 from ._engine import OnUnmet, Policies, Wait, error_of
@@ -18,6 +19,7 @@ from ._outcomes import BarrierResult, Outcome, Status
 from ._plan import At, Plan, plan
 from ._registry import shims_of
 from ._scope import scope_in
+from ._telemetry import traced, traced_async
 from ._waiter import Waiter
 from ._watch import LOOK_S
 from ._write_id import WriteId
@@ -197,6 +199,7 @@ class Barrier:
                 )
 
 
+@traced("barrier")
 def barrier(
     lineage: Lineage | str | None = None,
     *,
@@ -269,6 +272,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
         waiter.cancel()
 
 
+@traced_async("barrier")
 async def barrier_async(
     lineage: Lineage | str | None = None,
     *,
@@ -324,25 +328,6 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
         waiter.cancel()
 
 
-class Cancellable:
-    """A barrier that runs in the background."""
-
-    def __init__(self, finished: threading.Event) -> None:
-        """Cancel by setting *finished*."""
-        self._finished = finished
-        self._cancelled = threading.Event()
-
-    def cancel(self) -> None:
-        """Stop waiting; the callback is not called any more. Idempotent, thread-safe."""
-        self._cancelled.set()
-        self._finished.set()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        return self._cancelled.is_set()
-
-
 def barrier_callback(
     callback: Callable[[BarrierResult], object],
     lineage: Lineage | str | None = None,
@@ -380,12 +365,15 @@ def barrier_callback(
     finished = threading.Event()
     handle = Cancellable(finished)
 
-    def run() -> None:
+    @traced("barrier")
+    def wait() -> BarrierResult | None:
         _run(call, finished)
-        if handle.cancelled:
-            return
+        return None if handle.cancelled else call.conclude()
+
+    def run() -> None:
         try:
-            callback(call.conclude())
+            if (result := wait()) is not None:
+                callback(result)
         except Exception:  # noqa: BLE001 - a hook's exception never escapes
             logger.exception("the callback of a barrier failed")
 
@@ -395,6 +383,7 @@ def barrier_callback(
     return handle
 
 
+@traced("check")
 def check(
     lineage: Lineage | str | None = None,
     *,
@@ -421,6 +410,7 @@ def check(
     return call.conclude()
 
 
+@traced_async("check")
 async def check_async(
     lineage: Lineage | str | None = None,
     *,

@@ -6,10 +6,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from opentelemetry import context as otel_context
+
 if TYPE_CHECKING:
     from .shim import Wake
 
 SECONDS_PER_HOUR = 3600
+#: What instrumentations of clients look for in the context. A watcher's looks are of no request and
+#: may be many: each would be a trace of its own.
+UNTRACED = "suppress_instrumentation"
 
 
 class Stepper(Protocol):
@@ -58,6 +63,7 @@ class SystemClock:
         """Run *stepper* in a thread of its own."""
 
         def run() -> None:
+            otel_context.attach(otel_context.set_value(UNTRACED, value=True))
             while (delay_s := stepper.step()) is not None:
                 stepper.pause(delay_s)
 

@@ -7,11 +7,13 @@ import time
 from typing import TYPE_CHECKING
 
 from ._engine import Pacer, Policies, Wait, error_of
+from ._telemetry import held, unmet
 from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ._errors import UnmetError
     from ._write_id import WriteId
     from .shim import Observation
 
@@ -85,7 +87,7 @@ class Floor:
         wait.record(self.datastore, observation, now_s)
         if not wait.finished:
             return False
-        if (error := error_of(wait.result(now_s))) is not None:
+        if (error := _error_of(wait, now_s)) is not None:
             raise error
         self.proved_on |= {observation.server}
         return True
@@ -110,7 +112,7 @@ class Floor:
             self._raise_if_over(wait, error)
             raise
         finally:
-            self._spend(time.monotonic() - wait.started_s)
+            self._spend(wait)
 
     async def hold_async(self, observe: ObserveAsync) -> None:
         """The asyncio twin of :meth:`hold`."""
@@ -125,7 +127,7 @@ class Floor:
             self._raise_if_over(wait, error)
             raise
         finally:
-            self._spend(time.monotonic() - wait.started_s)
+            self._spend(wait)
 
     def _look_s(self, wait: Wait) -> float:
         """How long a look may last: what is left, but enough for one honest try."""
@@ -140,7 +142,7 @@ class Floor:
         now_s = time.monotonic()
         left_s = wait.deadline_s - now_s
         if left_s <= 0:
-            error = error_of(wait.result(now_s))
+            error = _error_of(wait, now_s)
             if error is not None:
                 raise error
         return min(pacer.pause_s(now_s - wait.started_s), max(left_s, 0.0))
@@ -154,9 +156,19 @@ class Floor:
         now_s = time.monotonic()
         if now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
-            if (error := error_of(wait.result(now_s))) is not None:
+            if (error := _error_of(wait, now_s)) is not None:
                 raise error from cause
 
-    def _spend(self, seconds: float) -> None:
+    def _spend(self, wait: Wait) -> None:
+        now_s = time.monotonic()
         with self._lock:
-            self._left_s = max(self._left_s - seconds, 0.0)
+            self._left_s = max(self._left_s - (now_s - wait.started_s), 0.0)
+        held(wait, now_s)
+
+
+def _error_of(wait: Wait, now_s: float) -> UnmetError | None:
+    """The error that ends *wait* for the read, counted; None where all is met."""
+    error = error_of(wait.result(now_s))
+    if error is not None:
+        unmet(error)
+    return error

@@ -31,8 +31,14 @@ class Metric(NamedTuple):
 
 def count(name: str, datastore: str = "", amount: int = 1) -> None:
     """Add *amount* to a metric. Thread-safe."""
+    metric = Metric(name, datastore)
     with _lock:
-        _counts[Metric(name, datastore)] += amount
+        first = metric not in _counts
+        _counts[metric] += amount
+    if first:
+        from ._telemetry import counted
+
+        counted(name)
     if (observer := _seam.observer) is not None:
         observer.counted(name, datastore)
 

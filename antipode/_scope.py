@@ -27,6 +27,7 @@ from ._live_text import LiveText
 from ._metrics import count, log_once
 from ._readable import readable
 from ._site import call_site
+from ._telemetry import left
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ class Scope:
             return held[3]
         text = _text(lineage, settings, notes)
         self._text = (lineage, settings, notes, text)
+        left("baggage", text, lineage)
         return text
 
     def snapshot(self) -> str:

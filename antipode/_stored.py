@@ -11,6 +11,7 @@ from ._lineage import Lineage, without_notes
 from ._metrics import count, log_once
 from ._readable import readable
 from ._scope import scope_in
+from ._telemetry import left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -31,7 +32,9 @@ def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> s
     """
     if lineage.unknown:
         lineage = without_notes(lineage)
-    return encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
+    text = encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
+    left("stored", text, lineage)
+    return text
 
 
 def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:

@@ -38,7 +38,7 @@ WITH_OLDEST = (
     "jsonschema",
 )
 SUITES = ("tests/unit", "tests/conformance")
-PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork")
+PROPAGATION_FILES = re.compile(r"scope|propagat|baggage|handle|instrument|fork|telemetry")
 INSTALL_LIMIT_S = 600
 TESTS_LIMIT_S = 900
 

@@ -1,0 +1,151 @@
+"""What each count of :func:`antipode.metrics` is called as an OpenTelemetry counter."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Counter(NamedTuple):
+    """An observable counter. Several counts may share one, told apart by *kind*.
+
+    Attributes:
+        name: after OpenTelemetry's conventions: dots, lower case, plural.
+        unit: an annotation in braces, of what is counted.
+        description: for people.
+        kind: an attribute and its value; None without.
+    """
+
+    name: str
+    unit: str
+    description: str
+    kind: tuple[str, str] | None = None
+
+
+def _unscoped(operation: str) -> Counter:
+    return Counter(
+        "antipode.unscoped_operations",
+        "{operation}",
+        "What found no scope, so that it entered no lineage",
+        ("antipode.operation", operation),
+    )
+
+
+def _truncated(reason: str) -> Counter:
+    return Counter(
+        "antipode.truncated_lineages",
+        "{lineage}",
+        "Texts in which entries of a datastore were dropped and marked as missing",
+        ("antipode.reason", reason),
+    )
+
+
+#: By the name of the count; docs/reference/telemetry.md lists them.
+COUNTERS: dict[str, Counter] = {
+    "aged": Counter(
+        "antipode.aged_dependencies",
+        "{dependency}",
+        "Dependencies on unknown logs past the horizon, which passed",
+    ),
+    "baggage_dropped": Counter(
+        "antipode.dropped_baggage_members",
+        "{member}",
+        "Members of messages' baggage that exceeded its limits",
+    ),
+    "baggage_over_limit": Counter(
+        "antipode.baggage_overflows",
+        "{header}",
+        "Headers in which other members were cut off so that the lineage fits",
+    ),
+    "baggage_replaced": Counter(
+        "antipode.replaced_baggage",
+        "{message}",
+        "Messages whose baggage header was of no type that propagators read",
+    ),
+    "companion_absent": Counter(
+        "antipode.absent_companions", "{value}", "Values without a stored lineage"
+    ),
+    "dropped_for_egress": _truncated("egress"),
+    "dropped_for_size": _truncated("size"),
+    "dry_run_evidence_dropped": Counter(
+        "antipode.dropped_evidence",
+        "{read}",
+        "Unguarded reads of a dry run that were not looked into, because as many were already",
+    ),
+    "dry_run_unwritten": Counter(
+        "antipode.unwritten_dry_runs",
+        "{run}",
+        "Dry runs whose file could not be written any more",
+    ),
+    "fence_failed": Counter(
+        "antipode.failed_fences", "{fence}", "Primaries that told no position for a fence"
+    ),
+    "fences": Counter(
+        "antipode.fences",
+        "{fence}",
+        "Positions of primaries that stood in for missing writes",
+    ),
+    "foreign": Counter(
+        "antipode.foreign_companions",
+        "{value}",
+        "Values that a plain client overwrote, so that the lineage beside them is another's",
+    ),
+    "incomplete": Counter(
+        "antipode.incomplete_marks",
+        "{mark}",
+        "Marks that a lineage misses something: writes in doubt, unsampled positions",
+    ),
+    "log_history_noted": Counter(
+        "antipode.noted_promotions",
+        "{promotion}",
+        "Promotions whose end of log was recorded for the replicas",
+    ),
+    "look_unreachable": Counter(
+        "antipode.failed_looks", "{look}", "Looks at servers that failed and were repeated"
+    ),
+    "looks": Counter("antipode.looks", "{look}", "How often a server was asked what it shows"),
+    "receipts_lost": Counter(
+        "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began anew"
+    ),
+    "unconfirmed_publish": Counter(
+        "antipode.unconfirmed_publications", "{message}", "Publications without confirms"
+    ),
+    "uncovered_write": Counter(
+        "antipode.uncovered_writes",
+        "{write}",
+        "Writes by commands that are not covered: they entered no lineage",
+    ),
+    "unguarded_read": Counter(
+        "antipode.unguarded_reads",
+        "{read}",
+        "In a dry run: reads at a replica without a barrier for what their request wrote there",
+    ),
+    "unread_lineage": Counter(
+        "antipode.unread_lineages",
+        "{read}",
+        "Reads that show nothing of the lineages beside what they are made of",
+    ),
+    "unreadable": Counter(
+        "antipode.unreadable_lineages",
+        "{lineage}",
+        "Lineages that arrived or were stored, and could not be decoded",
+    ),
+    "unsampled_read": Counter(
+        "antipode.unsampled_reads",
+        "{read}",
+        "Reads whose covering position could not be sampled",
+    ),
+    "unscoped_append": _unscoped("append"),
+    "unscoped_barrier": _unscoped("barrier"),
+    "unscoped_transfer": _unscoped("transfer"),
+    "unscoped_write": _unscoped("write"),
+}
+
+
+def counter_of(count: str) -> Counter | None:
+    """The counter that exports *count*; None where the barrier's histogram does already."""
+    if count.startswith("barrier_"):
+        return None
+    known = COUNTERS.get(count)
+    if known is not None:
+        return known
+    return Counter(f"antipode.{count}", "{event}", "A count of antipode.metrics()")

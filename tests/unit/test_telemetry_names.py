@@ -1,0 +1,151 @@
+"""The names of the telemetry: in the SDK, in the documentation, and in the dashboard's queries."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import Lineage, WriteId
+from antipode._counters import COUNTERS
+from antipode._stored import stored_text
+from antipode.shim import count
+from tests.unit._fake_server import LINEAGE, FakeServer
+from tests.unit._telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+DASHBOARD = DOCS / "assets" / "grafana-dashboard.json"
+PAGE = DOCS / "reference" / "telemetry.md"
+#: How the Prometheus exporter and the collector spell units; annotations in braces are dropped.
+UNITS = {"s": "_seconds", "By": "_bytes"}
+SELECTOR = re.compile(r"(\w+)\{([^}]*)\}")
+MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"([^"]*)"')
+GROUPING = re.compile(r"by \(([^)]*)\)")
+
+
+@pytest.fixture
+def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
+    """An SDK that got at least one value of everything."""
+    telemetry = Telemetry()
+    telemetry.install(monkeypatch)
+    for name in COUNTERS:
+        count(name, "" if name in {"baggage_over_limit", "dry_run_unwritten"} else "posts")
+    posts = FakeServer()
+    antipode.register(posts)
+    with pytest.raises(antipode.BarrierTimeout):
+        antipode.barrier(LINEAGE, timeout=0.02)
+    antipode.check(LINEAGE)
+    posts.position = 7
+    antipode.barrier(LINEAGE, timeout=5)
+    with antipode.scope(LINEAGE) as scope:
+        scope.text()
+    stored_text(Lineage([WriteId("posts", "log", 1)]))
+    yield telemetry
+    telemetry.close()
+
+
+def exported(sdk: Telemetry) -> dict[str, dict[str, set[str]]]:
+    """The names in Prometheus by its exporter's rules, with labels and the labels' values."""
+    names: dict[str, dict[str, set[str]]] = {}
+    for metric in sdk.metrics().values():
+        name = metric.name.replace(".", "_") + UNITS.get(metric.unit, "")
+        assert metric.unit in UNITS or re.fullmatch(r"\{\w+\}", metric.unit)
+        labels: dict[str, set[str]] = {"job": set()}
+        for point in metric.data.data_points:
+            for key, value in point.attributes.items():
+                labels.setdefault(key.replace(".", "_"), set()).add(value)
+        if hasattr(metric.data, "is_monotonic"):
+            names[f"{name}_total"] = labels
+        else:
+            names |= {f"{name}_{part}": labels for part in ("count", "sum")}
+            names[f"{name}_bucket"] = {**labels, "le": set()}
+    return names
+
+
+def queries() -> list[str]:
+    """Every query of the dashboard."""
+    board: dict[str, Any] = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    return [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+
+
+def test_the_dashboards_queries_ask_for_what_is_exported(sdk: Telemetry) -> None:
+    """Every metric, every label and every value in a query is one that the SDK exports."""
+    names = exported(sdk)
+    assert len(queries()) > 20
+    for query in queries():
+        selectors = SELECTOR.findall(query)
+        assert selectors, query
+        for name, matchers in selectors:
+            assert name in names, query
+            for label, value in MATCHER.findall(matchers):
+                assert label in names[name], query
+                assert value == "$job" or value in names[name][label], query
+            for labels in GROUPING.findall(query):
+                assert set(re.split(r",\s*", labels)) <= names[name].keys(), query
+        quoted = re.sub(r'"[^"]*"', "", query)
+        mentioned = set(re.findall(r"\bantipode_\w+(?=\{)", quoted))
+        assert mentioned == {name for name, _ in selectors}
+
+
+def test_the_dashboards_variable_asks_for_what_is_exported(sdk: Telemetry) -> None:
+    """The list of services comes from a metric that every service has which waits."""
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    (job,) = [v for v in board["templating"]["list"] if v["name"] == "job"]
+    found = re.fullmatch(r"label_values\((\w+), job\)", job["query"]["query"])
+    assert found is not None
+    assert found.group(1) in exported(sdk)
+
+
+def test_the_dashboard_has_no_overlapping_panels() -> None:
+    """Panels have ids of their own and cover no place twice, within 24 columns."""
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    places = [
+        (x, y)
+        for panel in panels
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(places) == len(set(places))
+    assert max(x for x, _ in places) == 23
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def test_the_page_lists_what_is_exported(sdk: Telemetry) -> None:
+    """Every metric, with its unit and attributes, and nothing else, is in the reference."""
+    rows = re.findall(
+        r"^\| `(antipode\.[\w.]+)` \| \w+ \| `([^`]+)` \| ([^|]*)\|",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    listed = {name: (unit, set(re.findall(r"`([\w.]+)`", rest))) for name, unit, rest in rows}
+    metrics = sdk.metrics()
+    assert listed.keys() == metrics.keys()
+    for name, metric in metrics.items():
+        unit, attributes = listed[name]
+        assert unit == metric.unit, name
+        found = {key for point in metric.data.data_points for key in point.attributes}
+        assert found == attributes, name
+
+
+def test_the_page_lists_every_count() -> None:
+    """Whoever knows a count of ``metrics()`` finds the counter that exports it."""
+    page = PAGE.read_text(encoding="utf-8")
+    for name, counter in COUNTERS.items():
+        (row,) = re.findall(rf"^\| `{re.escape(counter.name)}` .*$", page, re.MULTILINE)
+        assert f"`{name}`" in row
+
+
+def test_the_documented_counts_have_counters() -> None:
+    """Each count on the page of metrics is exported by a name of its own."""
+    page = (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
+    names = {name for row in rows for name in re.findall(r"`([\w<>]+)`", row)}
+    assert {name for name in names if not name.startswith("barrier_")} <= COUNTERS.keys()
