@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
-from opentelemetry import baggage, propagate
+from opentelemetry import baggage
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.textmap import (
     CarrierT,
@@ -182,6 +182,9 @@ def instrument() -> None:
     Raises:
         ConfigurationError: the global propagator carries no baggage.
     """
+    # Not above: it loads the propagators of OTEL_PROPAGATORS, of which this module may be one.
+    from opentelemetry import propagate
+
     inner = propagate.get_global_textmap()
     if isinstance(inner, AntipodePropagator) or _holds_ours(inner):
         return
@@ -203,6 +206,8 @@ def _holds_ours(inner: TextMapPropagator) -> bool:
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent."""
+    from opentelemetry import propagate
+
     wrapped = propagate.get_global_textmap()
     if isinstance(wrapped, AntipodePropagator) and not isinstance(
         wrapped, AntipodeBaggagePropagator

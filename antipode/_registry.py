@@ -49,6 +49,11 @@ def shims_of(datastore: str) -> tuple[Shim, ...]:
     return _shims.get(datastore, ())
 
 
+def registered() -> tuple[str, ...]:
+    """The names of all datastores with a shim, sorted."""
+    return tuple(sorted(_shims))
+
+
 def looking_shim(datastore: str) -> Shim | None:
     """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
 

@@ -18,7 +18,7 @@ SECTIONS = (
     ("Guides", "guides", ()),
     ("Results", "results", ("index.md",)),
     ("Specification", "spec", ("README.md", "lineage-format.md")),
-    ("Reference", "reference", ("antipode.md", "shim.md", "testing.md")),
+    ("Reference", "reference", ("antipode.md", "cli.md", "shim.md", "testing.md")),
     ("Decisions", "adr", ("README.md",)),
 )
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -316,3 +319,14 @@ def test_the_user_may_keep_the_lineage_from_leaving(leave: Callable[[], Context]
         otel_context.detach(token)
         assert "baggage" not in carrier
         assert antipode.current() == Lineage([POST])
+
+
+@pytest.mark.parametrize("first", ["instrument()", "inject_response({})", "extract_response({})"])
+def test_a_process_named_by_its_environment_may_begin_with_any_call(first: str) -> None:
+    """The propagators of OTEL_PROPAGATORS, ours among them, load whatever is used first."""
+    subprocess.run(
+        [sys.executable, "-c", f"import antipode; antipode.{first}; antipode.instrument()"],
+        env={**os.environ, "OTEL_PROPAGATORS": "tracecontext,antipode"},
+        timeout=60,
+        check=True,
+    )

@@ -1,0 +1,106 @@
+"""What ``antipode doctor`` can learn of the datastores that a process registered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antipode._errors import ConfigurationError
+from antipode._registry import looking_shim, registered, shims_of
+from antipode._unreachable import Unreachable
+from antipode._write_id import WriteId
+
+from ._check import Check, ok, problem, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from antipode.shim import Shim
+
+#: How often an address is connected to, to see whether one server answers there.
+_LOOKS = 4
+_REGISTER = (
+    "call the shim()s and instrument_*()s of your datastores in what --app names, or name a "
+    "function that does"
+)
+_UNREACHABLE = (
+    "start it, or correct its address in the application: barriers would wait for it until their "
+    "deadline"
+)
+_AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
+
+
+def stores(*, imported: bool, timeout_s: float) -> Iterator[Check]:
+    """What there is to say of each datastore."""
+    names = registered()
+    if not names:
+        said = "no datastore is registered"
+        if imported:
+            yield problem("datastores", f"{said}: barriers have nobody to ask", _REGISTER)
+        else:
+            todo = "name your application: antipode doctor --app package.module"
+            yield unknown("datastores", f"{said} without an application", todo)
+        return
+    yield ok("datastores", f"registered: {', '.join(names)}")
+    for name in names:
+        yield from _store(name, timeout_s)
+
+
+def _store(name: str, timeout_s: float) -> Iterator[Check]:
+    shims = shims_of(name)
+    reads = {shim.reads_from for shim in shims}
+    if not any(shim.waitable for shim in shims):
+        todo = "give it receipts if somebody must wait for its messages (see its guide)"
+        yield unknown(name, "its writes cannot be waited for, and barriers let them pass", todo)
+        return
+    try:
+        looking = looking_shim(name)
+    except ConfigurationError as error:
+        yield problem(name, str(error), _AT_READ)
+        return
+    role = "replica" if "replica" in reads else "primary"
+    if looking is None:
+        said = f"which server answers is known at the read alone, so the {role} was not asked"
+        yield unknown(name, said, _AT_READ)
+        return
+    yield _answering(name, looking, shims, timeout_s)
+
+
+def _answering(name: str, looking: Shim, shims: Iterable[Shim], timeout_s: float) -> Check:
+    """Whether the server where barriers look answers, and is one server."""
+    role = looking.reads_from
+    try:
+        writes = _writes(name, shims, timeout_s)
+    except Unreachable as error:
+        return problem(name, f"its primary does not answer: {error}", _UNREACHABLE)
+    try:
+        servers = {_look(looking, writes, timeout_s) for _ in range(_LOOKS)}
+    except Unreachable as error:
+        return problem(name, f"its {role} does not answer: {error}", _UNREACHABLE)
+    except Exception as error:  # noqa: BLE001 - whatever a client library raises is the answer
+        said = f"its {role} cannot be asked what a barrier asks: {type(error).__name__}: {error}"
+        return problem(name, said, "see the rights and the versions that its guide asks for")
+    if len(servers) > 1:
+        said = f"{len(servers)} servers answer as its {role}: a barrier may ask another than reads"
+        return problem(name, said, f"name one server, or {_AT_READ}")
+    return ok(name, f"its {role} answers, the same server {_LOOKS} times")
+
+
+def _writes(name: str, shims: Iterable[Shim], timeout_s: float) -> frozenset[WriteId]:
+    """Something to look for: the primary's position, where this process can ask for it.
+
+    Raises:
+        Unreachable: the primary does not answer.
+    """
+    for shim in shims:
+        if shim.fences and (found := shim.fence(timeout_s=timeout_s)):
+            return found
+    return frozenset([WriteId(name, "antipode-doctor", 1, covering=True)])
+
+
+def _look(shim: Shim, writes: frozenset[WriteId], timeout_s: float) -> str:
+    """The incarnation of the server that answers a new connection."""
+    endpoint = shim.open_endpoint(timeout_s=timeout_s)
+    try:
+        return endpoint.observe(writes, timeout_s=timeout_s).server
+    finally:
+        endpoint.close()

@@ -1,0 +1,18 @@
+"""Exit statuses."""
+
+from __future__ import annotations
+
+from antipode._errors import AntipodeError
+
+CLEAN = 0
+FINDINGS = 1
+USAGE = 2
+#: 128 and the number of the signal, as a shell has it.
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+class UsageError(AntipodeError):
+    """The program was called in a way that cannot work, or on what it cannot read."""
+
+    code = "usage"

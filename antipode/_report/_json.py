@@ -1,0 +1,85 @@
+"""The report for programs: docs/reference/cli.md lists its fields."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ._text import counted, notes
+
+if TYPE_CHECKING:
+    from ._model import Finding, LintFinding, Place, Report
+
+#: Grows when a field changes its meaning or goes; new fields alone do not change it.
+REPORT_VERSION = 1
+
+
+def json_text(report: Report) -> str:
+    """The whole report, known findings included."""
+    return json.dumps(report_object(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def report_object(report: Report) -> dict[str, Any]:
+    """The report as plain values."""
+    lines = report.records.lines
+    return {
+        "version": REPORT_VERSION,
+        "failed": report.failed,
+        "fail_on": report.fail_on,
+        "findings": [_finding(report, one) for one in report.findings],
+        "lints": [_lint(report, one) for one in report.lints],
+        "baseline_gone": list(report.gone),
+        "notes": notes(report),
+        "records": {
+            "files": report.records.files,
+            "services": sorted({one.name for one in report.records.processes.values()}),
+            "processes": len(report.records.processes),
+            "requests": len({line.request for line in lines if line.request is not None}),
+            "reads_guarded": sum(line.verdict == "guarded" for line in lines),
+            "reads_unguarded": sum(line.verdict == "unguarded" for line in lines),
+            "summary": counted(report),
+        },
+    }
+
+
+def _finding(report: Report, one: Finding) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "datastore": one.datastore,
+        "known": one.known,
+        "fails": report.fails(one),
+        "confirmed": one.confirmed > 0,
+        "reads": one.reads,
+        "reads_confirmed": one.confirmed,
+        "read": _place(one.read),
+        "write": _place(one.write),
+        "barrier_before": asdict(one.advice.before),
+        "barrier_guards": list(one.advice.guards),
+        "barrier_datastores": list(one.advice.datastores),
+        "wait_median_s": one.cost.median_s,
+        "wait_p99_s": one.cost.p99_s,
+        "waits_known": one.cost.known,
+        "services": list(one.services),
+        "tests": list(one.tests),
+        "requests": sorted({o.read.request for o in one.occurrences if o.read.request})[:10],
+    }
+
+
+def _lint(report: Report, one: LintFinding) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "lint": one.lint,
+        "datastore": one.datastore,
+        "known": one.known,
+        "fails": report.fails(one),
+        "place": _place(one.place),
+        "count": one.count,
+        "details": list(one.details),
+        "services": list(one.services),
+        "tests": list(one.tests),
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"file": place.file, "function": place.function, "lines": list(place.lines)}

@@ -1,0 +1,157 @@
+"""What a report says: findings with their advice, lints, and what they were counted from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ._records import Entry, Record, Records, Site
+
+FailOn = Literal["unguarded", "confirmed", "lint", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A function, and the lines in it that a finding is about."""
+
+    file: str
+    function: str
+    lines: tuple[int, ...]
+
+    @property
+    def line(self) -> int:
+        """The first of the lines; 0 where none is known."""
+        return self.lines[0] if self.lines else 0
+
+    def __str__(self) -> str:
+        """``file:line in function``, the lines separated by commas."""
+        if not self.file:
+            return "an unknown place (no record tells of it)"
+        inside = f" in {self.function}" if self.function else ""
+        return f"{self.file}:{','.join(map(str, self.lines))}{inside}"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One unguarded read of one write.
+
+    Attributes:
+        write: the record of the write; None where there is none.
+        waits: seconds until it was visible, by evidence; None where evidence does not know.
+    """
+
+    read: Record
+    entry: Entry
+    write: Record | None
+    confirmed: bool
+    waits: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What barriers at the reads of a finding would have waited, in seconds.
+
+    Attributes:
+        known: how many reads have evidence of it; without one the other two are None.
+        reads: how many there were.
+    """
+
+    median_s: float | None
+    p99_s: float | None
+    known: int
+    reads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Where one barrier would have guarded a finding.
+
+    Attributes:
+        before: the read before which to place it, the earliest that is of use.
+        guards: the ids of the findings that it would have guarded, this one's first.
+        datastores: those of these findings, sorted.
+    """
+
+    before: Site
+    guards: tuple[str, ...]
+    datastores: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """All unguarded reads of the same read and write places (docs/spec/dry-run.md)."""
+
+    id: str
+    datastore: str
+    read: Place
+    write: Place
+    occurrences: tuple[Occurrence, ...]
+    services: tuple[str, ...]
+    tests: tuple[str, ...]
+    confirmed: int
+    cost: Cost
+    advice: Advice
+    known: bool = False
+
+    @property
+    def reads(self) -> int:
+        """How many reads it is about."""
+        return self.cost.reads
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """All records of the same lint at the same place."""
+
+    id: str
+    lint: str
+    datastore: str
+    place: Place
+    details: tuple[str, ...]
+    count: int
+    services: tuple[str, ...]
+    tests: tuple[str, ...]
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that the formats render.
+
+    Attributes:
+        gone: ids of the baseline that were not found any more, sorted.
+        fail_on: what makes the report fail.
+    """
+
+    findings: tuple[Finding, ...]
+    lints: tuple[LintFinding, ...]
+    records: Records
+    gone: tuple[str, ...] = ()
+    fail_on: FailOn = "none"
+
+    @property
+    def new(self) -> tuple[Finding, ...]:
+        """The findings that the baseline does not have."""
+        return tuple(finding for finding in self.findings if not finding.known)
+
+    @property
+    def new_lints(self) -> tuple[LintFinding, ...]:
+        """The lints that the baseline does not have."""
+        return tuple(lint for lint in self.lints if not lint.known)
+
+    def fails(self, finding: Finding | LintFinding) -> bool:
+        """Whether *finding* is one that ``fail_on`` asks for, and new.
+
+        Each level has the one before it in it: none, confirmed, unguarded, lint.
+        """
+        if finding.known or self.fail_on == "none":
+            return False
+        if isinstance(finding, LintFinding):
+            return self.fail_on == "lint"
+        return self.fail_on != "confirmed" or finding.confirmed > 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether any finding fails."""
+        return any(map(self.fails, self.findings)) or any(map(self.fails, self.lints))

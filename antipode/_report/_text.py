@@ -1,0 +1,160 @@
+"""The report for a terminal: lines of styled spans, which are plain where nothing paints them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ._model import Cost, Finding, LintFinding, Report
+
+
+class Span(NamedTuple):
+    """A piece of a line; the style is one of rich's, empty for none."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Span, ...]
+
+
+def text_lines(report: Report) -> Iterator[Line]:
+    """The whole report; one line where nothing is new."""
+    for finding in report.new:
+        yield from finding_lines(finding)
+        yield ()
+    for lint in report.new_lints:
+        yield from lint_lines(lint)
+        yield ()
+    if report.gone:
+        noun = "an id" if len(report.gone) == 1 else "ids"
+        gone = ", ".join(report.gone)
+        yield (Span(f"the baseline has {noun} that no record shows any more: {gone}", "dim"),)
+    bad = bool(report.new or report.new_lints)
+    yield (Span(summary(report), "bold yellow" if bad else "green"),)
+
+
+def finding_lines(finding: Finding) -> Iterator[Line]:
+    """One finding: the write's line, the read's line, the fix, and the id."""
+    title = f"{finding.datastore}: read from a replica without waiting for the write"
+    count = plural(finding.reads, "read")
+    if finding.confirmed:
+        count += f", {finding.confirmed} confirmed stale"
+    yield Span(finding.id, "bold red"), Span(" "), Span(title, "bold"), Span(f" ({count})", "dim")
+    yield from _rows(
+        ("write", str(finding.write)),
+        ("read", str(finding.read)),
+        ("fix", fix(finding)),
+        ("cost", cost(finding.cost)),
+        ("test", _few(finding.tests)),
+    )
+
+
+def lint_lines(lint: LintFinding) -> Iterator[Line]:
+    """One lint: what it says, its line, and the id."""
+    about = f"{lint.datastore}: " if lint.datastore else ""
+    yield (
+        Span(lint.id, "bold yellow"),
+        Span(" "),
+        Span(f"{about}{LINTS.get(lint.lint, lint.lint)}", "bold"),
+        Span(f" ({lint.lint}, {plural(lint.count, 'time')})", "dim"),
+    )
+    yield from _rows(
+        ("at", str(lint.place)), ("said", "; ".join(lint.details)), ("test", _few(lint.tests))
+    )
+
+
+LINTS = {
+    "in-transaction": "published or called out inside an open transaction, whose writes have no "
+    "position yet",
+    "after-response": "written after the response of its request had started",
+    "nothing-to-wait-for": "a barrier whose lineage had nothing for it to wait for",
+    "unscoped-write": "written without a scope, so nothing can wait for it",
+    "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
+}
+
+
+def fix(finding: Finding) -> str:
+    """Where one barrier would guard the read, and what else it would guard."""
+    advice = finding.advice
+    others = advice.guards[1:]
+    also = f", which guards {', '.join(others)} too" if others else ""
+    return f"antipode.barrier(timeout=...) before {advice.before}{also}"
+
+
+def cost(known: Cost) -> str:
+    """What a barrier would have waited; empty where there is no evidence."""
+    if known.median_s is None or known.p99_s is None:
+        return ""
+    median, most = duration(known.median_s), duration(known.p99_s)
+    return f"a wait of {median} at the median, {most} at p99 ({known.known} of {known.reads} known)"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person."""
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.3g} s"
+
+
+def summary(report: Report) -> str:
+    """The one line that a clean report consists of."""
+    what = ", ".join(
+        part
+        for part in (
+            plural(len(report.new), "missing barrier") if report.new else "no missing barrier",
+            plural(len(report.new_lints), "lint") if report.new_lints else "",
+            _known(report),
+        )
+        if part
+    )
+    return f"antipode: {what} ({counted(report)})"
+
+
+def _known(report: Report) -> str:
+    known = len(report.findings) + len(report.lints) - len(report.new) - len(report.new_lints)
+    return f"{known} known by the baseline" if known else ""
+
+
+def counted(report: Report) -> str:
+    """What the records are of."""
+    lines = report.records.lines
+    requests = len({line.request for line in lines if line.request is not None})
+    reads = sum(line.kind == "read" for line in lines)
+    processes = plural(len(report.records.processes), "process", "es")
+    return (
+        f"{plural(requests, 'request')} of {processes}, "
+        f"{plural(reads, 'read')} of replicas with a write to see"
+    )
+
+
+def notes(report: Report) -> list[str]:
+    """What a reader should know of the records themselves."""
+    return [
+        f"{name} ends inside a line, which is left out: its process crashed or still runs"
+        for name in report.records.truncated
+    ]
+
+
+def plural(number: int, noun: str, ending: str = "s") -> str:
+    """*number* and its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{ending}"
+
+
+def _rows(*rows: tuple[str, str]) -> Iterator[Line]:
+    for name, value in rows:
+        if value:
+            yield Span(f"  {name:5} ", "dim"), Span(value)
+
+
+def _few(names: Iterable[str], most: int = 3) -> str:
+    listed = list(names)
+    rest = f", and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + rest
+
+
+def plain(lines: Iterable[Line]) -> str:
+    """*lines* without any style."""
+    return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
