@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: those after the program's name; default the process's own.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # Names in any script, on any terminal.
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = _run(arguments)
         sys.stdout.flush()

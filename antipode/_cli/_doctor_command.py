@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from antipode._report import Span
@@ -27,6 +28,7 @@ DESCRIPTION = """\
 Check, inside a process of your application, whether lineages travel, whether incoming requests get
 a scope, which datastores are registered, and whether the replicas answer and are one server each.
 What cannot be known from here is said to be so. Exit status 1 where something is wrong."""
+_MAIN = threading.main_thread()
 _STYLES = {Verdict.OK: "green", Verdict.PROBLEM: "bold red", Verdict.UNKNOWN: "yellow"}
 
 
@@ -57,7 +59,12 @@ def run(given: argparse.Namespace) -> int:
         _import(given.app)
     checks = list(examine(imported=bool(given.app), timeout_s=given.timeout))
     write(_lines(checks), sys.stdout)
-    return FINDINGS if any(check.verdict is Verdict.PROBLEM for check in checks) else CLEAN
+    status = FINDINGS if any(check.verdict is Verdict.PROBLEM for check in checks) else CLEAN
+    if given.app and any(not one.daemon for one in threading.enumerate() if one is not _MAIN):
+        # Threads of the application would keep this process alive for ever.
+        sys.stdout.flush()
+        os._exit(status)
+    return status
 
 
 def _seconds(text: str) -> float:

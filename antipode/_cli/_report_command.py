@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,8 +91,10 @@ def run(given: argparse.Namespace) -> int:
 def _show(found: Report, wanted: Format) -> None:
     if wanted == "text":
         write(text_lines(found), sys.stdout)
-    else:
-        sys.stdout.write(render(found, wanted))
+        return
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # As the formats for programs are.
+    sys.stdout.write(render(found, wanted))
 
 
 def _save(path: Path, text: str) -> None:

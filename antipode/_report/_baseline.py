@@ -44,6 +44,9 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 def baseline_text(report: Report) -> str:
     """A baseline of all findings and lints of *report*, in a stable order."""
-    lines = [f"{one.id} {one.datastore}: {one.read} reads {one.write}" for one in report.findings]
-    lines += [f"{one.id} {one.lint}: {one.place}" for one in report.lints]
-    return _HEAD + "".join(f"{re.sub(r':[0-9,]+', '', line, count=2)}\n" for line in sorted(lines))
+    lines = [
+        f"{one.id} {one.datastore}: {one.read.name} reads what {one.write.name} wrote"
+        for one in report.findings
+    ]
+    lines += [f"{one.id} {one.lint}: {one.place.name}" for one in report.lints]
+    return _HEAD + "".join(f"{line}\n" for line in sorted(lines))

@@ -24,12 +24,19 @@ class Place:
         """The first of the lines; 0 where none is known."""
         return self.lines[0] if self.lines else 0
 
+    @property
+    def name(self) -> str:
+        """``file in function``, which edits elsewhere in the file do not change."""
+        return self._named(self.file)
+
     def __str__(self) -> str:
         """``file:line in function``, the lines separated by commas."""
+        return self._named(f"{self.file}:{','.join(map(str, self.lines))}")
+
+    def _named(self, where: str) -> str:
         if not self.file:
             return "an unknown place (no record tells of it)"
-        inside = f" in {self.function}" if self.function else ""
-        return f"{self.file}:{','.join(map(str, self.lines))}{inside}"
+        return f"{where} in {self.function}" if self.function else where
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def ran(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
         [*COMMAND, *map(str, arguments)],
         env=ENVIRONMENT | environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )
@@ -196,6 +196,17 @@ def test_every_format_comes_through_a_pipe_whole(records: Path) -> None:
     assert ran("report", records, "--format", "junit").stdout.endswith("</testsuites>\n")
     assert ran("report", records, "--format", "html").stdout.endswith("</html>\n")
     assert ran("report", records, "--format", "github").stdout.startswith("::warning file=")
+
+
+def test_names_in_any_script_reach_any_stream(tmp_path: Path) -> None:
+    """A terminal of ASCII gets escapes; the formats for programs are UTF-8 wherever they go."""
+    one = guarded()
+    one.read(1, ("caf\u00e9.py", 1, "f"), {"datastore": "a", "log": "b", "version": "1"})
+    folder = save(tmp_path, [one])
+    assert "caf\\xe9.py" in ran("report", folder, PYTHONIOENCODING="ascii").stdout
+    for wanted in ("json", "html", "junit"):
+        shown = ran("report", folder, "--format", wanted, PYTHONIOENCODING="ascii").stdout
+        assert "caf\u00e9.py" in shown
 
 
 def test_colours_are_for_terminals(records: Path) -> None:
