@@ -60,23 +60,18 @@ def html_text(report: Report) -> str:
 
 def badge(text: str, style: str = "") -> str:
     """A small label; *style* is one of the style sheet's colours."""
-    return f'<span class="badge {style}">{escape(text)}</span>'
+    return f'<span class="{f"badge {style}".rstrip()}">{escape(text)}</span>'
 
 
 def _tally(report: Report) -> str:
     numbers = (
-        (len(report.new), "missing barriers", "bad" if report.new else "good"),
-        (sum(one.confirmed > 0 for one in report.new), "of them confirmed", ""),
-        (len(report.new_lints), "lints", ""),
-        (
-            len(report.findings) + len(report.lints) - len(report.new) - len(report.new_lints),
-            "known by the baseline",
-            "",
-        ),
+        (report.barriers, "missing barriers"),
+        (len(report.new), "findings that they would guard"),
+        (sum(one.confirmed > 0 for one in report.new), "of these confirmed"),
+        (len(report.new_lints), "lints"),
+        (report.known, "known by the baseline"),
     )
-    items = "".join(
-        f'<li><b class="{style}">{number}</b> {name}</li>\n' for number, name, style in numbers
-    )
+    items = "".join(f"<li><b>{number}</b> {name}</li>\n" for number, name in numbers)
     return f'<ul class="tally">\n{items}</ul>\n'
 
 
@@ -108,7 +103,7 @@ def _finding(report: Report, one: Finding, *, opened: bool) -> str:
         ("Tests", "<br>".join(f"<code>{escape(test)}</code>" for test in one.tests)),
     )
     return (
-        f'<details id="{one.id}" class="{"known" if one.known else ""}"'
+        f'<details id="{one.id}" class="finding{" known" if one.known else ""}"'
         f"{' open' if opened and not one.known else ''}>\n"
         f'<summary><span class="id">{one.id}</span> <strong>{escape(one.datastore)}</strong> '
         f"in <code>{escape(str(one.read))}</code> {' '.join(labels)}</summary>\n{rows}</details>\n"
@@ -134,7 +129,7 @@ def _lint(report: Report, one: LintFinding) -> str:
     said = "".join(f"<br>{escape(detail)}" for detail in one.details)
     labels = " ".join([badge(plural(one.count, "time")), *_labels(report, one)])
     return (
-        f'<div id="{one.id}" class="lint {"known" if one.known else ""}">'
+        f'<div id="{one.id}" class="lint{" known" if one.known else ""}">'
         f'<span class="id">{one.id}</span> {about}{escape(LINTS.get(one.lint, one.lint))} '
         f'{labels}<br><code>{escape(str(one.place))}</code><span class="soft">{said}</span></div>\n'
     )

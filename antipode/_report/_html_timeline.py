@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._model import Report
-    from ._records import Entry, Record, Records
+    from ._records import Record, Records
 
 #: Most of a request's lines that are shown.
 _MOST = 200
@@ -24,19 +24,55 @@ def timeline(report: Report) -> str:
     if request is None:
         return ""
     lines = _lines(report.records, request)
-    shown, columns = lines[:_MOST], _columns(report.records, lines)
-    numbers = _numbers(shown)
+    columns = _columns(report.records, lines)
+    shown = _Shown(report, lines[:_MOST])
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns.values())
-    rows = "".join(_row(line, shown[0].t, columns, numbers) for line in shown)
-    rest = len(lines) - len(shown)
+    rows = "".join(_row(line, columns, shown) for line in shown.lines)
+    writes = "".join(f"<li><code>{escape(str(entry))}</code></li>\n" for entry in shown.numbers)
+    rest = len(lines) - len(shown.lines)
     more = f'<p class="soft">{plural(rest, "later line")} left out.</p>\n' if rest else ""
     return (
-        f"<p>Request <code>{escape(request)}</code>; the numbers tie reads to their writes. Times "
-        "are each process's own clock.</p>\n"
+        f"<p>Request <code>{escape(request)}</code>, by each process's own clock.</p>\n"
         '<div class="scroll" role="region" aria-label="Timeline" tabindex="0">\n<table>\n'
         f'<thead><tr><th scope="col">after</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n'
-        f"</table>\n</div>\n{more}"
+        f"</table>\n</div>\n{more}<p>The numbers stand for these writes:</p>\n<ol>\n{writes}</ol>\n"
     )
+
+
+class _Shown:
+    """The lines of the table, and what ties them to each other and to the findings.
+
+    Attributes:
+        numbers: a number for each write that an unguarded read is about.
+        places: the findings that a barrier before a read of this place guards.
+    """
+
+    def __init__(self, report: Report, lines: Sequence[Record]) -> None:
+        self.lines = lines
+        self._read = {(line.process, line.n): line for line in lines if line.kind == "read"}
+        wanted = [entry for line in lines if line.verdict == "unguarded" for entry in line.writes]
+        self.numbers = {entry: number for number, entry in enumerate(dict.fromkeys(wanted), 1)}
+        self.places = {one.advice.before: one.advice.guards for one in report.findings}
+
+    def after(self, line: Record) -> str:
+        """When *line* was written, from the first on."""
+        return duration(max(0.0, line.t - self.lines[0].t))
+
+    def tied(self, line: Record) -> str:
+        """The numbers of the writes that *line*, or the read that it is evidence of, is about."""
+        about = self._read.get((line.process, line.of)) if line.kind == "evidence" else line
+        found = [
+            self.numbers[one] for one in (about.writes if about else ()) if one in self.numbers
+        ]
+        return "".join(f' <span class="badge mark">{number}</span>' for number in found)
+
+    def advised(self, line: Record) -> str:
+        """That a barrier belongs before *line*, where one does."""
+        guards = self.places.get(line.site) if line.verdict == "unguarded" else None
+        if not guards:
+            return ""
+        links = ", ".join(f'<a href="#{name}">{name}</a>' for name in sorted(guards))
+        return f'<div class="event advice">a barrier here would guard {links}</div>'
 
 
 def _request(report: Report) -> str | None:
@@ -73,30 +109,20 @@ def _columns(records: Records, lines: Sequence[Record]) -> dict[str, str]:
     }
 
 
-def _numbers(lines: Sequence[Record]) -> dict[Entry, int]:
-    """A number for each write that an unguarded read is about."""
-    wanted = [entry for line in lines if line.verdict == "unguarded" for entry in line.writes]
-    return {entry: number for number, entry in enumerate(dict.fromkeys(wanted), start=1)}
-
-
-def _row(line: Record, start: float, columns: dict[str, str], numbers: dict[Entry, int]) -> str:
+def _row(line: Record, columns: dict[str, str], shown: _Shown) -> str:
     cells = "".join(
         f'<td data-service="{escape(name)}">'
-        f"{_event(line, numbers) if key == line.process else ''}</td>"
+        f"{_event(line, shown) if key == line.process else ''}</td>"
         for key, name in columns.items()
     )
-    return f'<tr><th scope="row">{duration(max(0.0, line.t - start))}</th>{cells}</tr>\n'
+    return f'<tr><th scope="row">{shown.after(line)}</th>{cells}</tr>\n'
 
 
-def _event(line: Record, numbers: dict[Entry, int]) -> str:
+def _event(line: Record, shown: _Shown) -> str:
     style = {"read": line.verdict, "lint": "lint-event"}.get(line.kind, line.kind)
-    tied = "".join(
-        f' <span class="badge mark" title="{escape(str(entry))}">{numbers[entry]}</span>'
-        for entry in line.writes
-        if entry in numbers
-    )
     place = f"<small><code>{escape(str(line.site))}</code></small>" if line.site.file else ""
-    return f'<div class="event {style}">{_words(line)}{tied}{place}</div>'
+    words = f"{_words(line)}{shown.tied(line)}"
+    return f'{shown.advised(line)}<div class="event {style}">{words}{place}</div>'
 
 
 def _words(line: Record) -> str:

@@ -27,6 +27,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "version": REPORT_VERSION,
         "failed": report.failed,
         "fail_on": report.fail_on,
+        "barriers_missing": report.barriers,
         "findings": [_finding(report, one) for one in report.findings],
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),

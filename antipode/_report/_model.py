@@ -147,6 +147,16 @@ class Report:
         """The lints that the baseline does not have."""
         return tuple(lint for lint in self.lints if not lint.known)
 
+    @property
+    def known(self) -> int:
+        """How many findings and lints the baseline has."""
+        return len(self.findings) + len(self.lints) - len(self.new) - len(self.new_lints)
+
+    @property
+    def barriers(self) -> int:
+        """How many barriers would guard all new findings."""
+        return len({finding.advice.before for finding in self.new})
+
     def fails(self, finding: Finding | LintFinding) -> bool:
         """Whether *finding* is one that ``fail_on`` asks for, and new.
 

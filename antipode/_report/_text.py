@@ -101,21 +101,21 @@ def duration(seconds: float) -> str:
 
 def summary(report: Report) -> str:
     """The one line that a clean report consists of."""
-    what = ", ".join(
-        part
-        for part in (
-            plural(len(report.new), "missing barrier") if report.new else "no missing barrier",
-            plural(len(report.new_lints), "lint") if report.new_lints else "",
-            _known(report),
-        )
-        if part
-    )
-    return f"antipode: {what} ({counted(report)})"
+    parts = [missing(report)]
+    if report.new_lints:
+        parts.append(plural(len(report.new_lints), "lint"))
+    if report.known:
+        parts.append(f"{report.known} known by the baseline")
+    return f"antipode: {', '.join(parts)} ({counted(report)})"
 
 
-def _known(report: Report) -> str:
-    known = len(report.findings) + len(report.lints) - len(report.new) - len(report.new_lints)
-    return f"{known} known by the baseline" if known else ""
+def missing(report: Report) -> str:
+    """How many barriers are missing, and for how many findings, where one guards several."""
+    if not report.new:
+        return "no missing barrier"
+    barriers = plural(report.barriers, "missing barrier")
+    several = len(report.new) > report.barriers
+    return f"{barriers} for {len(report.new)} findings" if several else barriers
 
 
 def counted(report: Report) -> str:

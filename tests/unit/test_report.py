@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import antipode
+from antipode import WriteId
 from antipode._report import (
     Finding,
     RecordsError,
@@ -19,6 +21,8 @@ from antipode._report import (
     report,
     summary,
 )
+from antipode.shim import floor, record_write
+from antipode.testing import FakeStore, VirtualClock
 from tests.unit._dry_run import (
     OTHER_REQUEST,
     REQUEST,
@@ -155,6 +159,13 @@ def test_one_barrier_before_the_first_read_guards_its_siblings(tmp_path: Path) -
     assert user.advice.guards == (user.id, post.id)
     assert post.advice.guards == (post.id, user.id)
     assert post.advice.datastores == ("posts", "users")
+
+
+def test_the_summary_counts_barriers(tmp_path: Path) -> None:
+    """Two findings that one barrier guards are one missing barrier."""
+    found = reported(tmp_path, *feed())
+    assert found.barriers == 1
+    assert summary(found).startswith("antipode: 1 missing barrier for 2 findings (")
 
 
 def test_a_barrier_stands_after_what_it_waits_for(tmp_path: Path) -> None:
@@ -341,3 +352,29 @@ def test_what_is_no_baseline_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RecordsError, match="no line of a baseline"):
         read_baseline(path)
+
+
+def read_in(store: FakeStore) -> None:
+    floor(store)
+
+
+def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
+    """A dry run of this very process: the finding names the functions above, and its request."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    store = FakeStore("posts", VirtualClock())
+    antipode.register(store)
+    with antipode.scope():
+        record_write(WriteId("posts", "log", 1, 500_000))
+        read_in(store)
+        antipode.barrier(timeout=1)
+        read_in(store)
+    found = report(load([tmp_path]))
+    (one,) = found.findings
+    assert (one.read.function, one.reads) == ("read_in", 1)
+    assert one.write.function == "test_what_the_recorder_writes_is_read"
+    assert one.read.file == one.write.file
+    assert [line.verdict for line in found.records.lines if line.kind == "read"] == [
+        "unguarded",
+        "guarded",
+    ]
+    assert len(one.tests) == 1

@@ -214,7 +214,7 @@ def test_html_shows_one_request_across_services(tmp_path: Path) -> None:
     """The confirmed request, a column for each service, its events in the order of time."""
     text = render(found(tmp_path), "html")
     page = Page(text)
-    assert f"Request {REQUEST} ;" in page.text
+    assert f"Request {REQUEST} , by each" in page.text
     table = text.split("<table>")[1].split("</table>")[0]
     assert re.findall(r'<th scope="col">([^<]*)<', table) == [
         "after",
@@ -222,7 +222,9 @@ def test_html_shows_one_request_across_services(tmp_path: Path) -> None:
         "notifier (eu)",
     ]
     events = re.findall(r'class="event (\w+)"', table)
-    assert events == ["scope", "write", "scope", "unguarded", "evidence"]
+    assert events == ["scope", "write", "scope", "advice", "unguarded", "evidence"]
+    assert table.count('<span class="badge mark">1</span>') == 3
+    assert "The numbers stand for these writes: posts:log-1@10" in page.text
     assert "the read was stale; its write was visible 90 ms after it" in page.text
 
 
