@@ -15,16 +15,24 @@ if TYPE_CHECKING:
     from antipode._report import Line
 
 
+_PIECE = 1 << 16
+
+
 def write(lines: Iterable[Line], stream: TextIO) -> None:
     """Write *lines*; coloured on a terminal alone, unless NO_COLOR is set."""
     console = None if os.environ.get("NO_COLOR") else _console(stream)
     if console is None:
-        stream.write(plain(lines))
+        stream.writelines(plain([line]) for line in lines)
         return
     from rich.text import Text
 
     for line in lines:
         console.print(Text.assemble(*line))
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Write *text* piece by piece: an unbuffered stream does not tell of what it left out."""
+    stream.writelines(text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 
 def _console(stream: TextIO) -> Console | None:

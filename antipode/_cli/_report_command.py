@@ -21,7 +21,7 @@ from antipode._report import (
 )
 
 from ._exits import CLEAN, FINDINGS, UsageError
-from ._paint import write
+from ._paint import put, write
 
 if TYPE_CHECKING:
     import argparse
@@ -94,7 +94,7 @@ def _show(found: Report, wanted: Format) -> None:
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # As the formats for programs are.
-    sys.stdout.write(render(found, wanted))
+    put(render(found, wanted), sys.stdout)
 
 
 def _save(path: Path, text: str) -> None:

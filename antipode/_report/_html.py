@@ -9,7 +9,7 @@ from ._html_style import STYLE
 from ._html_timeline import timeline
 from ._html_waits import waits
 from ._model import Finding, LintFinding
-from ._text import LINTS, cost, notes, plural, summary
+from ._text import LINTS, cost, few, notes, plural, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +100,7 @@ def _finding(report: Report, one: Finding, *, opened: bool) -> str:
         ("Fix", _fix(one.advice)),
         ("Cost", escape(cost(one.cost)) or "not known: no evidence was followed"),
         ("Services", escape(", ".join(one.services))),
-        ("Tests", "<br>".join(f"<code>{escape(test)}</code>" for test in one.tests)),
+        ("Tests", few([f"<code>{escape(test)}</code>" for test in one.tests])),
     )
     return (
         f'<details id="{one.id}" class="finding{" known" if one.known else ""}"'
@@ -117,7 +117,7 @@ def _labels(report: Report, one: Finding | LintFinding) -> list[str]:
 
 
 def _fix(advice: Advice) -> str:
-    also = ", ".join(f'<a href="#{name}">{name}</a>' for name in advice.guards[1:])
+    also = few([f'<a href="#{name}">{name}</a>' for name in advice.guards[1:]])
     return (
         f"<code>antipode.barrier(timeout=...)</code> before "
         f"<code>{escape(str(advice.before))}</code>" + (f"; it guards {also} too" if also else "")

@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
-from ._text import LINTS, duration, plural
+from ._text import LINTS, duration, few, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ class _Shown:
         guards = self.places.get(line.site) if line.verdict == "unguarded" else None
         if not guards:
             return ""
-        links = ", ".join(f'<a href="#{name}">{name}</a>' for name in sorted(guards))
+        links = few([f'<a href="#{name}">{name}</a>' for name in sorted(guards)])
         return f'<div class="event advice">a barrier here would guard {links}</div>'
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Grows when a field changes its meaning or goes; new fields alone do not change it.
 REPORT_VERSION = 1
+#: Most ids, requests and tests that are listed of one finding.
+_MOST = 20
 
 
 def json_text(report: Report) -> str:
@@ -56,14 +58,14 @@ def _finding(report: Report, one: Finding) -> dict[str, Any]:
         "read": _place(one.read),
         "write": _place(one.write),
         "barrier_before": asdict(one.advice.before),
-        "barrier_guards": list(one.advice.guards),
+        "barrier_guards": list(one.advice.guards[:_MOST]),
         "barrier_datastores": list(one.advice.datastores),
         "wait_median_s": one.cost.median_s,
         "wait_p99_s": one.cost.p99_s,
         "waits_known": one.cost.known,
         "services": list(one.services),
-        "tests": list(one.tests),
-        "requests": sorted({o.read.request for o in one.occurrences if o.read.request})[:10],
+        "tests": list(one.tests[:_MOST]),
+        "requests": sorted({o.read.request for o in one.occurrences if o.read.request})[:_MOST],
     }
 
 
@@ -78,7 +80,7 @@ def _lint(report: Report, one: LintFinding) -> dict[str, Any]:
         "count": one.count,
         "details": list(one.details),
         "services": list(one.services),
-        "tests": list(one.tests),
+        "tests": list(one.tests[:_MOST]),
     }
 
 

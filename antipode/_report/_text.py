@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ._model import Cost, Finding, LintFinding, Report
 
@@ -48,7 +48,7 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
         ("read", str(finding.read)),
         ("fix", fix(finding)),
         ("cost", cost(finding.cost)),
-        ("test", _few(finding.tests)),
+        ("test", few(finding.tests)),
     )
 
 
@@ -62,7 +62,7 @@ def lint_lines(lint: LintFinding) -> Iterator[Line]:
         Span(f" ({lint.lint}, {plural(lint.count, 'time')})", "dim"),
     )
     yield from _rows(
-        ("at", str(lint.place)), ("said", "; ".join(lint.details)), ("test", _few(lint.tests))
+        ("at", str(lint.place)), ("said", "; ".join(lint.details)), ("test", few(lint.tests))
     )
 
 
@@ -79,8 +79,8 @@ LINTS = {
 def fix(finding: Finding) -> str:
     """Where one barrier would guard the read, and what else it would guard."""
     advice = finding.advice
-    others = advice.guards[1:]
-    also = f", which guards {', '.join(others)} too" if others else ""
+    others = few(advice.guards[1:])
+    also = f", which guards {others} too" if others else ""
     return f"antipode.barrier(timeout=...) before {advice.before}{also}"
 
 
@@ -149,10 +149,10 @@ def _rows(*rows: tuple[str, str]) -> Iterator[Line]:
             yield Span(f"  {name:5} ", "dim"), Span(value)
 
 
-def _few(names: Iterable[str], most: int = 3) -> str:
-    listed = list(names)
-    rest = f", and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + rest
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first of *names*, and how many there are besides."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
 
 
 def plain(lines: Iterable[Line]) -> str:
