@@ -17,7 +17,7 @@ import pytest
 from antipode import _cli
 from antipode._cli import main
 from antipode.testing import wait_until
-from tests.unit._dry_run import guarded, post_notification, save
+from tests.unit._dry_run_files import guarded, post_notification, save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from itertools import permutations
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 
 import antipode
@@ -23,7 +26,7 @@ from antipode._report import (
 )
 from antipode.shim import floor, record_write
 from antipode.testing import FakeStore, VirtualClock
-from tests.unit._dry_run import (
+from tests.unit._dry_run_files import (
     OTHER_REQUEST,
     REQUEST,
     SAVE,
@@ -36,9 +39,9 @@ from tests.unit._dry_run import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from antipode._report import FailOn
+
+ROOT = Path(__file__).parents[2]
 
 
 def reported(folder: Path, *recorders: Recorder) -> Report:
@@ -48,6 +51,17 @@ def reported(folder: Path, *recorders: Recorder) -> Report:
 def finding_of(found: Report, function: str) -> Finding:
     (one,) = [one for one in found.findings if one.read.function == function]
     return one
+
+
+def test_these_tests_use_records_of_the_specification() -> None:
+    """Each line that is built here is one that the JSON Schema of the records allows."""
+    schema = json.loads((ROOT / "docs/spec/dry-run-record.schema.json").read_text(encoding="utf-8"))
+    judge = jsonschema.Draft202012Validator(schema)
+    storage, notifier = post_notification()
+    notifier.lint(3, SHOW, "after-response", detail="late")
+    lines = [*storage.lines, *notifier.lines, *guarded().lines]
+    assert [error.message for line in lines for error in judge.iter_errors(line)] == []
+    assert {line["kind"] for line in lines} == set(schema["properties"]["kind"]["enum"])
 
 
 def test_reads_are_joined_with_the_writes_of_other_processes(tmp_path: Path) -> None:

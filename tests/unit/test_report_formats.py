@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from antipode._report import FORMATS, load, render, report
-from tests.unit._dry_run import (
+from tests.unit._dry_run_files import (
     REQUEST,
     SAVE,
     SHOW,
