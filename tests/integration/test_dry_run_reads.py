@@ -1,0 +1,189 @@
+"""What of a native client's calls a dry run takes for a read: covered reads, once, and no write.
+
+The clients say that they read a replica and are at the primary, so that all calls work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import Lineage, WriteId
+from antipode_shims import mysql, redis
+from tests.integration._mongodb_clients import DB, async_client, client
+from tests.integration._mysql_clients import NOTES, Sql, run
+from tests.integration._redis_clients import async_client as async_redis
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from antipode.testing import MongoDBTopology, RedisTopology
+
+NEAR: dict[str, Any] = {"reads_from": "replica"}
+BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["k*"]}
+
+
+def told(folder: Path, datastore: str, call: Callable[[], object]) -> int:
+    """How many reads a dry run saw in *call*, all of them unguarded."""
+    antipode.configure(mode="dry-run", dry_run_dir=folder)
+    with antipode.scope(Lineage([WriteId(datastore, "elsewhere", 1, 500_000)])):
+        call()
+    antipode.configure(mode="enforce")
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    found = [record for record in map(json.loads, lines) if record["kind"] == "read"]
+    assert all(record["verdict"] == "unguarded" for record in found)
+    return len(found)
+
+
+def piped(one: Any, *names: str, **options: Any) -> None:
+    """Read and write in one pipeline."""
+    with one.pipeline(**options) as pipe:
+        for name in names:
+            pipe.execute_command(*name.split())
+        pipe.execute()
+
+
+def watching(one: Any) -> None:
+    """Read under a ``WATCH``, then write."""
+    with one.pipeline() as pipe:
+        pipe.watch("k")
+        pipe.get("k")
+        pipe.multi()
+        pipe.set("k", 1)
+        pipe.execute()
+
+
+REDIS: dict[str, tuple[int, Callable[[Any], object]]] = {
+    "get": (1, lambda one: one.get("k")),
+    "mget": (1, lambda one: one.mget("k", "k2")),
+    "hgetall": (1, lambda one: one.hgetall("k-hash")),
+    "exists": (1, lambda one: one.exists("k")),
+    "other key": (1, lambda one: one.get("other")),
+    "pipeline of reads": (1, lambda one: piped(one, "GET k", "GET k2", transaction=False)),
+    "transaction of reads": (1, lambda one: piped(one, "GET k", "GET k2")),
+    "transaction of both": (1, lambda one: piped(one, "SET k 2", "GET k")),
+    "watched": (1, watching),
+    "set": (0, lambda one: one.set("k", 1)),
+    "pipeline of writes": (0, lambda one: piped(one, "SET k 2", "INCR k")),
+    "eval": (0, lambda one: one.eval("return 1", 0)),
+    "ping": (0, lambda one: one.ping()),
+}
+
+
+@pytest.mark.store("redis")
+@pytest.mark.parametrize("beside", [{}, BESIDE], ids=["plain", "beside"])
+@pytest.mark.parametrize("name", REDIS)
+def test_redis(make: Callable[..., Any], tmp_path: Path, beside: dict[str, Any], name: str) -> None:
+    """Of redis-py: commands that read, pipelines and transactions with one, each once."""
+    expected, call = REDIS[name]
+    one = make(**NEAR, **beside)
+    one.flushall()
+    assert told(tmp_path, "posts", lambda: call(one)) == expected
+
+
+ASYNC_REDIS: dict[str, tuple[int, Callable[[Any], Awaitable[object]]]] = {
+    "get": (1, lambda one: one.get("k")),
+    "transaction": (1, lambda one: one.pipeline().get("k").get("k2").execute()),
+    "set": (0, lambda one: one.set("k", 1)),
+}
+
+
+@pytest.mark.store("redis")
+@pytest.mark.parametrize("beside", [{}, BESIDE], ids=["plain", "beside"])
+@pytest.mark.parametrize("name", ASYNC_REDIS)
+def test_asyncio_redis(
+    antipode_redis: RedisTopology, tmp_path: Path, beside: dict[str, Any], name: str
+) -> None:
+    """Of ``redis.asyncio`` likewise."""
+    expected, call = ASYNC_REDIS[name]
+
+    async def session() -> None:
+        one = async_redis(antipode_redis.primary)
+        redis.instrument_client(one, datastore="posts", **NEAR, **beside)
+        await call(one)
+        redis.uninstrument_client(one)
+        await one.aclose()
+
+    assert told(tmp_path, "posts", lambda: asyncio.run(session())) == expected
+
+
+def in_transaction(db: Any) -> None:
+    """Read within a transaction, which goes to the primary."""
+    with db.client.start_session() as session, session.start_transaction():
+        db.posts.find_one({}, session=session)
+
+
+MONGODB: dict[str, tuple[int, Callable[[Any], object]]] = {
+    "find_one": (1, lambda db: db.posts.find_one({})),
+    "find of several batches": (1, lambda db: list(db.posts.find({}, batch_size=2))),
+    "aggregate": (1, lambda db: list(db.posts.aggregate([{"$match": {}}]))),
+    "count_documents": (1, lambda db: db.posts.count_documents({})),
+    "distinct": (1, lambda db: db.posts.distinct("n")),
+    "insert_one": (0, lambda db: db.posts.insert_one({"n": 1})),
+    "insert_many": (0, lambda db: db.posts.insert_many([{"n": 1}, {"n": 2}])),
+    "update_one": (0, lambda db: db.posts.update_one({"n": 0}, {"$set": {"m": 1}})),
+    "find_one_and_update": (
+        0,
+        lambda db: db.posts.find_one_and_update({"n": 0}, {"$set": {"m": 1}}),
+    ),
+    "out": (0, lambda db: list(db.posts.aggregate([{"$out": "copy"}]))),
+    "in a transaction": (0, in_transaction),
+    "ping": (0, lambda db: db.command("ping")),
+}
+
+
+@pytest.mark.store("mongodb")
+@pytest.mark.parametrize(
+    "beside", [{}, {"lineage": "beside", "collections": ["posts"]}], ids=["plain", "beside"]
+)
+def test_mongodb(antipode_mongodb: MongoDBTopology, tmp_path: Path, beside: dict[str, Any]) -> None:
+    """Of PyMongo: a cursor once, however many batches; writes that read never."""
+    with client(antipode_mongodb.primary, {**NEAR, **beside}) as one:
+        one[DB].posts.delete_many({})
+        one[DB].posts.insert_many([{"n": number} for number in range(7)])
+        found = {
+            name: told(tmp_path / name.replace(" ", "-"), "posts", lambda c=call: c(one[DB]))
+            for name, (_, call) in MONGODB.items()
+        }
+    assert found == {name: expected for name, (expected, _) in MONGODB.items()}
+
+
+@pytest.mark.store("mongodb")
+def test_asyncio_mongodb(antipode_mongodb: MongoDBTopology, tmp_path: Path) -> None:
+    """Of PyMongo's asyncio client likewise."""
+
+    async def session() -> None:
+        async with async_client(antipode_mongodb.primary, NEAR) as one:
+            await one[DB].posts.insert_one({"n": 1})
+            assert await one[DB].posts.find({}, batch_size=2).to_list() != []
+
+    assert told(tmp_path, "posts", lambda: asyncio.run(session())) == 1
+
+
+MYSQL: dict[str, tuple[int, str]] = {
+    "select": (1, "SELECT * FROM notes"),
+    "in a comment": (1, "/* web:7 */ SELECT body FROM notes WHERE id = 1"),
+    "of the session": (0, "SELECT 1"),
+    "insert": (0, "INSERT INTO notes VALUES (1, 'select')"),
+    "insert of a select": (0, "INSERT INTO notes SELECT 2, 'x'"),
+    "update": (0, "UPDATE notes SET body = 'x'"),
+    "set": (0, "SET @x = 1"),
+    "show": (0, "SHOW TABLES"),
+    "commit": (0, "COMMIT"),
+}
+
+
+def test_mysql(sql: Sql, tmp_path: Path) -> None:
+    """Of PyMySQL: statements that read tables; not what asks for the session's own values."""
+    connection = sql.plain()
+    mysql.instrument_connection(connection, datastore=NOTES, reads_from="replica")
+    found = {
+        name: told(tmp_path / name.replace(" ", "-"), NOTES, lambda s=text: run(connection, s))
+        for name, (_, text) in MYSQL.items()
+    }
+    assert found == {name: expected for name, (expected, _) in MYSQL.items()}
