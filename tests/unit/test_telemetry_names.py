@@ -94,6 +94,22 @@ def test_the_dashboards_queries_ask_for_what_is_exported(sdk: Telemetry) -> None
         assert mentioned == {name for name, _ in selectors}
 
 
+def test_the_dashboards_legends_name_what_is_grouped_by() -> None:
+    """A legend shows labels that its query keeps, and every series of a query has a legend."""
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            query = target["expr"]
+            groups = {
+                label
+                for labels in GROUPING.findall(query)
+                for label in re.split(r",\s*", labels)
+                if label != "le"
+            }
+            assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) == groups, query
+            assert all(query.count(pair[0]) == query.count(pair[1]) for pair in ("()", "{}", "[]"))
+
+
 def test_the_dashboards_variable_asks_for_what_is_exported(sdk: Telemetry) -> None:
     """The list of services comes from a metric that every service has which waits."""
     board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
