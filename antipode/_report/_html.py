@@ -65,13 +65,16 @@ def badge(text: str, style: str = "") -> str:
 
 def _tally(report: Report) -> str:
     numbers = (
-        (report.barriers, "missing barriers"),
-        (len(report.new), "findings that they would guard"),
-        (sum(one.confirmed > 0 for one in report.new), "of these confirmed"),
-        (len(report.new_lints), "lints"),
-        (report.known, "known by the baseline"),
+        (report.barriers, "missing barrier", "missing barriers"),
+        (len(report.new), "finding", "findings"),
+        (sum(one.confirmed > 0 for one in report.new), "of them confirmed", "of them confirmed"),
+        (len(report.new_lints), "lint", "lints"),
+        (report.known, "known by the baseline", "known by the baseline"),
     )
-    items = "".join(f"<li><b>{number}</b> {name}</li>\n" for number, name in numbers)
+    items = "".join(
+        f"<li><b>{number}</b> {one if number == 1 else many}</li>\n"
+        for number, one, many in numbers
+    )
     return f'<ul class="tally">\n{items}</ul>\n'
 
 

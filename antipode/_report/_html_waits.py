@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: The bounds of the bars in seconds: 1, 2, 5 of every power of ten.
 _BOUNDS = tuple(factor * 10.0**power for power in range(-4, 4) for factor in (1, 2, 5))
-_ROW, _LEFT, _BARS, _WIDTH = 24, 110, 200, 360
+_ROW, _LEFT, _BARS, _WIDTH = 24, 132, 190, 360
 
 
 def waits(report: Report) -> str:
