@@ -15,6 +15,10 @@ _lock = threading.Lock()
 _counts: Counter[Metric] = Counter()
 _logged: set[tuple[str, str, object]] = set()
 _MOST_LOGGED = 10_000
+#: Names of datastores come from outside as well, in lineages that anybody may forge.
+_MOST_COUNTS = 2_000
+#: The datastore of what is counted beyond that.
+OTHER = "_OTHER"
 
 
 class Metric(NamedTuple):
@@ -33,6 +37,8 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
     """Add *amount* to a metric. Thread-safe."""
     metric = Metric(name, datastore)
     with _lock:
+        if metric not in _counts and len(_counts) >= _MOST_COUNTS:
+            metric = Metric(name, OTHER)
         first = metric not in _counts
         _counts[metric] += amount
     if first:

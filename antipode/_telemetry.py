@@ -18,7 +18,7 @@ from opentelemetry import context as otel_context
 from ._counters import Counter, counter_of
 from ._engine import Pacer, error_of
 from ._errors import AntipodeError, UnmetError
-from ._metrics import logger, metrics
+from ._metrics import OTHER, logger, metrics
 from ._registry import shims_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ LEAST_WAIT_S = Pacer.LEAST_S
 MOST_LISTED = 16
 #: Most names in metrics: lineages come from outside, and may name what they like.
 MOST_NAMES = 64
-OTHER = "_OTHER"
 #: To ask for the global providers takes longer than all the rest.
 ASK_EVERY_S = 0.1
 _API = ("opentelemetry.trace", "opentelemetry.metrics")
