@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _seam
 from ._config import config
 from ._evidence import Evidence
-from ._lineage import without_notes
+from ._lineage import exact_of, without_notes
 from ._metrics import count, log_once
 from ._notes import Notes
 from ._records import UNWRITTEN, Records
@@ -42,7 +42,7 @@ class DryRun:
 
     def __init__(self, directory: str | None, region: str | None) -> None:
         """Write records into *directory*; None: none, findings are counted and logged alone."""
-        self._here = f"{Path.cwd()}{os.sep}"
+        self._here = _working_directory()
         self._region = region or ""
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
@@ -67,12 +67,16 @@ class DryRun:
                 self._record("write", scope, self.site(), {"write": _named(write)})
 
     def reads(self, scope: Scope | None, shim: Shim) -> None:
-        """Judge a read that a client of *shim* is about to send."""
-        self._evidence.over()
+        """Judge a read that a client of *shim* is about to send.
+
+        Most are no finding: until that is known, this is part of every read.
+        """
+        if self._evidence.open_reads:
+            self._evidence.over()
         if scope is None or shim.reads_from != "replica":
             return
         datastore = shim.datastore
-        exact = [w for w in scope.known if w.datastore == datastore and not w.covering]
+        exact = exact_of(scope.known, datastore)
         if not exact:
             return
         notes = self._notes(scope)
@@ -226,6 +230,14 @@ class DryRun:
         self._evidence = Evidence(self._record_evidence)
         if self._records is not None:
             self._records.after_fork()
+
+
+def _working_directory() -> str:
+    """With a separator behind it; where it was removed, what no file lies below."""
+    try:
+        return f"{Path.cwd()}{os.sep}"
+    except FileNotFoundError:
+        return "\0"
 
 
 def _named(write: WriteId) -> dict[str, str]:

@@ -39,14 +39,17 @@ _ABSENT = frozenset({Status.NOT_YET, Status.LOST})
 
 
 class Evidence:
-    """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted."""
+    """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted.
+
+    Attributes:
+        open_reads: those that may still be under way, by the task or thread that makes them.
+    """
 
     def __init__(self, put: Callable[[Mapping[str, Any]], None]) -> None:
         """Hand findings to *put*, from any thread."""
         self.put = put
         self.lock = threading.Lock()
-        #: Reads that may still be under way, by the task or thread that makes them.
-        self._open: list[tuple[weakref.ref[_Runner], Look]] = []
+        self.open_reads: list[tuple[weakref.ref[_Runner], Look]] = []
         self._running: set[Look] = set()
 
     def seek(self, shim: Shim, writes: Collection[WriteId], of: Mapping[str, Any]) -> None:
@@ -62,19 +65,21 @@ class Evidence:
             return
         look = Look(self, shim.datastore, watcher, writes, of)
         with self.lock:
-            if room := len(self._open) < MOST_OPEN:
-                self._open.append((weakref.ref(_runner()), look))
+            if room := len(self.open_reads) < MOST_OPEN:
+                self.open_reads.append((weakref.ref(_runner()), look))
         if not room:
             count("dry_run_evidence_dropped", shim.datastore)
 
     def over(self) -> None:
         """This task or thread goes on: its reads are over, as are those of others that ended."""
-        if not self._open:
+        if not self.open_reads:
             return
         here = _runner()
         with self.lock:
-            due = [look for runner, look in self._open if _is_over(runner(), here)]
-            self._open = [each for each in self._open if each[1] not in due and not each[1].late]
+            due = [look for runner, look in self.open_reads if _is_over(runner(), here)]
+            self.open_reads = [
+                each for each in self.open_reads if each[1] not in due and not each[1].late
+            ]
             begin = due[: max(MOST - len(self._running), 0)]
             self._running.update(begin)
         for look in begin:
@@ -91,7 +96,7 @@ class Evidence:
         """Look into nothing any more; what is known by now is recorded."""
         with self.lock:
             running = tuple(self._running)
-            self._open = []
+            self.open_reads = []
         for look in running:
             look.stop()
 

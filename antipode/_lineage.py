@@ -305,6 +305,12 @@ class Lineage(Collection[WriteId]):
         return f"Lineage({', '.join(parts)})"
 
 
+def exact_of(lineage: Lineage, datastore: str) -> list[WriteId]:
+    """The exact entries of *datastore* in *lineage*."""
+    entries = lineage._exact
+    return [w for slot, w in entries.items() if slot[0] == datastore] if entries else []
+
+
 def with_unknown(lineage: Lineage, items: frozenset[str]) -> Lineage:
     """*lineage* with *items*, well-formed ones, in place of those that this version ignores."""
     new = lineage.without_unknown()
