@@ -40,9 +40,9 @@ SELECT = text("SELECT body FROM native WHERE id = :key")
 class NativeStore(MySQLContractStore):
     """Instrumented engines at the primary and, through a proxy, at the replica."""
 
-    def __init__(self, topology: Topology, stack: ExitStack) -> None:
+    def __init__(self, topology: Topology, stack: ExitStack, *, side_table: bool = False) -> None:
         self._engines: dict[Any, Any] = {}
-        make_table(topology)
+        make_table(topology, side_table=side_table)
         super().__init__(topology, stack)
 
     def _shim(self, address: Any, **options: Any) -> Any:
@@ -150,28 +150,29 @@ class NativeStore(MySQLContractStore):
         self.topology.wait_replicated()
 
 
-def make_table(topology: Topology) -> None:
+def make_table(topology: Topology, *, side_table: bool) -> None:
     """Make the table ``native``, and let it keep lineages."""
     if topology.store == "mysql":
         topology.execute("SET GLOBAL log_bin_trust_function_creators = ON")
     for statement in (
         "DROP TABLE IF EXISTS app.native",
+        "DROP TABLE IF EXISTS app.native_ap",
         "DROP TABLE IF EXISTS app.antipode_tombstone",
         "CREATE TABLE app.native (id VARCHAR(99) PRIMARY KEY, body LONGBLOB)",
-        *shims.migration("app.native"),
+        *shims.migration("app.native", side_table=side_table),
     ):
         topology.execute(statement)
     topology.wait_replicated()
 
 
 @pytest.fixture
-def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Topology], NativeStore]]:
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., NativeStore]]:
     """Make the store, whose clients tell what a call read or wrote."""
     monkeypatch.setattr(_beside, "record_read", noted_read)
     monkeypatch.setattr(_beside, "defer_read", noted_later)
     monkeypatch.setattr(_tap, "record_write", noted_write)
     with ExitStack() as stack:
-        yield lambda topology: NativeStore(topology, stack)
+        yield lambda topology, **options: NativeStore(topology, stack, **options)
 
 
 @pytest.mark.store("mysql")
@@ -180,7 +181,7 @@ class TestNativeMySQL(MySQLContract):
 
     @pytest.fixture
     def store(
-        self, antipode_mysql: MySQLTopology, running: Callable[[Topology], NativeStore]
+        self, antipode_mysql: MySQLTopology, running: Callable[..., NativeStore]
     ) -> NativeStore:
         """An engine at the primary and one at the replica."""
         return running(antipode_mysql)
@@ -192,7 +193,19 @@ class TestNativeMariaDB(MySQLContract):
 
     @pytest.fixture
     def store(
-        self, antipode_mariadb: MariaDBTopology, running: Callable[[Topology], NativeStore]
+        self, antipode_mariadb: MariaDBTopology, running: Callable[..., NativeStore]
     ) -> NativeStore:
         """An engine at the primary and one at the replica."""
         return running(antipode_mariadb)
+
+
+@pytest.mark.store("mysql")
+class TestNativeMySQLSideTable(MySQLContract):
+    """As older servers have it."""
+
+    @pytest.fixture
+    def store(
+        self, antipode_mysql: MySQLTopology, running: Callable[..., NativeStore]
+    ) -> NativeStore:
+        """An engine at the primary and one at the replica."""
+        return running(antipode_mysql, side_table=True)

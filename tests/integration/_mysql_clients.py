@@ -31,10 +31,15 @@ STORES = [pytest.param(name, marks=pytest.mark.store(name)) for name in ("mysql"
 
 
 class Sql:
-    """One topology, and what a test opened on it."""
+    """One topology, and what a test opened on it.
 
-    def __init__(self, topology: Topology) -> None:
+    Attributes:
+        side_table: whether its tables keep lineages in side tables.
+    """
+
+    def __init__(self, topology: Topology, *, side_table: bool = False) -> None:
         self.topology = topology
+        self.side_table = side_table
         self._opened: list[Any] = []
 
     @property

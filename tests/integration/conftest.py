@@ -9,7 +9,7 @@ import pytest
 
 from antipode.testing import LagProxy
 from antipode_shims import rabbitmq, redis
-from tests.integration._mysql_beside import make_posts
+from tests.integration._mysql_beside import IN_COLUMNS, IN_SIDE_TABLES, make_posts
 from tests.integration._mysql_clients import STORES, Sql
 from tests.integration._rabbitmq_bench import NEWS, Bench
 from tests.integration._redis_beside import KEYS
@@ -91,10 +91,11 @@ def to_primary(sql: Sql) -> Iterator[LagProxy]:
         yield through
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*IN_COLUMNS, *IN_SIDE_TABLES])
 def posts(request: pytest.FixtureRequest) -> Iterator[Sql]:
     """MySQL or MariaDB with a table beside whose rows lineages can lie."""
-    topology = request.getfixturevalue(f"antipode_{request.param}")
-    make_posts(topology)
-    with contextlib.closing(Sql(topology)) as one:
+    store, side_table = request.param
+    topology = request.getfixturevalue(f"antipode_{store}")
+    make_posts(topology, side_table=side_table)
+    with contextlib.closing(Sql(topology, side_table=side_table)) as one:
         yield one

@@ -12,7 +12,7 @@ import antipode
 from antipode import ConfigurationError, Incomplete, Lineage, WriteId
 from antipode.shim import stored_text
 from antipode_shims import mysql
-from tests.integration._mysql_beside import CAUSE, OTHER
+from tests.integration._mysql_beside import CAUSE, OTHER, texts
 from tests.integration._mysql_clients import NOTES, counted, run
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ def beside(posts: Sql, address: Any = None, **options: Any) -> Any:
         tables=["posts"],
         on_read=on_read,
     )
-
-
-def texts(posts: Sql, key: int = 1) -> list[str]:
-    """What lies beside a row."""
-    rows = run(posts.plain(), "SELECT _ap FROM posts WHERE id = %s", key)
-    return [] if not rows or rows[0][0] is None else rows[0][0].decode().split(",")
 
 
 def found(posts: Sql, statement: str, *args: Any, **options: Any) -> Lineage:

@@ -22,9 +22,10 @@ BESIDE: dict[str, Any] = {"datastore": NOTES, "lineage": "beside", "tables": ["g
 def make(posts: Sql, columns: str, *key: str) -> Any:
     """Make a table with a key of *key*; a connection that keeps lineages beside its rows."""
     admin, where = posts.topology.execute, posts.topology.database
-    admin(f"DROP TABLE IF EXISTS {where}.gone")
+    for table in ("gone", "gone_ap"):
+        admin(f"DROP TABLE IF EXISTS {where}.{table}")
     admin(f"CREATE TABLE {where}.gone ({columns}, PRIMARY KEY ({', '.join(key)}))")
-    for statement in mysql.migration(f"{where}.gone", key=key):
+    for statement in mysql.migration(f"{where}.gone", key=key, side_table=posts.side_table):
         admin(statement)
     return mysql.instrument_connection(posts.plain(), **BESIDE)
 

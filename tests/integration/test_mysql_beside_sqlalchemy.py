@@ -12,13 +12,17 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import antipode
 from antipode import ConfigurationError, Lineage
 from antipode_shims import mysql
-from tests.integration._mysql_beside import CAUSE, OTHER
+from tests.integration._mysql_beside import CAUSE, IN_COLUMNS, OTHER
 from tests.integration._mysql_clients import NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.integration._mysql_clients import Sql
+
+
+#: The mixin maps the invisible column.
+pytestmark = pytest.mark.parametrize("posts", IN_COLUMNS, indirect=True)
 
 
 class Base(DeclarativeBase):

@@ -19,9 +19,10 @@ from antipode.shim import stored_text
 from antipode_shims import redis as redis_shims
 from tests.integration import _mongodb_clients, _redis_clients
 from tests.integration._mongodb_beside import both
+from tests.integration._mysql_beside import texts
 from tests.integration._mysql_clients import run
 from tests.integration._xcy_stores import opened, over
-from tests.integration.test_mysql_beside import beside, texts
+from tests.integration.test_mysql_beside import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,21 +141,25 @@ def test_table_2_of_sql(store: Any, key: str) -> None:
 
 
 def test_rows_of_your_own(posts: Sql) -> None:
-    """An insert stores the text, an update puts another in front; what differs is bounded."""
+    """An insert stores the text, an update merges by logs; how many fit is bounded."""
     connection = beside(posts)
-    inserted, updated = block("MySQL and MariaDB", 1).split()
+    inserted, updated, joined = block("MySQL and MariaDB", 1).split()
     with antipode.scope(LINEAGE):
         run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
     assert texts(posts) == [inserted]
     assert len(inserted) == promised("MySQL", "own rows: ")
-    with antipode.scope(Lineage([LATER])):
-        run(connection, "UPDATE posts SET body = 'c'")
-    assert ",".join(texts(posts)) == updated
-    (most,) = re.findall(r"1,024 bytes, (\d+) of the length above", TEXT)
-    held = 2
-    for version in (each for each in range(1, 36) if each not in (23, 24)):
-        with antipode.scope(Lineage([WriteId("orders", ORDER.key, version, 498_000)])):
-            run(connection, "UPDATE posts SET body = %s", str(version))
+    for cause, stored in ((LATER, updated), (WriteId("items", "0.1", 5, 498_000), joined)):
+        with antipode.scope(Lineage([cause])):
+            run(connection, "UPDATE posts SET body = 'c'")
+        assert ",".join(texts(posts)) == stored
+    with antipode.scope(LINEAGE):
+        run(connection, "REPLACE INTO posts VALUES (1, 'a', 'b')")
+    (most,) = re.findall(r"1,024 bytes, (\d+) logs of the length above", TEXT)
+    held = 1
+    for number in range(36):
+        log = str(uuid.UUID(int=number))
+        with antipode.scope(Lineage([WriteId("orders", log, 1, 498_000)])):
+            run(connection, "UPDATE posts SET body = %s", str(number))
         if "1~i-.size" in texts(posts):
             break
         held += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +63,36 @@ def test_rows_come_with_their_lineages(sql: str, rewritten: str) -> None:
     assert found is not None
     assert found.sql.decode() == rewritten
     assert found.columns == rewritten.count("`_ap`")
+
+
+@pytest.mark.parametrize(
+    ("sql", "side", "key"),
+    [
+        ("SELECT a FROM posts", "`posts_ap`", "posts.`id`"),
+        ("SELECT a FROM `po`.`posts` p", "`po`.`posts_ap`", "p.`id`"),
+        ("SELECT a FROM blog.Posts FOR JOIN", "`blog`.`Posts_ap`", "blog.Posts.`id`"),
+        ("SELECT a FROM posts FOR UPDATE", "`posts_ap`", "posts.`id`"),
+        ("SELECT a FROM posts LOCK IN SHARE MODE", "`posts_ap`", "posts.`id`"),
+    ],
+)
+def test_side_tables_are_looked_at(sql: str, side: str, key: str) -> None:
+    """Beside the row's table, by the row's key; with a lock where the statement has one."""
+    found = TABLES.select(sql.encode(), {"posts": ("id",)})
+    assert found is not None
+    looks = re.findall(r"\(SELECT \S+ FROM (\S+) _antipode WHERE (.*)\) FROM ", found.sql.decode())
+    ((place, where),) = looks
+    assert (place, found.columns) == (side, 1)
+    assert f"CAST({key} AS BINARY)" in where
+    assert ("LOCK IN SHARE MODE" in where) == ("UPDATE" in sql or "LOCK" in sql)
+
+
+def test_both_kinds_in_one_statement() -> None:
+    """Each table as it was migrated."""
+    found = TABLES.select(b"SELECT a FROM posts p, shop.orders o", {"shop.orders": ("x", "y")})
+    assert found is not None
+    assert found.columns == 2
+    assert b", p.`_ap`, (SELECT" in found.sql
+    assert b"CAST(o.`x` AS BINARY)" in found.sql
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 
-from ._flavor import Refused, converse
-from ._migration import migration, missing, primary_key, triggers_missing, undo
+from ._flavor import Ask, Refused, converse, text
+from ._migration import (
+    lacks_invisible_columns,
+    migration,
+    missing,
+    primary_key,
+    sided,
+    triggers_missing,
+    undo,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._flavor import Ask, Rows
+    from ._flavor import Rows
 
 PROGRAM = "python -m antipode_shims.mysql"
 LACKING = 1
 FAILED = 2
 _URL = "ANTIPODE_MYSQL_URL"
+_SIDE_TABLE = "keep lineages in a table TABLE_ap, for MySQL before 8.0.23: no invisible columns"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,11 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         if given.verb == "undo":
-            _print(statement for table in given.tables for statement in undo(table))
+            _print(
+                statement
+                for table in given.tables
+                for statement in undo(table, side_table=given.side_table)
+            )
             return 0
         with _Server(given.url) as ask:
             if given.verb == "migration":
-                return _migration(ask, given.tables)
+                return _migration(ask, given.tables, side_table=given.side_table)
             return _check(ask, given.tables)
     except ConfigurationError as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
@@ -57,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb, help=about, description=about)
         if verb != "undo":
             one.add_argument("--url", default=os.environ.get(_URL), help="of the server")
+        if verb != "check":
+            one.add_argument("--side-table", action="store_true", help=_SIDE_TABLE)
         one.add_argument("tables", nargs="+", metavar="TABLE", help="table or schema.table")
     return parser
 
@@ -100,20 +115,28 @@ class _Server:
         self._engine.dispose()
 
 
-def _migration(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
+def _migration(ask: Callable[[Ask], Rows], tables: list[str], *, side_table: bool) -> int:
+    version = text(ask(Ask("SELECT VERSION() AS version"))[0]["version"])
+    if not side_table and lacks_invisible_columns(version):
+        raise ConfigurationError(
+            f"MySQL {version} has no invisible columns (8.0.23 has): give --side-table"
+        )
     for table in tables:
         key = tuple(converse(primary_key(table), ask))
         if not key:
             raise ConfigurationError(f"the table {table!r} does not exist, or has no primary key")
-        _print(migration(table, key=key))
+        _print(migration(table, key=key, side_table=side_table))
     return 0
 
 
 def _check(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
     found = 0
     for table in tables:
-        lacking = [f"trigger {name}" for name in converse(triggers_missing(table), ask)]
-        if converse(missing([table]), ask):
+        without = converse(missing([table]), ask)
+        having = converse(sided(without), ask)
+        steps = triggers_missing(table, side_table=bool(having))
+        lacking = [f"trigger {name}" for name in converse(steps, ask)]
+        if without and not having:
             lacking.insert(0, "the column")
         found |= bool(lacking)
         sys.stdout.write(f"{table}: {'lacks ' + ', '.join(lacking) if lacking else 'ready'}\n")

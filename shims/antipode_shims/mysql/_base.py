@@ -11,10 +11,11 @@ from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted
 from ._gtid import GtidError, Runs
 from ._look import observe
-from ._migration import COLUMN, missing, primary_key
+from ._migration import missing, primary_key, sided
 from ._rewrite import tables_of
 from ._settings import ServerSettings, execute
 from ._states import STATE, parse_state
+from ._triggers import COLUMN
 from ._upstream import Upstream
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class BaseMySQLShim(ServerShim):
         settings: how to connect to the server.
         tables: beside whose rows instrumented connections keep lineages.
         keys: the columns of their primary keys, and the character sets of these, if any.
+        sides: of those whose lineages lie in side tables, the columns of their primary keys.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class BaseMySQLShim(ServerShim):
         self.settings = settings
         self.tables = tables_of(tables)
         self.keys: dict[str, Mapping[str, str]] = {}
+        self.sides: dict[str, tuple[str, ...]] = {}
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
@@ -116,15 +119,18 @@ class BaseMySQLShim(ServerShim):
         """
         if facts.server in self._checked:
             return
-        lacking = yield from missing(self.tables.names)
+        without = yield from missing(self.tables.names)
+        having = yield from sided(without)
         for table in self.tables.names:
             self.keys[table] = yield from primary_key(table)
-        if lacking:
+        self.sides = {table: tuple(self.keys[table]) for table in having if self.keys[table]}
+        if lacking := [table for table in without if table not in self.sides]:
             names = " ".join(lacking)
             raise ConfigurationError(
                 f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
-                f"the column {COLUMN!r}. The library changes no schema by itself: let "
-                f"`python -m antipode_shims.mysql migration {names}` print what to run"
+                f"the column {COLUMN!r}, or a side table. The library changes no schema by "
+                f"itself: let `python -m antipode_shims.mysql migration {names}` "
+                "print what to run"
             )
         self._checked.add(facts.server)
 

@@ -15,9 +15,11 @@ from antipode import Lineage, config, current
 from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text, unread
 
 from ._flavor import text
-from ._migration import LINEAGE, SEPARATOR, UNTIL, tombstones
+from ._migration import tombstones
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
+from ._passed import passed
 from ._statements import MANY, READS, WRITES, meaning, reads
+from ._triggers import LINEAGE, PASSED, SEPARATOR, UNTIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,7 +104,8 @@ class Beside:
             return ""
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
         self._set = lineage
-        return f"SET {LINEAGE} = '{lineage}', {UNTIL} = {until}"
+        pattern = f"'{found}'" if (found := passed(lineage)) else "NULL"
+        return f"SET {LINEAGE} = '{lineage}', {PASSED} = {pattern}, {UNTIL} = {until}"
 
     def unset(self) -> None:
         """The variables are not set, or nobody knows."""
@@ -119,7 +122,7 @@ class Beside:
         if not found & READS:
             return sql
         self.due = self._shim.on_read == "merge"
-        rewritten = None if found & (WRITES | MANY) else self._tables.select(sql)
+        rewritten = None if found & (WRITES | MANY) else self._tables.select(sql, self._shim.sides)
         if rewritten is None:
             unread(self._shim.datastore, sql[:40].decode("ascii", "replace"))
             return sql

@@ -14,8 +14,8 @@ from antipode import Lineage
 from antipode.shim import stored_lineage
 
 from ._flavor import text
-from ._migration import COLUMN, SEPARATOR
 from ._sqlalchemy import datastore_of
+from ._triggers import COLUMN, SEPARATOR
 
 
 class LineageMixin:
@@ -25,6 +25,9 @@ class LineageMixin:
     table's name among ``tables``: a flush stores the current lineage, and a load adds that of the
     loaded rows to the current one. The attribute is for what the engine cannot see: an instance
     that comes from a cache, from another thread or from an earlier request.
+
+    It maps the invisible column: with a side table in its place, leave the mixin out. The engine
+    stores and finds lineages there as well, and instances without the mixin are what they were.
 
         with antipode.scope():
             antipode.transfer(post.lineage)

@@ -11,9 +11,9 @@ from pymysql.protocol import MysqlPacket
 from antipode.shim import unread
 
 from ._flavor import COVER, Refused
-from ._migration import FORGET
 from ._pymysql import QUERY, SyncConnection
 from ._tap import COLUMNS, ROWS, SLICE_S
+from ._triggers import FORGET
 
 if TYPE_CHECKING:
     from antipode import Lineage

@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import islice, pairwise, product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ._migration import COLUMN, Literal
+from ._migration import Literal
+from ._triggers import COLUMN, side_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _TOKEN: Final = re.compile(
     rb"""(?P<text>'(?:[^'\\]+|\\.|'')*'|"(?:[^"\\]+|\\.|"")*")"""
@@ -45,9 +47,11 @@ _NO_ALIAS: Final = frozenset(
     """.split()
 )
 _JOINS: Final = frozenset((b"JOIN", b"STRAIGHT_JOIN"))
+_LOCKS: Final = frozenset(((b"FOR", b"UPDATE"), (b"FOR", b"SHARE"), (b"LOCK", b"IN")))
 _TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b"WINDOW", b"FETCH"))
 
 
+_NO_SIDES: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
 #: How many of the keys that were not found in a table are looked for among its tombstones.
 _MOST_SOUGHT: Final = 100
 #: A longer literal is no key: these have 3,072 bytes at most, which escapes or digits may double.
@@ -88,8 +92,15 @@ class Tables:
         """Whether a statement may be about one of them; data may have their names too."""
         return self._mention.search(sql) is not None
 
-    def select(self, sql: bytes) -> Rewritten | None:
-        """*sql* with the lineages of its rows; None where it has to stay as it is."""
+    def select(
+        self, sql: bytes, sides: Mapping[str, Sequence[str]] = _NO_SIDES
+    ) -> Rewritten | None:
+        """*sql* with the lineages of its rows; None where it has to stay as it is.
+
+        Args:
+            sql: one statement.
+            sides: of the tables whose lineages lie in side tables, the columns of their keys.
+        """
         tokens = [token for token in _tokens(sql) if token.kind != "skip"]
         if not tokens or tokens[0].text.upper() != b"SELECT":
             return None
@@ -97,12 +108,20 @@ class Tables:
         start = _from(outer)
         if start is None or _is_made(tokens, outer):
             return None
-        aliases = [alias for table, alias in _tables(outer[start:]) if self._has(table)]
-        if not aliases:
+        shown: list[bytes] = []
+        for table, alias in _tables(outer[start:]):
+            if not self._has(table):
+                continue
+            key = sides.get(self._name(table)) if sides else None
+            if key is None:
+                shown.append(b"%s.`%s`" % (alias, COLUMN.encode()))
+            else:
+                shown.append(side_shown(table, alias, key, locks=_locks(outer)))
+        if not shown:
             return None
         at = outer[start].at
-        added = b"".join(b", %s.`%s`" % (alias, COLUMN.encode()) for alias in aliases)
-        return Rewritten(sql[:at].rstrip() + added + b" " + sql[at:], len(aliases))
+        added = b"".join(b", " + each for each in shown)
+        return Rewritten(sql[:at].rstrip() + added + b" " + sql[at:], len(shown))
 
     def sought(
         self, sql: bytes, keys: Mapping[str, Mapping[str, str]]
@@ -166,6 +185,11 @@ def _is_made(tokens: list[_Token], outer: list[_Token]) -> bool:
     if any(_word(token) in _MADE or token.text == b";" for token in outer[:-1]):
         return True
     return any(_word(name) in _AGGREGATES and mark.text == b"(" for name, mark in pairwise(tokens))
+
+
+def _locks(outer: list[_Token]) -> bool:
+    """Whether the query locks the rows that it shows."""
+    return any((_word(one), _word(two)) in _LOCKS for one, two in pairwise(outer))
 
 
 def _tables(outer: list[_Token]) -> Iterator[tuple[tuple[bytes, ...], bytes]]:

@@ -20,8 +20,9 @@ from antipode.shim import stored_lineage as stored
 
 from ._base import BaseMySQLShim
 from ._flavor import COVER, Flavor, text
-from ._migration import quoted, tombstones_as
+from ._migration import tombstones_as
 from ._settings import errno_of
+from ._triggers import quoted
 
 if TYPE_CHECKING:
     from ._settings import ServerSettings

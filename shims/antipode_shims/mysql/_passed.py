@@ -1,0 +1,63 @@
+"""Which stored items a lineage passes, as a pattern for the server. Pure.
+
+A position of a log stands for all before it, and a row is updated again and again for causes that
+move along a few logs: what merges there should be one item for each log. The server cannot compare
+lineages, but replaces by regular expressions; so the writer sends, beside its lineage, a pattern
+that finds the items that need not be kept where this lineage is: earlier or equal positions of the
+same logs, and all else that it says word for word. What MariaDB's and MySQL's expressions share is
+enough, and no backslash is in them, which SQL modes would read differently.
+
+Of equal positions the writer's hour stays; the other's went with an item that said the same.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
+
+#: How many fields an item of each kind of write has, without its age.
+_FIELDS: Final = {"u": 2, "r": 2, "k": 3}
+_AGE: Final = "(?:[.][0-9a-z-]+)?"
+_DIGIT: Final = "[0-9a-z]"
+#: A longer pattern leaves items out: MariaDB's library compiles none to more than 65,535 bytes, a
+#: third of which are these, and an update must not fail for the sake of its lineage.
+_LONGEST: Final = 16_000
+
+
+def passed(text: str) -> str:
+    """The pattern for the items that need not be kept where *text* is; empty if there are none.
+
+    Args:
+        text: a lineage of format version 1; only in such texts the pattern may be used.
+    """
+    items = [_item(item) for item in text.split("~")[1:]]
+    sizes = accumulate(map(len, items))
+    most = "|".join(item for item, size in zip(items, sizes, strict=True) if size <= _LONGEST)
+    return f"~(?:{most})(?=[~,]|$)" if most else ""
+
+
+def _item(item: str) -> str:
+    if (count := _FIELDS.get(item[0].lower())) is None:
+        return item.replace(".", "[.]")
+    fields = item.split(".")
+    version = fields[count - 1]
+    log = "[.]".join(fields[: count - 1])
+    return f"{log}[.]{version if version[0] == '_' else _at_most(version)}{_AGE}"
+
+
+@lru_cache(maxsize=1024)
+def _at_most(number: str) -> str:
+    """Finds the numbers in base 36 up to *number*; they have no leading zeros."""
+    rest = len(number) - 1
+    smaller = [f"{_DIGIT}{{1,{rest}}}"] if rest else []
+    for at, digit in enumerate(number):
+        if digit != "0":
+            behind = f"{_DIGIT}{{{rest - at}}}" if at < rest else ""
+            smaller.append(number[:at] + _below(digit) + behind)
+    return f"(?:{'|'.join([*smaller, number])})"
+
+
+def _below(digit: str) -> str:
+    last = chr(ord(digit) - 1)
+    return f"[0-{last}]" if digit <= "9" else "[0-9]" if digit == "a" else f"[0-9a-{last}]"
