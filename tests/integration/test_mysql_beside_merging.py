@@ -111,7 +111,7 @@ def test_what_is_of_another_version_stays(posts: Sql) -> None:
     """Its items may mean something else; and so does all where a writer sends no pattern."""
     first, second, third = (stored_text(Lineage([moving(number)])) for number in (1, 2, 3))
     plain = posts.plain()
-    run(plain, "SET @antipode_lineage = %s", f"2{first}")
+    run(plain, "SET @antipode_lineage = %s, @antipode_until = 0", f"2{first}")
     run(plain, "INSERT INTO posts VALUES (1, 'a', 'b')")
     for number in (1, 2):
         with antipode.scope(Lineage([moving(number)])):
@@ -130,6 +130,7 @@ def test_a_long_lineage_is_no_reason_for_a_mark(posts: Sql) -> None:
         run(beside(posts), "INSERT INTO posts VALUES (1, 'a', 'b')")
     long = stored_text(Lineage(WriteId("elsewhere", f"log{n}", n, 1) for n in range(20)))
     plain = posts.plain()
+    run(plain, "SET @antipode_until = 0")
     for statement in (
         "REPLACE INTO posts VALUES (1, 'a', 'b')",
         "UPDATE posts SET body = 'c'",

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.parametrize("posts", IN_SIDE_TABLES, indirect=True)
 def insert(posts: Sql, *keys: int) -> Any:
     """Rows with a cause, and the connection that wrote them."""
     connection = beside(posts)
-    with antipode.scope(Lineage([CAUSE])):
-        for key in keys:
+    for key in keys:
+        with antipode.scope(Lineage([CAUSE])):
             run(connection, "INSERT INTO posts VALUES (%s, 'a', 'b')", key)
     return connection
 
@@ -64,6 +64,17 @@ def test_an_ignored_update_changes_nothing(posts: Sql) -> None:
         run(connection, "UPDATE IGNORE posts SET id = 2 WHERE id = 1")
         run(connection, "INSERT IGNORE INTO posts VALUES (1, 'c', 'd')")
     assert sides(posts) == before
+
+
+def test_a_key_that_is_spelled_otherwise(posts: Sql) -> None:
+    """It is the same to the column, and still the row's new key."""
+    where = posts.topology.database
+    posts.topology.execute(f"ALTER TABLE {where}.posts MODIFY id VARCHAR(9)")
+    connection = insert(posts, 1)
+    run(connection, "UPDATE posts SET id = 'zoe'")
+    with antipode.scope(Lineage([OTHER])):
+        run(connection, "UPDATE posts SET id = 'Zoe'")
+    assert {CAUSE, OTHER} <= set(found(posts, "SELECT * FROM posts"))
 
 
 def test_rows_of_plain_clients_have_none(posts: Sql) -> None:
@@ -164,9 +175,13 @@ def test_keys_of_any_kind(
         assert {CAUSE, OTHER} <= set(scope.lineage)
 
 
-def test_without_a_primary_key_it_is_refused(posts: Sql) -> None:
-    """Nothing would tell its rows apart."""
-    posts.topology.execute(f"ALTER TABLE {posts.topology.database}.posts DROP PRIMARY KEY")
+@pytest.mark.parametrize(
+    "change",
+    ["DROP PRIMARY KEY", "DROP PRIMARY KEY, ADD at TIMESTAMP, ADD PRIMARY KEY (id, at)"],
+)
+def test_where_keys_do_not_tell_rows_apart(posts: Sql, change: str) -> None:
+    """None, or one that each session spells in its own time zone: it is refused."""
+    posts.topology.execute(f"ALTER TABLE {posts.topology.database}.posts {change}")
     connection = beside(posts)
     with pytest.raises(ConfigurationError, match="side table"):
         run(connection, "SELECT * FROM posts")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import _triggers
 from ._flavor import Ask, text
 from ._triggers import (
     COLUMN,
@@ -25,6 +24,7 @@ from ._triggers import (
     key_of,
     literal,
     quoted,
+    side_of,
     side_triggers,
     trigger_name,
 )
@@ -84,7 +84,7 @@ def undo(table: str, *, side_table: bool = False) -> tuple[str, ...]:
     names = _SIDE_TRIGGERS if side_table else _COLUMN_TRIGGERS
     triggers = (f"DROP TRIGGER {quoted(beside(table, trigger_name(table, on)))}" for on in names)
     if side_table:
-        return (*triggers, f"DROP TABLE {quoted(_triggers.side_table(table))}")
+        return (*triggers, f"DROP TABLE {quoted(side_of(table))}")
     return (*triggers, f"ALTER TABLE {quoted(table)} DROP COLUMN {quoted(COLUMN)}")
 
 
@@ -131,13 +131,19 @@ def missing(tables: Collection[str]) -> Asking[tuple[str, ...]]:
 
 
 def sided(tables: Collection[str]) -> Asking[tuple[str, ...]]:
-    """Ask which of *tables* have a side table. Needs no privilege but some on the side tables."""
+    """Ask which of *tables* have a side table. Needs no privilege but some on the side tables.
+
+    A key that each session spells in its own time zone finds nothing there.
+    """
     having: list[str] = []
     for table in tables:
-        schema, name = _place(_triggers.side_table(table))
+        schema, name = _place(table)
         rows = yield Ask(
             "SELECT TABLE_COMMENT AS said FROM information_schema.TABLES"
+            f" WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {_place(side_of(table))[1]}"
+            " AND NOT EXISTS (SELECT 1 FROM information_schema.COLUMNS"
             f" WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}"
+            " AND COLUMN_KEY = 'PRI' AND DATA_TYPE = 'timestamp')"
         )
         if [text(row["said"]) for row in rows] == [_COMMENT]:
             having.append(table)
@@ -147,7 +153,7 @@ def sided(tables: Collection[str]) -> Asking[tuple[str, ...]]:
 def triggers_missing(table: str, *, side_table: bool = False) -> Asking[tuple[str, ...]]:
     """Ask which triggers a table lacks. Sees them only with the privilege ``TRIGGER`` on it."""
     schema, name = _place(table)
-    of_side = _place(_triggers.side_table(table))[1]
+    of_side = _place(side_of(table))[1]
     rows = yield Ask(
         "SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS"
         f" WHERE EVENT_OBJECT_SCHEMA = {schema} AND EVENT_OBJECT_TABLE IN ({name}, {of_side})"
@@ -178,7 +184,7 @@ def tombstones(table: str, keys: Iterable[Sequence[Literal]]) -> bytes:
 
 def _side(table: str) -> str:
     """The side table: a row without a lineage is one that a plain client inserted."""
-    name = quoted(_triggers.side_table(table))
+    name = quoted(side_of(table))
     return (
         f"CREATE TABLE {name} (k VARBINARY({KEY_BYTES}) NOT NULL PRIMARY KEY, l MEDIUMBLOB NULL)"
         f" COMMENT '{_COMMENT}'"

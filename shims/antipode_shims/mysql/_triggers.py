@@ -55,7 +55,7 @@ def beside(table: str, name: str) -> str:
     return f"{schema}.{name}" if schema else name
 
 
-def side_table(table: str) -> str:
+def side_of(table: str) -> str:
     """The table that keeps the lineages of one without the column."""
     return f"{table}{COLUMN}"
 
@@ -91,24 +91,31 @@ def side_triggers(table: str, key: Sequence[str]) -> Iterator[str]:
     """For a table with a side table, which has one of its own that merges.
 
     All run behind the row's own change: before it, ``UPDATE IGNORE`` would leave what they did.
+    MariaDB runs them for a row that was not changed as well, which is then still there.
     """
-    side = quoted(side_table(table))
-    new, old = (key_of([f"{row}.{quoted(each)}" for each in key]) for row in ("NEW", "OLD"))
-    moves = f"{new} <> {old}"
-    yield _merging(table, "merge", side_table(table), "l")
+    side = quoted(side_of(table))
+    new, old = (_row_key(row, key) for row in ("NEW", "OLD"))
+    there = " AND ".join(f"there.{quoted(each)} = OLD.{quoted(each)}" for each in key)
+    still = (
+        f"EXISTS (SELECT 1 FROM {quoted(table)} there"
+        f" WHERE {there} AND {_row_key('there', key)} = {old})"
+    )
+    moved = f"{new} <> {old} AND NOT {still}"
+    yield _merging(table, "merge", side_of(table), "l")
     yield _doing(table, "insert", _INSERT, f"REPLACE INTO {side} (k, l) VALUES ({new}, {LINEAGE})")
     yield _doing(
         table,
         "move",
         _UPDATE,
-        f"REPLACE INTO {side} (k, l) SELECT {new}, l FROM {side} WHERE k = {old} AND {moves}",
+        f"REPLACE INTO {side} (k, l) SELECT {new}, l FROM {side} WHERE k = {old} AND {moved}",
     )
-    yield _doing(table, "moved", _UPDATE, f"DELETE FROM {side} WHERE k = {old} AND {moves}")
+    yield _doing(table, "moved", _UPDATE, f"DELETE FROM {side} WHERE k = {old} AND {moved}")
     yield _doing(
         table,
         "update",
         _UPDATE,
-        f"INSERT INTO {side} (k, l) SELECT {new}, {LINEAGE} FROM DUAL WHERE {LINEAGE} IS NOT NULL"
+        f"INSERT INTO {side} (k, l) SELECT {new}, {LINEAGE} FROM DUAL"
+        f" WHERE {LINEAGE} IS NOT NULL AND ({new} = {old} OR NOT {still})"
         " ON DUPLICATE KEY UPDATE l = VALUES(l)",
     )
     yield _doing(table, "gone", _DELETE, f"DELETE FROM {side} WHERE k = {old}")
@@ -126,12 +133,16 @@ def side_shown(parts: Sequence[bytes], alias: bytes, key: Sequence[str], *, lock
             snapshot, and so has to do what lies beside them.
     """
     names = [part.decode("utf-8", "surrogateescape").replace("`", "``") for part in parts]
-    side = ".".join(f"`{name}`" for name in (*names[:-1], side_table(names[-1])))
+    side = ".".join(f"`{name}`" for name in (*names[:-1], side_of(names[-1])))
     called = alias.decode("utf-8", "surrogateescape")
     beside_it = key_of([f"{called}.`{each.replace('`', '``')}`" for each in key])
     shown = f"SELECT _antipode.l FROM {side} _antipode WHERE _antipode.k = {beside_it}"
     lock = " LOCK IN SHARE MODE" if locks else ""
     return f"({shown}{lock})".encode("utf-8", "surrogateescape")
+
+
+def _row_key(row: str, key: Sequence[str]) -> str:
+    return key_of([f"{row}.{quoted(column)}" for column in key])
 
 
 def _trigger(table: str, on: str) -> str:
@@ -145,7 +156,7 @@ def _doing(table: str, on: str, when: str, statement: str) -> str:
 
 
 def _burying(table: str, key: Sequence[str]) -> str:
-    gone = key_of([f"OLD.{quoted(column)}" for column in key])
+    gone = _row_key("OLD", key)
     name = literal(table.rpartition(".")[2])
     return _doing(
         table,
