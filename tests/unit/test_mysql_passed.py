@@ -46,11 +46,14 @@ def test_nothing_is_lost(told: list[Lineage]) -> None:
 )
 def test_positions_that_move_along_a_log_are_one(*, positions: list[int], covering: bool) -> None:
     """One text with one item, however often."""
-    texts: list[str] = []
-    for hour, position in enumerate(sorted(positions), 500_000):
-        write = WriteId("posts", LOG, position, hour, covering)
-        texts = joined(encode(Lineage([write])), texts) if texts else [encode(Lineage([write]))]
-    assert [decode(text) for text in texts] == [Lineage([write])]
+    told = [
+        Lineage([WriteId("posts", LOG, position, hour, covering)])
+        for hour, position in enumerate(sorted(positions), 500_000)
+    ]
+    texts = [encode(told[0])]
+    for each in told[1:]:
+        texts = joined(encode(each), texts)
+    assert texts == [encode(told[-1])]
 
 
 @pytest.mark.parametrize("covering", [False, True])
