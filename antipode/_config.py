@@ -143,10 +143,20 @@ def configure(
 
 def reset_config() -> None:
     """Forget what was configured; the environment is read anew. For tests."""
+    exchange_config(None)
+
+
+def exchange_config(new: Config | None) -> Config | None:
+    """Let *new* be in force, or None as in a new process, and return what was. For tests."""
     global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
-        _current = None
-        _end_dry_run()
+        held = _current
+        if new is not None:
+            _take(new)
+        else:
+            _current = None
+            _end_dry_run()
+        return held
 
 
 def _validated(new: Config) -> Config:

@@ -218,6 +218,11 @@ class DryRun:
         if self._records is not None:
             self._records.put("evidence", about)
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the reads that are over were looked into once, at most *timeout_s*."""
+        self._evidence.over()
+        self._evidence.settle(timeout_s)
+
     def close(self) -> None:
         """Stop looking, and close the file."""
         self._evidence.close()

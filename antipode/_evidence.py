@@ -10,6 +10,7 @@ import contextlib
 import sys
 import threading
 import weakref
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ._errors import ConfigurationError
@@ -92,6 +93,14 @@ class Evidence:
         with self.lock:
             self._running.discard(look)
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until each look that has begun looked once, or is over; at most *timeout_s*."""
+        deadline = monotonic() + timeout_s
+        with self.lock:
+            running = tuple(self._running)
+        for look in running:
+            look.looked.wait(max(deadline - monotonic(), 0.0))
+
     def close(self) -> None:
         """Look into nothing any more; what is known by now is recorded."""
         with self.lock:
@@ -119,7 +128,8 @@ class Look:
         self._watcher = watcher
         self._left = set(writes)
         self._of = of
-        self._looked = self._over = False
+        self.looked = threading.Event()
+        self._over = False
         self._confirmed: bool | None = None
         self._lock = threading.Lock()
 
@@ -144,9 +154,9 @@ class Look:
         del datastore
         statuses = {w: observation.statuses.get(w, Status.NOT_YET) for w in self._left}
         found = set(statuses.values())
-        if not self._looked:
-            self._looked = True
+        if not self.looked.is_set():
             self._confirmed = True if found & _ABSENT else None
+            self.looked.set()
         self._left = {w for w, status in statuses.items() if status not in _SHOWN}
         if not self._left:
             self._end(self._elapsed_s())
@@ -174,6 +184,7 @@ class Look:
             if self._over:
                 return
             self._over = True
+        self.looked.set()
         self._evidence.ended(self)
         waited = None if waited_s is None else round(waited_s, 6)
         self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})

@@ -62,6 +62,10 @@ class Observer(Protocol):
         """Who calls: the nearest frame outside of libraries."""
         ...
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the evidence of reads that are over has begun; for tests."""
+        ...
+
     def close(self) -> None:
         """The dry run is over."""
         ...

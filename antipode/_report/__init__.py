@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from ._accepted import accept
 from ._baseline import baseline_text, read_baseline
 from ._findings import finding_id, report
 from ._model import FailOn, Finding, LintFinding, Place, Report
@@ -29,6 +30,7 @@ __all__ = [
     "Report",
     "Site",
     "Span",
+    "accept",
     "baseline_text",
     "finding_id",
     "load",

@@ -43,10 +43,11 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 
 def baseline_text(report: Report) -> str:
-    """A baseline of all findings and lints of *report*, in a stable order."""
+    """A baseline of what *report* found and no comment accepts, in a stable order."""
     lines = [
         f"{one.id} {one.datastore}: {one.read.name} reads what {one.write.name} wrote"
         for one in report.findings
+        if not one.accepted
     ]
-    lines += [f"{one.id} {one.lint}: {one.place.name}" for one in report.lints]
+    lines += [f"{one.id} {one.lint}: {one.place.name}" for one in report.lints if not one.accepted]
     return _HEAD + "".join(f"{line}\n" for line in sorted(lines))

@@ -70,6 +70,7 @@ def _tally(report: Report) -> str:
         (sum(one.confirmed > 0 for one in report.new), "of them confirmed", "of them confirmed"),
         (len(report.new_lints), "lint", "lints"),
         (report.known, "known by the baseline", "known by the baseline"),
+        (len(report.accepted), "accepted by a comment", "accepted by comments"),
     )
     items = "".join(
         f"<li><b>{number}</b> {one if number == 1 else many}</li>\n"
@@ -88,7 +89,7 @@ def _findings(report: Report) -> str:
 
 
 def _known_last(found: Iterable[_Either]) -> list[_Either]:
-    return sorted(found, key=lambda one: one.known)
+    return sorted(found, key=lambda one: not one.new)
 
 
 def _finding(report: Report, one: Finding, *, opened: bool) -> str:
@@ -106,14 +107,16 @@ def _finding(report: Report, one: Finding, *, opened: bool) -> str:
         ("Tests", few([f"<code>{escape(test)}</code>" for test in one.tests])),
     )
     return (
-        f'<details id="{one.id}" class="finding{" known" if one.known else ""}"'
-        f"{' open' if opened and not one.known else ''}>\n"
+        f'<details id="{one.id}" class="finding{"" if one.new else " known"}"'
+        f"{' open' if opened and one.new else ''}>\n"
         f'<summary><span class="id">{one.id}</span> <strong>{escape(one.datastore)}</strong> '
         f"in <code>{escape(str(one.read))}</code> {' '.join(labels)}</summary>\n{rows}</details>\n"
     )
 
 
 def _labels(report: Report, one: Finding | LintFinding) -> list[str]:
+    if one.accepted:
+        return [badge(f"accepted: {one.accepted}")]
     if one.known:
         return [badge("known")]
     return [badge("fails", "bad")] if report.fails(one) else []
@@ -132,7 +135,7 @@ def _lint(report: Report, one: LintFinding) -> str:
     said = "".join(f"<br>{escape(detail)}" for detail in one.details)
     labels = " ".join([badge(plural(one.count, "time")), *_labels(report, one)])
     return (
-        f'<div id="{one.id}" class="lint{" known" if one.known else ""}">'
+        f'<div id="{one.id}" class="lint{"" if one.new else " known"}">'
         f'<span class="id">{one.id}</span> {about}{escape(LINTS.get(one.lint, one.lint))} '
         f'{labels}<br><code>{escape(str(one.place))}</code><span class="soft">{said}</span></div>\n'
     )

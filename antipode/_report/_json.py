@@ -33,6 +33,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "findings": [_finding(report, one) for one in report.findings],
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),
+        "comments_without_reason": list(report.unreasoned),
         "notes": notes(report),
         "records": {
             "files": report.records.files,
@@ -51,6 +52,7 @@ def _finding(report: Report, one: Finding) -> dict[str, Any]:
         "id": one.id,
         "datastore": one.datastore,
         "known": one.known,
+        "accepted": one.accepted,
         "fails": report.fails(one),
         "confirmed": one.confirmed > 0,
         "reads": one.reads,
@@ -75,6 +77,7 @@ def _lint(report: Report, one: LintFinding) -> dict[str, Any]:
         "lint": one.lint,
         "datastore": one.datastore,
         "known": one.known,
+        "accepted": one.accepted,
         "fails": report.fails(one),
         "place": _place(one.place),
         "count": one.count,

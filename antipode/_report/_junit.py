@@ -53,5 +53,7 @@ def _case(report: Report, one: Finding | LintFinding) -> ET.Element:
     title = text.splitlines()[0]
     kind = "failure" if report.fails(one) else "skipped"
     message = f"known by the baseline: {title}" if one.known else title
+    if one.accepted:
+        message = f"accepted, {one.accepted}: {title}"
     ET.SubElement(case, kind, message=message).text = text
     return case

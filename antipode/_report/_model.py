@@ -87,7 +87,12 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """All unguarded reads of the same read and write places (docs/spec/dry-run.md)."""
+    """All unguarded reads of the same read and write places (docs/spec/dry-run.md).
+
+    Attributes:
+        known: whether the baseline has it.
+        accepted: the reason in the comment that accepts it, or empty.
+    """
 
     id: str
     datastore: str
@@ -100,6 +105,12 @@ class Finding:
     cost: Cost
     advice: Advice
     known: bool = False
+    accepted: str = ""
+
+    @property
+    def new(self) -> bool:
+        """Whether the baseline does not have it and no comment accepts it."""
+        return not (self.known or self.accepted)
 
     @property
     def reads(self) -> int:
@@ -109,7 +120,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """All records of the same lint at the same place."""
+    """All records of the same lint at the same place; known and accepted as findings are."""
 
     id: str
     lint: str
@@ -120,6 +131,12 @@ class LintFinding:
     services: tuple[str, ...]
     tests: tuple[str, ...]
     known: bool = False
+    accepted: str = ""
+
+    @property
+    def new(self) -> bool:
+        """Whether the baseline does not have it and no comment accepts it."""
+        return not (self.known or self.accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +146,7 @@ class Report:
     Attributes:
         gone: ids of the baseline that were not found any more, sorted.
         fail_on: what makes the report fail.
+        unreasoned: places of comments that would accept something, but give no reason.
     """
 
     findings: tuple[Finding, ...]
@@ -136,21 +154,32 @@ class Report:
     records: Records
     gone: tuple[str, ...] = ()
     fail_on: FailOn = "none"
+    unreasoned: tuple[str, ...] = ()
 
     @property
     def new(self) -> tuple[Finding, ...]:
-        """The findings that the baseline does not have."""
-        return tuple(finding for finding in self.findings if not finding.known)
+        """The findings that are neither in the baseline nor accepted."""
+        return tuple(finding for finding in self.findings if finding.new)
 
     @property
     def new_lints(self) -> tuple[LintFinding, ...]:
-        """The lints that the baseline does not have."""
-        return tuple(lint for lint in self.lints if not lint.known)
+        """The lints that are neither in the baseline nor accepted."""
+        return tuple(lint for lint in self.lints if lint.new)
 
     @property
     def known(self) -> int:
-        """How many findings and lints the baseline has."""
-        return len(self.findings) + len(self.lints) - len(self.new) - len(self.new_lints)
+        """How many findings and lints the baseline has; those accepted as well are not counted."""
+        return sum(one.known and not one.accepted for one in self.everything)
+
+    @property
+    def accepted(self) -> tuple[Finding | LintFinding, ...]:
+        """What comments accept."""
+        return tuple(one for one in self.everything if one.accepted)
+
+    @property
+    def everything(self) -> tuple[Finding | LintFinding, ...]:
+        """All findings, then all lints."""
+        return *self.findings, *self.lints
 
     @property
     def barriers(self) -> int:
@@ -162,7 +191,7 @@ class Report:
 
         Each level has the one before it in it: none, confirmed, unguarded, lint.
         """
-        if finding.known or self.fail_on == "none":
+        if not finding.new or self.fail_on == "none":
             return False
         if isinstance(finding, LintFinding):
             return self.fail_on == "lint"
@@ -170,5 +199,5 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether any finding fails."""
-        return any(map(self.fails, self.findings)) or any(map(self.fails, self.lints))
+        """Whether any finding fails, or a comment gives no reason."""
+        return bool(self.unreasoned) or any(map(self.fails, self.everything))

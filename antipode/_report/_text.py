@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ._model import LintFinding
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ._model import Cost, Finding, LintFinding, Report
+    from ._model import Cost, Finding, Report
 
 
 class Span(NamedTuple):
@@ -28,11 +30,16 @@ def text_lines(report: Report) -> Iterator[Line]:
     for lint in report.new_lints:
         yield from lint_lines(lint)
         yield ()
+    for one in report.accepted:
+        yield from accepted_lines(one)
+    for place in report.unreasoned:
+        message = f"{place}: `# antipode: ok(...)` must give its reason"
+        yield (Span(message, "bold red"),)
     if report.gone:
         noun = "an id" if len(report.gone) == 1 else "ids"
         gone = ", ".join(report.gone)
         yield (Span(f"the baseline has {noun} that no record shows any more: {gone}", "dim"),)
-    bad = bool(report.new or report.new_lints)
+    bad = bool(report.new or report.new_lints or report.unreasoned)
     yield (Span(summary(report), "bold yellow" if bad else "green"),)
 
 
@@ -64,6 +71,12 @@ def lint_lines(lint: LintFinding) -> Iterator[Line]:
     yield from _rows(
         ("at", str(lint.place)), ("said", "; ".join(lint.details)), ("test", few(lint.tests))
     )
+
+
+def accepted_lines(one: Finding | LintFinding) -> Iterator[Line]:
+    """One finding or lint that a comment accepts, and why."""
+    place = one.place if isinstance(one, LintFinding) else one.read
+    yield Span(one.id), Span(f" accepted at {place}: {one.accepted}", "dim")
 
 
 LINTS = {
@@ -104,6 +117,8 @@ def summary(report: Report) -> str:
     parts = [missing(report)]
     if report.new_lints:
         parts.append(plural(len(report.new_lints), "lint"))
+    if report.accepted:
+        parts.append(f"{len(report.accepted)} accepted")
     if report.known:
         parts.append(f"{report.known} known by the baseline")
     return f"antipode: {', '.join(parts)} ({counted(report)})"

@@ -5,6 +5,9 @@ session; what a test did to it is undone when that test ends. Where a server or 
 is missing, the tests that need it are skipped with the command that installs it, and *fail* where
 the store is named in the environment variable ``ANTIPODE_REQUIRE_STORES`` (names separated by
 commas).
+
+`--antipode-dry-run` and its further options report missing barriers; without it nothing of that is
+imported.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import pytest
 
 from antipode import AntipodeError
 
+from ._dry_run_options import add_options, begin
 from ._provider import VARIABLE, provider_name
 
 if TYPE_CHECKING:
@@ -86,6 +90,11 @@ class StoreUse:
 USE = pytest.StashKey[StoreUse]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of a dry run."""
+    add_options(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Read the required stores; a name that does not exist would require nothing, silently."""
     text = os.environ.get(REQUIRE_VARIABLE, "")
@@ -100,6 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
         provider_name()
     except AntipodeError as error:
         raise pytest.UsageError(str(error)) from error
+    begin(config, config.invocation_params.dir)
     config.stash[USE] = StoreUse(required)
     config.addinivalue_line("markers", "store(name): needs the real server of that name")
 

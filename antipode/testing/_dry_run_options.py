@@ -1,0 +1,61 @@
+"""The options of a dry run under pytest. What they need is imported once one of them is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRY_RUN = "--antipode-dry-run"
+FAIL_ON = "--antipode-fail-on"
+BASELINE = "--antipode-baseline"
+REPORT = "--antipode-report"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add the options, in a group of their own."""
+    group = parser.getgroup("antipode", "missing barriers (antipode)")
+    group.addoption(
+        DRY_RUN,
+        action="store_true",
+        help="run the tests in a dry run: no barrier waits, and missing ones are reported",
+    )
+    group.addoption(
+        FAIL_ON,
+        choices=("unguarded", "confirmed", "lint", "none"),
+        default="none",
+        help="fail the run on new findings: all missing barriers, those with a confirmed stale "
+        "read, or lints as well; default: none",
+    )
+    group.addoption(
+        BASELINE, metavar="FILE", help="ids of known findings, as `antipode report` writes them"
+    )
+    group.addoption(
+        REPORT,
+        metavar="DIR",
+        help="write the report there in all formats, a baseline, and the records",
+    )
+
+
+def begin(config: pytest.Config, started: Path) -> None:
+    """Begin the dry run where it is asked for.
+
+    Args:
+        config: of this run.
+        started: the folder that pytest was started in.
+
+    Raises:
+        pytest.UsageError: an option without `--antipode-dry-run`, which would check nothing,
+            silently; or a file that cannot be used.
+    """
+    if config.getoption(DRY_RUN):
+        from ._dry_run_plugin import begin_session
+
+        begin_session(config, started)
+        return
+    for name, unset in ((FAIL_ON, "none"), (BASELINE, None), (REPORT, None)):
+        if config.getoption(name) != unset:
+            raise pytest.UsageError(f"{name} needs {DRY_RUN}")

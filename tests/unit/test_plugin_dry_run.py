@@ -1,0 +1,448 @@
+"""The pytest plugin's dry run: missing barriers of a test suite, by its options."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+pytest_plugins = ["pytester"]
+
+FEED = """\
+import antipode
+
+
+def publish(writer, reader, key):
+    with antipode.scope():
+        writer.write(key, b"hello")
+        show(reader, key)
+        return titled(reader, key)
+
+
+def show(reader, key):
+    return reader.read(key)
+
+
+def titled(reader, key):
+    antipode.barrier(timeout=1)
+    return reader.read(key)
+"""
+# One file is both regions: nothing lags at all.
+STORES = """\
+import pytest
+from antipode_shims import embedded
+
+
+@pytest.fixture
+def stores(tmp_path):
+    writer = embedded.shim("posts", tmp_path / "posts.db", reads_from="primary")
+    reader = embedded.shim("posts", tmp_path / "posts.db")
+    with writer, reader:
+        yield writer, reader
+"""
+TESTS = """\
+import feed
+
+
+def test_one(stores):
+    feed.publish(*stores, "one")
+
+
+def test_two(stores):
+    feed.publish(*stores, "two")
+
+
+def test_other():
+    pass
+"""
+#: Of the one read without a barrier in `FEED`.
+FINDING = "u61b03f6d"
+DRY = "--antipode-dry-run"
+FAIL = "--antipode-fail-on=unguarded"
+REPORT = "--antipode-report=out"
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A service with a missing barrier, and its tests."""
+    for name in tuple(os.environ):
+        if name.startswith("ANTIPODE_"):
+            monkeypatch.delenv(name)
+    pytester.makepyfile(feed=FEED, test_feed=TESTS)
+    pytester.makeconftest(STORES)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n")
+    return pytester
+
+
+def run(suite: pytest.Pytester, *options: str) -> pytest.RunResult:
+    """A run in a process of its own."""
+    return suite.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
+
+
+def reported(suite: pytest.Pytester) -> dict[str, Any]:
+    """What the last run with `REPORT` wrote for programs."""
+    text = (suite.path / "out" / "report.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def findings(suite: pytest.Pytester) -> list[tuple[str, list[str], list[int]]]:
+    """Id, tests and lines of each finding."""
+    return [(one["id"], one["tests"], one["read"]["lines"]) for one in reported(suite)["findings"]]
+
+
+def replace_line(path: Path, old: str, new: str) -> None:
+    """Edit the one line that is *old*."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(f"{old}\n") == 1
+    path.write_text(text.replace(f"{old}\n", f"{new}\n"), encoding="utf-8")
+
+
+def test_finding_is_two_lines_the_fix_and_an_id(suite: pytest.Pytester) -> None:
+    """A missing barrier is shown with both places, the fix, its id and the offending tests."""
+    result = run(suite, DRY)
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            f"{FINDING} posts: *(2 reads)",
+            "  write feed.py:6 in publish",
+            "  read  feed.py:12 in show",
+            "  fix   antipode.barrier(timeout=...) before feed.py:12 in show",
+            "  test  test_feed.py::test_one, test_feed.py::test_two",
+        ]
+    )
+    assert not (suite.path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("level", "status"), [("unguarded", 1), ("lint", 1), ("confirmed", 0), ("none", 0)]
+)
+def test_fail_on_decides_the_exit_status(suite: pytest.Pytester, level: str, status: int) -> None:
+    """A missing barrier that no lag has confirmed fails the run where that is asked for."""
+    result = run(suite, DRY, f"--antipode-fail-on={level}")
+    result.assert_outcomes(passed=3)
+    assert result.ret == status
+    said = [line for line in result.outlines if f"fails on {FINDING}" in line]
+    assert len(said) == status
+
+
+def test_clean_run_is_silent(suite: pytest.Pytester) -> None:
+    """With the barrier in place the run says nothing, and its report says that it is clean."""
+    suite.makepyfile(feed=FEED.replace("        show(reader, key)\n", ""))
+    result = run(suite, DRY, "--antipode-fail-on=lint", REPORT)
+    assert result.ret == 0
+    assert "antipode" not in result.stdout.str() + result.stderr.str()
+    assert reported(suite)["failed"] is False
+    assert reported(suite)["records"]["reads_guarded"] == 2
+
+
+def test_stale_read_is_confirmed(suite: pytest.Pytester) -> None:
+    """Over a replica that stands still the read is proved stale, and that can fail a run."""
+    suite.makepyfile(
+        test_feed="""\
+import feed
+import pytest
+from antipode_shims import embedded
+
+@pytest.fixture
+def regions(antipode_embedded):
+    antipode_embedded.pause()
+    writer = embedded.shim("posts", antipode_embedded.primary, reads_from="primary")
+    with writer, embedded.shim("posts", antipode_embedded.replica) as reader:
+        yield writer, reader
+
+def test_behind(regions):
+    feed.publish(*regions, "one")
+"""
+    )
+    result = run(suite, DRY, "--antipode-fail-on=confirmed")
+    result.stdout.fnmatch_lines([f"{FINDING} posts: *(1 read, 1 confirmed stale)"])
+    assert result.ret == 1
+
+
+def test_lints_fail_on_demand(suite: pytest.Pytester) -> None:
+    """A write without a scope is a lint, which only the level `lint` fails on."""
+    suite.makepyfile(test_feed='def test_one(stores):\n    stores[0].write("a", b"b")\n')
+    assert run(suite, DRY, FAIL).ret == 0
+    result = run(suite, DRY, "--antipode-fail-on=lint")
+    result.stdout.fnmatch_lines(["l* posts: *(unscoped-write, 1 time)", "* test_feed.py:2 *"])
+    assert result.ret == 1
+
+
+def test_report_has_all_formats(suite: pytest.Pytester) -> None:
+    """The folder has the report for people and programs, and the records of this run alone."""
+    run(suite, DRY, REPORT)
+    run(suite, DRY, REPORT)
+    folder = suite.path / "out"
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "baseline.txt",
+        "junit.xml",
+        "records",
+        "report.html",
+        "report.json",
+        "report.txt",
+    }
+    for name in names - {"records"}:
+        assert FINDING in (folder / name).read_text(encoding="utf-8")
+    assert len(list((folder / "records").iterdir())) == 1
+
+
+def test_baseline_lets_only_new_findings_fail(suite: pytest.Pytester) -> None:
+    """What the baseline has is silent; a read added later fails, and is the only one shown."""
+    run(suite, DRY, REPORT)
+    (suite.path / "out" / "baseline.txt").rename(suite.path / "known.txt")
+    gate = (DRY, FAIL, "--antipode-baseline=known.txt")
+    legacy = run(suite, *gate)
+    assert legacy.ret == 0
+    assert FINDING not in legacy.stdout.str()
+    replace_line(
+        suite.path / "feed.py",
+        "        show(reader, key)",
+        "        show(reader, reader.read(key) and key)",
+    )
+    result = run(suite, *gate)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["u* posts: *", "  read  feed.py:7 in publish"])
+    assert FINDING not in result.stdout.str().replace(f"guards {FINDING}", "")
+
+
+ACCEPTED = "    return reader.read(key)  # antipode: ok(the page says that it may be late)"
+ABOVE = "    # antipode: ok(the page says that it may be late)\n    return reader.read(key)"
+BEFORE = (
+    "    key = str(key)  # antipode: ok(the page says that it may be late)\n"
+    "    return reader.read(key)"
+)
+
+
+@pytest.mark.parametrize(("code", "accepted"), [(ACCEPTED, 1), (ABOVE, 1), (BEFORE, 0)])
+def test_comment_accepts_a_finding(suite: pytest.Pytester, code: str, accepted: int) -> None:
+    """On the read's line, or alone above it, it accepts; the reason is told. Elsewhere not."""
+    body = FEED.replace("    return reader.read(key)", code, 1)
+    suite.makepyfile(feed=body)
+    result = run(suite, DRY, FAIL, REPORT)
+    assert result.ret == 1 - accepted
+    told = f"{FINDING} accepted at feed.py:1[23] in show: the page says that it may be late"
+    assert len([line for line in result.outlines if "accepted at" in line]) == accepted
+    if accepted:
+        result.stdout.fnmatch_lines([told])
+        (found,) = reported(suite)["findings"]
+        assert found["accepted"] == "the page says that it may be late"
+        assert FINDING not in (suite.path / "out" / "baseline.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("comment", ["# antipode: ok", "# antipode: ok()", "# antipode: ok(  )"])
+def test_comment_without_a_reason_is_an_error(suite: pytest.Pytester, comment: str) -> None:
+    """It accepts nothing, and fails the run at every level."""
+    suite.makepyfile(
+        feed=FEED.replace("return reader.read(key)", f"return reader.read(key)  {comment}", 1)
+    )
+    result = run(suite, DRY)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([f"{FINDING} *", "feed.py:12: *must give its reason"])
+
+
+def test_every_order_and_worker_count_finds_the_same(suite: pytest.Pytester) -> None:
+    """Forwards, backwards and in two workers: the same ids, tests and lines, from one report."""
+    suite.makepyfile(test_more=TESTS.replace("test_", "test_more_"))
+    run(suite, DRY, REPORT)
+    first = findings(suite)
+    assert [(name, len(tests)) for name, tests, _ in first] == [(FINDING, 4)]
+    backwards = [f"{file}::test_{name}" for file, name in backwards_of()]
+    run(suite, DRY, REPORT, *backwards)
+    assert findings(suite) == first
+    result = run(suite, DRY, FAIL, REPORT, "-n", "2")
+    assert findings(suite) == first
+    assert result.ret == 1
+    assert len([line for line in result.outlines if line.startswith(FINDING)]) == 1
+    assert reported(suite)["records"]["files"] == 2
+
+
+def backwards_of() -> Iterable[tuple[str, str]]:
+    """The tests of both files, the last first."""
+    names = ("other", "two", "one")
+    yield from (("test_more.py", f"more_{name}") for name in names)
+    yield from (("test_feed.py", name) for name in names)
+
+
+def test_killed_worker_loses_nothing(suite: pytest.Pytester) -> None:
+    """What a worker recorded before it was killed is in the report, with all of the others."""
+    suite.makepyfile(
+        test_killed="""\
+import os, signal
+import feed
+
+def test_killed(stores):
+    feed.publish(*stores, "three")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    )
+    result = run(suite, DRY, FAIL, REPORT, "-n", "2")
+    result.assert_outcomes(passed=3, failed=1)
+    ((name, tests, _),) = findings(suite)
+    assert name == FINDING
+    assert tests == [
+        "test_feed.py::test_one",
+        "test_feed.py::test_two",
+        "test_killed.py::test_killed",
+    ]
+
+
+def test_child_processes_record_too(suite: pytest.Pytester) -> None:
+    """A forked child that dies at once, and a service started by a test, are in the report."""
+    suite.makepyfile(
+        service=STORES.replace("@pytest.fixture\n", "")
+        + "import pathlib, sys, feed\n"
+        + 'for pair in stores(pathlib.Path(sys.argv[1])): feed.publish(*pair, "one")\n',
+        test_feed="""\
+import os, subprocess, sys
+import feed
+
+def test_forked(stores):
+    child = os.fork()
+    if not child:
+        feed.publish(*stores, "one")
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+def test_service(tmp_path):
+    subprocess.run([sys.executable, "service.py", tmp_path], check=True)
+""",
+    )
+    run(suite, DRY, REPORT, "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
+    assert findings(suite) == [
+        (FINDING, ["test_feed.py::test_forked", "test_feed.py::test_service"], [12])
+    ]
+
+
+def test_asyncio_tests_are_seen(suite: pytest.Pytester) -> None:
+    """With pytest-asyncio the test's name and the read's line are the same as without."""
+    suite.makepyfile(
+        test_feed="""\
+import asyncio
+import antipode
+import pytest
+
+@pytest.mark.asyncio
+async def test_async(stores):
+    writer, reader = stores
+    with antipode.scope():
+        writer.write("one", b"hello")
+        await asyncio.gather(show(reader), show(reader))
+
+async def show(reader):
+    return await reader.read_async("one")
+"""
+    )
+    result = run(suite, DRY, FAIL, REPORT)
+    result.assert_outcomes(passed=1)
+    ((_, tests, lines),) = findings(suite)
+    assert (tests, lines) == (["test_feed.py::test_async"], [13])
+
+
+def test_tests_are_kept_apart(suite: pytest.Pytester) -> None:
+    """A scope that a test leaves open, and what it configures, do not reach the next test."""
+    suite.makepyfile(
+        test_feed="""\
+import antipode
+import feed
+
+def test_leaves(stores):
+    antipode.root()
+    stores[0].write("one", b"hello")
+    antipode.configure(mode="enforce", max_timeout=7)
+
+def test_next(stores):
+    assert antipode.config().max_timeout == 7
+    feed.show(stores[1], "one")
+
+def test_last(stores):
+    feed.publish(*stores, "two")
+"""
+    )
+    run(suite, DRY, REPORT).assert_outcomes(passed=3)
+    assert findings(suite) == [(FINDING, ["test_feed.py::test_last"], [12])]
+
+
+def test_settings_are_put_back(suite: pytest.Pytester) -> None:
+    """After the session the process and its environment are as they were before it."""
+    suite.makepyfile(
+        started="""\
+import os, sys
+import antipode, pytest
+antipode.configure(region="eu", max_timeout=9)
+os.environ["ANTIPODE_DRY_RUN_DIR"] = "mine"
+def state():
+    mine = {name: value for name, value in os.environ.items() if name.startswith("ANTIPODE")}
+    return antipode.config(), mine
+before = state()
+assert pytest.main(sys.argv[1:]) == 0
+assert state() == before
+antipode.configure(mode="off")
+assert pytest.main(sys.argv[1:]) == 0
+assert antipode.config().mode == "off"
+from antipode import _seam
+assert _seam.observer is None
+"""
+    )
+    result = suite.runpython_c(
+        f"import sys; sys.argv += ['-q', '{DRY}', 'test_feed.py']; import runpy;"
+        "runpy.run_path('started.py')"
+    )
+    assert result.ret == 0
+    assert len([line for line in result.outlines if line.startswith(FINDING)]) == 2
+    assert not (suite.path / "mine").exists()
+
+
+LOADED = """\
+import json, sys
+def test_modules():
+    json.dump(sorted(sys.modules), open("modules.json", "w"))
+"""
+
+
+def test_off_it_imports_its_option_module_alone(suite: pytest.Pytester) -> None:
+    """Without the option, the package and three small modules are all that a run loads of us."""
+    suite.makeconftest("")
+    suite.makepyfile(test_feed=LOADED)
+    run(suite).assert_outcomes(passed=1)
+    off = set(json.loads((suite.path / "modules.json").read_text(encoding="utf-8")))
+    suite.runpython_c(
+        "import antipode, antipode.testing, json, sys;"
+        "json.dump(sorted(sys.modules), open('core.json', 'w'))"
+    )
+    core = set(json.loads((suite.path / "core.json").read_text(encoding="utf-8")))
+    ours = {name for name in off if name.startswith("antipode")}
+    testing = {f"antipode.testing.{name}" for name in ("_dry_run_options", "_provider", "plugin")}
+    assert ours == {name for name in core if name.startswith("antipode")} | testing
+    run(suite, DRY).assert_outcomes(passed=1)
+    on = json.loads((suite.path / "modules.json").read_text(encoding="utf-8"))
+    assert {"antipode._dry_run", "antipode._report"} <= set(on)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((FAIL,), "--antipode-fail-on needs --antipode-dry-run"),
+        (("--antipode-baseline=known.txt",), "--antipode-baseline needs --antipode-dry-run"),
+        ((REPORT,), "--antipode-report needs --antipode-dry-run"),
+        ((DRY, "--antipode-baseline=none.txt"), "*cannot read the baseline*none.txt*"),
+        ((DRY, "--antipode-baseline=feed.py"), "*feed.py:1 is no line of a baseline*"),
+        ((DRY, "--antipode-report=feed.py"), "*feed.py*"),
+        ((DRY, "--antipode-fail-on=all"), "*invalid choice: 'all'*"),
+    ],
+)
+def test_misuse_ends_the_run_before_it_begins(
+    suite: pytest.Pytester, options: tuple[str, ...], message: str
+) -> None:
+    """A gate that would check nothing, or against nothing, is a usage error, not a pass."""
+    result = run(suite, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{message}*"])
