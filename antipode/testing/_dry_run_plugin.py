@@ -153,7 +153,7 @@ class Reporter(Recorder):
             baseline: the ids of known findings.
         """
         super().__init__(folder)
-        self._fail_on = cast("FailOn", pytest_config.getoption(FAIL_ON))
+        self._fail_on: FailOn = cast("FailOn", pytest_config.getoption(FAIL_ON))
         self._wanted: str | None = pytest_config.getoption(REPORT)
         self._started = started
         self._baseline = baseline
