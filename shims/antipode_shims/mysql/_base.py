@@ -128,8 +128,8 @@ class BaseMySQLShim(ServerShim):
             names = " ".join(lacking)
             raise ConfigurationError(
                 f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
-                f"the column {COLUMN!r}, or a side table. The library changes no schema by "
-                f"itself: let `python -m antipode_shims.mysql migration {names}` "
+                f"the column {COLUMN!r}, or a side table that this user may read. The library "
+                f"changes no schema by itself: let `python -m antipode_shims.mysql migration {names}` "
                 "print what to run"
             )
         self._checked.add(facts.server)
