@@ -129,8 +129,8 @@ class BaseMySQLShim(ServerShim):
             raise ConfigurationError(
                 f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
                 f"the column {COLUMN!r}, or a side table that this user may read. The library "
-                f"changes no schema by itself: let `python -m antipode_shims.mysql migration {names}` "
-                "print what to run"
+                "changes no schema by itself: let "
+                f"`python -m antipode_shims.mysql migration {names}` print what to run"
             )
         self._checked.add(facts.server)
 
