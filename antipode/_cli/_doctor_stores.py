@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from antipode._errors import ConfigurationError
+from antipode._outcomes import Status
 from antipode._registry import looking_shim, registered, shims_of
 from antipode._unreachable import Unreachable
 from antipode._write_id import WriteId
+from antipode.shim import Wake
 
 from ._check import Check, ok, problem, unknown
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 #: How often an address is connected to, to see whether one server answers there.
 _LOOKS = 4
+_PAUSE_S = 0.05
 _REGISTER = (
     "call the shim()s and instrument_*()s of your datastores in what --app names, or name a "
     "function that does"
@@ -98,9 +102,21 @@ def _writes(name: str, shims: Iterable[Shim], timeout_s: float) -> frozenset[Wri
 
 
 def _look(shim: Shim, writes: frozenset[WriteId], timeout_s: float) -> str:
-    """The incarnation of the server that answers a new connection."""
-    endpoint = shim.open_endpoint(timeout_s=timeout_s)
+    """The incarnation of the server that answers a new connection.
+
+    Raises:
+        Unreachable: none does within *timeout_s* seconds.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    endpoint, wake = shim.open_endpoint(timeout_s=timeout_s), Wake()
     try:
-        return endpoint.observe(writes, timeout_s=timeout_s).server
+        while True:
+            shown = endpoint.observe(writes, timeout_s=timeout_s)
+            if Status.UNREACHABLE not in shown.statuses.values():
+                return shown.server
+            # Who listens in the background may not have connected yet.
+            if time.monotonic() > deadline_s:
+                raise Unreachable("; ".join(sorted(set(shown.causes.values()))))
+            wake.wait(_PAUSE_S)
     finally:
         endpoint.close()
