@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from antipode._report import (
     FORMATS,
     RecordsError,
+    accept,
     baseline_text,
     load,
     notes,
@@ -74,6 +75,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         baseline = read_baseline(given.baseline) if given.baseline else frozenset[str]()
         found = report(load(given.paths), baseline=baseline, fail_on=given.fail_on)
+        found = accept(found, Path.cwd())
     except RecordsError as error:
         raise UsageError(str(error)) from None
     for note in notes(found):
