@@ -184,6 +184,21 @@ def test_a_baseline_lets_only_new_findings_fail(
     assert "no record shows any more" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("comment", "status"),
+    [("# antipode: ok(the feed may be old)", 0), ("# antipode: ok", 1), ("# whatever", 1)],
+)
+def test_a_comment_accepts_a_finding(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comment: str, status: int
+) -> None:
+    """At the read's line, in the sources below the working directory, and with a reason alone."""
+    source = tmp_path / "notifier" / "app.py"
+    source.parent.mkdir()
+    source.write_text("\n" * 47 + f"read()  {comment}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", str(records), "--fail-on", "unguarded"]) == status
+
+
 def test_a_missing_baseline_is_2(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A baseline that was not found must not pass for an empty one."""
     assert main(["report", str(records), "--baseline", "missing.txt"]) == 2
