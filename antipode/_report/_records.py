@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: The version of docs/spec/dry-run.md that is read here.
 VERSION = 1
 SUFFIX = ".jsonl"
+#: Larger than any time in seconds.
+_MOST = 1e12
 #: What no format shows as it is: commands to terminals, and what UTF-8 or XML cannot hold.
 _UNSHOWN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff\\ufffe\\uffff]")
 
@@ -198,7 +200,7 @@ def _objects(path: Path) -> tuple[list[dict[str, Any]], bool]:
 def _object(line: str) -> dict[str, Any] | None:
     try:
         data = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
 
@@ -210,7 +212,7 @@ def _refused(path: Path, number: int, error: Exception) -> RecordsError:
 
 def _process(name: str, data: dict[str, Any]) -> Process:
     service, region = data.get("service"), data.get("region")
-    return Process(name, _optional(service) or "", _optional(region) or "", int(data["pid"]))
+    return Process(name, _optional(service) or "", _optional(region) or "", _whole(data["pid"]))
 
 
 def _record(data: dict[str, Any]) -> Record:
@@ -220,9 +222,9 @@ def _record(data: dict[str, Any]) -> Record:
     kind = _text(data["kind"])
     return Record(
         kind,
-        float(data["t"]),
+        _number(data["t"]),
         _text(data["process"]),
-        int(data["n"]),
+        _whole(data["n"]),
         _optional(data.get("request")),
         _optional(data.get("test")),
         _site(data.get("site")),
@@ -245,9 +247,9 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     if kind == "evidence":
         waited = data["waited_s"]
         return {
-            "of": int(data["of"]),
+            "of": _whole(data["of"]),
             "confirmed": data["confirmed"],
-            "waited_s": None if waited is None else float(waited),
+            "waited_s": None if waited is None else _number(waited),
         }
     if kind == "lint":
         return {
@@ -274,7 +276,21 @@ def _entries(kind: str, data: dict[str, Any]) -> tuple[Entry, ...]:
 def _site(data: dict[str, Any] | None) -> Site:
     if data is None:
         return Site()
-    return Site(_text(data["file"]), int(data["line"]), _text(data["function"]))
+    return Site(_text(data["file"]), _whole(data["line"]), _text(data["function"]))
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, (int, float)) or not abs(value) < _MOST:
+        msg = f"{value!r} is no number of seconds"
+        raise TypeError(msg)
+    return float(value)
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int):
+        msg = f"{value!r} is no whole number"
+        raise TypeError(msg)
+    return value
 
 
 def _optional(value: object) -> str | None:

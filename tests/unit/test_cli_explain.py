@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antipode import Lineage, Promise, WriteId, serialize
 from antipode._cli import main
@@ -142,3 +146,31 @@ def test_the_references_example_is_what_it_prints(capsys: pytest.CaptureFixture[
     example = page.split("$ antipode explain ", 1)[1].split("```", 1)[0]
     value, _, output = example.partition("\n")
     assert explained(capsys, value) == output
+
+
+WHOLE = serialize(
+    Lineage(
+        [POST, WriteId("s3", "bucket/a b", "v1")],
+        incomplete=[("posts", "size")],
+        promises=[Promise("queue", "0" * 32, 36**8 - 1)],
+        unknown=["0r00000000000000aa", "0gZXU.klog.posts.a", "zMn5h", "Xnew"],
+    ),
+    max_bytes=4096,
+)
+
+
+@given(
+    st.text()
+    | st.text("1az~.-_0gruki=,:; ")
+    | st.builds(
+        lambda at, put, cut: WHOLE[:at] + put + WHOLE[at + cut :],
+        st.integers(0, len(WHOLE)),
+        st.text(max_size=3),
+        st.integers(0, 9),
+    )
+)
+def test_any_text_is_explained_or_refused(value: str) -> None:
+    """What somebody pastes is a lineage or is not; it is never a traceback."""
+    quiet = redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO())
+    with quiet[0], quiet[1], mock.patch("sys.stdin", io.StringIO("1")):
+        assert main(["explain", "--", value]) in {0, 2}

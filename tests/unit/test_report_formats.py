@@ -6,12 +6,14 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from antipode._report import FORMATS, load, render, report
+from antipode._report import FORMATS, RecordsError, load, render, report
 from tests.unit._dry_run_files import (
     REQUEST,
     SAVE,
@@ -296,3 +298,36 @@ def test_a_read_without_evidence_has_no_cost(tmp_path: Path) -> None:
     assert "cost" not in render(found, "text")
     assert "not known: no evidence was followed" in render(found, "html")
     assert json.loads(render(found, "json"))["findings"][0]["wait_p99_s"] is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+LINES = [line for one in (*post_notification(), linted(), guarded()) for line in one.lines]
+FIELDS = sorted({field for line in LINES for field in line})
+
+
+@given(line=st.sampled_from(LINES), field=st.sampled_from(FIELDS), value=VALUES)
+def test_whatever_a_line_has_is_reported_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, line: dict[str, Any], field: str, value: Any
+) -> None:
+    """No value of any field makes a report fail: the line is read, or its file refused."""
+    path = tmp_path_factory.getbasetemp() / "one.jsonl"
+    path.write_text(f"{json.dumps(line | {field: value})}\n", encoding="utf-8")
+    try:
+        found = report(load([path]))
+    except RecordsError:
+        return
+    for wanted in FORMATS:
+        assert render(found, wanted)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"v": 1' + "0" * 10_000 + "}"])
+def test_a_line_that_is_too_deep_or_too_long_is_refused(tmp_path: Path, text: str) -> None:
+    """What no reader of JSON takes is no record either."""
+    path = tmp_path / "other.jsonl"
+    path.write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(RecordsError):
+        load([path])
