@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from antipode._report import FailOn, Report
+    from antipode._report._records import Record
 
 #: What a worker process of pytest-xdist is told.
 WORKER_KEY = "antipode_dry_run_dir"
@@ -185,7 +186,7 @@ class Reporter(Recorder):
     def _judged(self) -> Report:
         # Without a single scope or lint in all tests there is no file.
         recorded = load([self.folder]) if any(self.folder.glob("*.jsonl")) else Records({}, ())
-        found = report(recorded, baseline=self._baseline, fail_on=self._fail_on)
+        found = report(_attributed(recorded), baseline=self._baseline, fail_on=self._fail_on)
         return accept(found, self._started)
 
     def _write(self, found: Report, folder: Path) -> None:
@@ -216,6 +217,22 @@ class Reporter(Recorder):
         if failing := [one.id for one in found.everything if found.fails(one)]:
             why = f"{FAIL_ON}={self._fail_on}"
             terminalreporter.write_line(f"antipode: {why} fails on {', '.join(failing)}", red=True)
+
+
+def _attributed(recorded: Records) -> Records:
+    """*recorded*, with the test that made a request in what other processes record of it.
+
+    A service that a test started goes on with that test's name in its environment.
+    """
+    opened = [line for line in recorded.lines if line.kind == "scope" and line.opened == "here"]
+    made = {line.request: line for line in sorted(opened, key=lambda line: -line.t)}
+
+    def attributed(line: Record) -> str | None:
+        maker = made.get(line.request)
+        return line.test if maker is None or maker.process == line.process else maker.test
+
+    lines = (replace(line, test=attributed(line)) for line in recorded.lines)
+    return replace(recorded, lines=tuple(lines))
 
 
 def _speaks(found: Report) -> bool:

@@ -3,105 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from tests.unit._dry_run_suite import (
+    DRY,
+    FAIL,
+    FEED,
+    FINDING,
+    REPORT,
+    findings,
+    make_suite,
+    replace_line,
+    reported,
+    run,
+)
 
 pytest_plugins = ["pytester"]
-
-FEED = """\
-import antipode
-
-
-def publish(writer, reader, key):
-    with antipode.scope():
-        writer.write(key, b"hello")
-        show(reader, key)
-        return titled(reader, key)
-
-
-def show(reader, key):
-    return reader.read(key)
-
-
-def titled(reader, key):
-    antipode.barrier(timeout=1)
-    return reader.read(key)
-"""
-# One file is both regions: nothing lags at all.
-STORES = """\
-import pytest
-from antipode_shims import embedded
-
-
-@pytest.fixture
-def stores(tmp_path):
-    writer = embedded.shim("posts", tmp_path / "posts.db", reads_from="primary")
-    reader = embedded.shim("posts", tmp_path / "posts.db")
-    with writer, reader:
-        yield writer, reader
-"""
-TESTS = """\
-import feed
-
-
-def test_one(stores):
-    feed.publish(*stores, "one")
-
-
-def test_two(stores):
-    feed.publish(*stores, "two")
-
-
-def test_other():
-    pass
-"""
-#: Of the one read without a barrier in `FEED`.
-FINDING = "u61b03f6d"
-DRY = "--antipode-dry-run"
-FAIL = "--antipode-fail-on=unguarded"
-REPORT = "--antipode-report=out"
 
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A service with a missing barrier, and its tests."""
-    for name in tuple(os.environ):
-        if name.startswith("ANTIPODE_"):
-            monkeypatch.delenv(name)
-    pytester.makepyfile(feed=FEED, test_feed=TESTS)
-    pytester.makeconftest(STORES)
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n")
-    return pytester
-
-
-def run(suite: pytest.Pytester, *options: str) -> pytest.RunResult:
-    """A run in a process of its own."""
-    return suite.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
-
-
-def reported(suite: pytest.Pytester) -> dict[str, Any]:
-    """What the last run with `REPORT` wrote for programs."""
-    text = (suite.path / "out" / "report.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def findings(suite: pytest.Pytester) -> list[tuple[str, list[str], list[int]]]:
-    """Id, tests and lines of each finding."""
-    return [(one["id"], one["tests"], one["read"]["lines"]) for one in reported(suite)["findings"]]
-
-
-def replace_line(path: Path, old: str, new: str) -> None:
-    """Edit the one line that is *old*."""
-    text = path.read_text(encoding="utf-8")
-    assert text.count(f"{old}\n") == 1
-    path.write_text(text.replace(f"{old}\n", f"{new}\n"), encoding="utf-8")
+    return make_suite(pytester, monkeypatch)
 
 
 def test_finding_is_two_lines_the_fix_and_an_id(suite: pytest.Pytester) -> None:
@@ -247,104 +171,6 @@ def test_comment_without_a_reason_is_an_error(suite: pytest.Pytester, comment: s
     result = run(suite, DRY)
     assert result.ret == 1
     result.stdout.fnmatch_lines([f"{FINDING} *", "feed.py:12: *must give its reason"])
-
-
-def test_every_order_and_worker_count_finds_the_same(suite: pytest.Pytester) -> None:
-    """Forwards, backwards and in two workers: the same ids, tests and lines, from one report."""
-    suite.makepyfile(test_more=TESTS.replace("test_", "test_more_"))
-    run(suite, DRY, REPORT)
-    first = findings(suite)
-    assert [(name, len(tests)) for name, tests, _ in first] == [(FINDING, 4)]
-    backwards = [f"{file}::test_{name}" for file, name in backwards_of()]
-    run(suite, DRY, REPORT, *backwards)
-    assert findings(suite) == first
-    result = run(suite, DRY, FAIL, REPORT, "-n", "2")
-    assert findings(suite) == first
-    assert result.ret == 1
-    assert len([line for line in result.outlines if line.startswith(FINDING)]) == 1
-    assert reported(suite)["records"]["files"] == 2
-
-
-def backwards_of() -> Iterable[tuple[str, str]]:
-    """The tests of both files, the last first."""
-    names = ("other", "two", "one")
-    yield from (("test_more.py", f"more_{name}") for name in names)
-    yield from (("test_feed.py", name) for name in names)
-
-
-def test_killed_worker_loses_nothing(suite: pytest.Pytester) -> None:
-    """What a worker recorded before it was killed is in the report, with all of the others."""
-    suite.makepyfile(
-        test_killed="""\
-import os, signal
-import feed
-
-def test_killed(stores):
-    feed.publish(*stores, "three")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-    )
-    result = run(suite, DRY, FAIL, REPORT, "-n", "2")
-    result.assert_outcomes(passed=3, failed=1)
-    ((name, tests, _),) = findings(suite)
-    assert name == FINDING
-    assert tests == [
-        "test_feed.py::test_one",
-        "test_feed.py::test_two",
-        "test_killed.py::test_killed",
-    ]
-
-
-def test_child_processes_record_too(suite: pytest.Pytester) -> None:
-    """A forked child that dies at once, and a service started by a test, are in the report."""
-    suite.makepyfile(
-        service=STORES.replace("@pytest.fixture\n", "")
-        + "import pathlib, sys, feed\n"
-        + 'for pair in stores(pathlib.Path(sys.argv[1])): feed.publish(*pair, "one")\n',
-        test_feed="""\
-import os, subprocess, sys
-import feed
-
-def test_forked(stores):
-    child = os.fork()
-    if not child:
-        feed.publish(*stores, "one")
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-
-def test_service(tmp_path):
-    subprocess.run([sys.executable, "service.py", tmp_path], check=True)
-""",
-    )
-    run(suite, DRY, REPORT, "-W", "ignore::DeprecationWarning").assert_outcomes(passed=2)
-    assert findings(suite) == [
-        (FINDING, ["test_feed.py::test_forked", "test_feed.py::test_service"], [12])
-    ]
-
-
-def test_asyncio_tests_are_seen(suite: pytest.Pytester) -> None:
-    """With pytest-asyncio the test's name and the read's line are the same as without."""
-    suite.makepyfile(
-        test_feed="""\
-import asyncio
-import antipode
-import pytest
-
-@pytest.mark.asyncio
-async def test_async(stores):
-    writer, reader = stores
-    with antipode.scope():
-        writer.write("one", b"hello")
-        await asyncio.gather(show(reader), show(reader))
-
-async def show(reader):
-    return await reader.read_async("one")
-"""
-    )
-    result = run(suite, DRY, FAIL, REPORT)
-    result.assert_outcomes(passed=1)
-    ((_, tests, lines),) = findings(suite)
-    assert (tests, lines) == (["test_feed.py::test_async"], [13])
 
 
 def test_tests_are_kept_apart(suite: pytest.Pytester) -> None:
