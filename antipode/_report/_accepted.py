@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ._records import shown
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -72,5 +74,5 @@ def _comments(path: Path) -> dict[int, str]:
                 continue
             line, column = token.start
             alone = not token.line[:column].strip()
-            (above if alone else here)[line + alone] = (match[1] or "").strip()
+            (above if alone else here)[line + alone] = shown(match[1] or "").strip()
     return above | here

@@ -301,4 +301,9 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         msg = f"{value!r} is no text"
         raise TypeError(msg)
-    return value if value.isprintable() else _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", value)
+    return shown(value)
+
+
+def shown(text: str) -> str:
+    """*text* as any format can show it."""
+    return text if text.isprintable() else _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from antipode._report import Report, accept, load, report
+from antipode._report import FORMATS, Report, accept, load, render, report
 from tests.unit._dry_run_files import Recorder, entry, save
 
 if TYPE_CHECKING:
@@ -45,6 +46,20 @@ def test_parentheses_in_a_reason_are_part_of_it(tmp_path: Path) -> None:
     """The reason goes up to the last one."""
     found = judged(tmp_path, "read()  # antipode: ok(late (by design))\n", 1)
     assert [one.accepted for one in found.accepted] == ["late (by design)"]
+
+
+def test_reason_is_shown_by_every_format(tmp_path: Path) -> None:
+    """What a terminal or XML cannot hold is replaced; the rest stands in each report."""
+    found = judged(tmp_path, "read()  # antipode: ok(a <late> \x1b[31mpage)\n", 1)
+    assert [one.accepted for one in found.accepted] == [
+        "a <late> \N{REPLACEMENT CHARACTER}[31mpage"
+    ]
+    for wanted in FORMATS:
+        text = render(found, wanted)
+        assert "\x1b" not in text
+        assert wanted == "github" or "late" in text
+    assert "<late>" not in render(found, "html")
+    fromstring(render(found, "junit"))  # noqa: S314 - our own text
 
 
 @pytest.mark.parametrize(
