@@ -128,10 +128,21 @@ class DryRun:
             self._lint("nothing-to-wait-for", "", detail, call.scope, site)
 
     def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
-        """A read showed *writes*: they need not be waited for where it was made."""
+        """A read showed *writes*: they need not be waited for where it was made.
+
+        Not those of a log that the scope depended on without a barrier: whether the read showed
+        that already is a matter of lag, and no verdict is.
+        """
         self._evidence.over()
-        if shim.reads_from == "replica":
-            self._guard(scope, writes)
+        if scope is None or shim.reads_from != "replica":
+            return
+        notes = self._notes(scope)
+        owed = {
+            (write.datastore, write.key)
+            for write in scope.known
+            if not (write.covering or notes.covers(self._region, write))
+        }
+        self._guard(scope, [each for each in writes if (each.datastore, each.key) not in owed])
 
     def _guard(self, scope: Scope | None, writes: Sequence[WriteId]) -> None:
         if scope is None or not writes:

@@ -14,7 +14,14 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage, Metric, Status, _config, _metrics
-from antipode.shim import count, floor, record_shown, record_write, stored_lineage
+from antipode.shim import (
+    count,
+    floor,
+    record_read,
+    record_shown,
+    record_write,
+    stored_lineage,
+)
 from antipode.testing import FakeStore, VirtualClock
 
 from ._dry_runs import LOG, fake, lints, records, verdicts, write
@@ -199,10 +206,22 @@ def test_suspected_read_is_judged_when_it_is_one(folder: Path, replica: FakeStor
 def test_what_a_read_showed_needs_no_barrier(folder: Path, replica: FakeStore) -> None:
     """A read that shows a write by its own token proves that it is there."""
     with antipode.scope():
-        record_write(write(7))
-        record_shown(replica, write(7))
-        floor(replica)
+        for _ in range(2):
+            floor(replica)
+            record_shown(replica, write(7))
+            record_read(Lineage([write(7)]))
     assert verdicts(folder) == ["guarded"]
+
+
+def test_what_was_missing_a_barrier_still_is(folder: Path, replica: FakeStore) -> None:
+    """Whether a read without a barrier showed the write is a matter of lag, the verdict is not."""
+    with antipode.scope():
+        record_write(write(7))
+        floor(replica)
+        record_shown(replica, write(7))
+        record_read(Lineage([write(7)]))
+        floor(replica)
+    assert verdicts(folder) == ["unguarded", "unguarded"]
 
 
 def test_nothing_raises(folder: Path, replica: FakeStore) -> None:
