@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES, STRATEGIES
+from benchmarks.post_notification._options import NOTIFIERS, OF_DRY_RUNS, POST_STORAGES, STRATEGIES
 from benchmarks.post_notification._strategies import stores_of
 
 if TYPE_CHECKING:
@@ -232,7 +232,11 @@ def _strategies(size: Size, post_storage: str) -> Run:
         (post_storage, FIGURE_NOTIFIER),
         requests=size.strategy_requests,
         kinds="new,update",
-        strategies=[each for each in STRATEGIES if stores_of(each, [post_storage])],
+        strategies=[
+            each
+            for each in STRATEGIES
+            if each not in OF_DRY_RUNS and stores_of(each, [post_storage])
+        ],
         options=(*lags, "--link-ms", str(LINK_MS)),
     )
 

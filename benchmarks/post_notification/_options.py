@@ -10,13 +10,22 @@ if TYPE_CHECKING:
 
 Kind = Literal["new", "update", "delete"]
 Strategy = Literal[
-    "none", "barrier", "at-read", "sleep", "retry", "primary", "synchronous", "sticky", "session"
+    "none",
+    "barrier",
+    "at-read",
+    "sleep",
+    "retry",
+    "primary",
+    "synchronous",
+    "sticky",
+    "session",
+    "unguarded",
 ]
 Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
-#: What is done so that notifications do not overtake posts. Only with ``barrier`` and ``at-read``
-#: does anything of the library run, and all of figure 4.
+#: What is done so that notifications do not overtake posts. Only with ``barrier`` and ``at-read``,
+#: and without their barrier with ``unguarded``, does anything of the library run.
 STRATEGIES: tuple[Strategy, ...] = (
     "none",
     "barrier",
@@ -27,9 +36,12 @@ STRATEGIES: tuple[Strategy, ...] = (
     "synchronous",
     "sticky",
     "session",
+    "unguarded",
 )
 #: Those with the library, behind which there is no violation.
 OURS: tuple[Strategy, ...] = ("barrier", "at-read")
+#: No protection; what a dry run is for.
+OF_DRY_RUNS: tuple[Strategy, ...] = ("unguarded",)
 #: Those that change the servers themselves.
 OF_OWN_SERVERS: tuple[Strategy, ...] = ("synchronous",)
 POST_STORAGES = ("embedded", "redis", "mysql", "mariadb", "mongodb")

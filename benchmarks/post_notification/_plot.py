@@ -33,6 +33,7 @@ _COLOURS = {
     "synchronous": "#8172b3",
     "sticky": "#64b5cd",
     "session": "#da8bc3",
+    "unguarded": "#a05195",
 }
 #: With more strategies than this the bars have no room for figures.
 _LABELLED = 3

@@ -1,7 +1,7 @@
 """What an application can do so that readers do not read too early, each as its user writes it.
 
 A strategy is a class that says how `Unprotected` is changed. Nothing of the library runs in any of
-them but ``barrier`` and ``at-read``.
+them but ``barrier``, ``at-read`` and ``unguarded``.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _OF_ANY: dict[Strategy, str] = {
     "retry": "_retry:Retry",
     "primary": "_primary:Primary",
     "sticky": "_sticky:Sticky",
+    "unguarded": "_unguarded:Unguarded",
 }
 #: Of those that a store must offer something for, by the stores that do.
 _OF_STORE: dict[Strategy, dict[str, str]] = {
