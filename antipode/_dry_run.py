@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ class DryRun:
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
         self._evidence = Evidence(self._record_evidence)
+        # By the identity of who wrote: the scope, which may end first, and the datastore.
+        self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
 
     def opened(self, scope: Scope, *, incoming: bool) -> None:
         """A request begins."""
@@ -152,6 +155,14 @@ class DryRun:
             for write in writes:
                 notes.guard(self._region, write)
 
+    def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
+        """A transaction of *who* has written, or is over."""
+        with self._lock:
+            if not wrote:
+                self._uncommitted.pop(id(who), None)
+            elif scope is not None:
+                self._uncommitted[id(who)] = weakref.ref(scope), shim.datastore
+
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
         # What is unreadable elsewhere was no read. What came in baggage is taken in just now.
@@ -175,11 +186,20 @@ class DryRun:
         return without_notes(lineage)
 
     def notes(self, scope: Scope) -> frozenset[str]:
-        """The items that travel with the lineage of *scope*."""
+        """The items that travel with the lineage of *scope*, which leaves now."""
         self._evidence.over()
+        if self._uncommitted:
+            self._leaves_early(scope)
         notes = self._notes(scope)
         with self._lock:
             return notes.items(config().egress)
+
+    def _leaves_early(self, scope: Scope) -> None:
+        """Something may be sent that depends on writes without positions."""
+        with self._lock:
+            open_in = {name for held, name in self._uncommitted.values() if held() is scope}
+        for datastore in sorted(open_in):
+            self._lint("in-transaction", datastore, "", scope, self.site())
 
     def site(self) -> FrameType:
         """The nearest frame outside of libraries."""
@@ -244,6 +264,7 @@ class DryRun:
         """Begin a file of the child's own."""
         self._lock = threading.Lock()
         self._evidence = Evidence(self._record_evidence)
+        self._uncommitted = {}
         if self._records is not None:
             self._records.after_fork()
 

@@ -42,6 +42,10 @@ class Observer(Protocol):
         """A read by a client of *shim* showed *writes*, by their own tokens."""
         ...
 
+    def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
+        """A transaction of *who*, a client's connection or session, has written, or is over."""
+        ...
+
     def counted(self, name: str, datastore: str) -> None:
         """Something was counted."""
         ...

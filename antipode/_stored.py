@@ -84,6 +84,21 @@ def record_shown(shim: Shim, *writes: WriteId) -> None:
         observer.showed(scope_in(), shim, writes)
 
 
+def record_uncommitted(shim: Shim, who: object, *, wrote: bool) -> None:
+    """Note, for a dry run, that a transaction has written and is not committed, or is over.
+
+    Its writes have no positions yet: what is published or called meanwhile cannot say that it
+    depends on them.
+
+    Args:
+        shim: of the client.
+        who: its connection or session; the same object in all calls.
+        wrote: whether there is such a transaction now.
+    """
+    if (observer := _seam.observer) is not None:
+        observer.uncommitted(scope_in(), shim, who, wrote=wrote)
+
+
 def defer_read(sample: Callable[[], Lineage]) -> None:
     """Merge what *sample* returns into the current scope once its lineage is used or leaves.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, mark_incomplete
-from antipode.shim import count, floor, record_write
+from antipode.shim import count, floor, record_uncommitted, record_write
 
 from ._client import known_set_name
 from ._commands import TELLING, Kind, kind_of
@@ -181,6 +181,8 @@ class Call:
         if "startTransaction" in self._command:
             state.wrote = False
             state.proved = {}
+        ends = self._name in ("commitTransaction", "abortTransaction")
+        record_uncommitted(self._rules.shim, state, wrote=not ends and (state.wrote or writes))
         if self._name != "commitTransaction":
             state.wrote = state.wrote or writes
         elif state.wrote:

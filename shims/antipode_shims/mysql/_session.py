@@ -240,6 +240,11 @@ class Session:
             self._wrote = self._snapshot = self._isolation_unsure = False
 
     @property
+    def uncommitted(self) -> bool:
+        """Whether the open transaction wrote."""
+        return self._wrote and bool(self.status & IN_TRANSACTION or not self._told)
+
+    @property
     def doubtful(self) -> bool:
         """Whether what is in flight may commit a write."""
         wrote = self._flight & WRITES or (self._wrote and self._flight & COMMITS)

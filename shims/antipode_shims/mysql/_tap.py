@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
-from antipode.shim import count, floor, log_once, record_write
+from antipode.shim import count, floor, log_once, record_uncommitted, record_write
 
 from ._beside import Beside
 from ._flavor import COVER, Flavor, text
@@ -141,6 +141,7 @@ class Tap:
     def reset(self) -> None:
         """A command gave the connection a new session."""
         tracked = self.session.tracked
+        record_uncommitted(self.shim, self, wrote=False)
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
         self.rows.renewed()
         self.ready = False
@@ -188,6 +189,7 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         self.due = self.session.ended(failed=failed)
+        record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
         if self.due is _UNCOVERED:
             self.due = _NOTHING
             count("uncovered_write", self.shim.datastore)
@@ -201,6 +203,7 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
+        record_uncommitted(self.shim, self, wrote=False)
         if self.session.lost() and not self.ended:
             mark_incomplete(self.shim.datastore, "in_doubt")
 
