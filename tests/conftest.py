@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry import context as otel_context
@@ -21,6 +23,23 @@ if TYPE_CHECKING:
 # Where `make stores` puts the servers that the system has no package of; installed ones come first.
 STORES = Path(__file__).resolve().parents[1] / ".stores" / "bin"
 os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), str(STORES)))
+
+LEAVES_LOOPS = tuple(map(int, version("pytest-asyncio").split(".")[:2])) < (1, 5)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Close the loop that releases of pytest-asyncio before 1.5 leave behind each test.
+
+    An ``asyncio.run()`` in the next one would drop it unclosed, and fail whatever test is running
+    once it is collected.
+    """
+    if LEAVES_LOOPS:
+        policy: Any = asyncio.get_event_loop_policy()
+        loop = policy._local._loop  # Asked for by its method, it would be made.
+        if loop is not None and not loop.is_running():
+            loop.close()
+            asyncio.set_event_loop(None)
 
 
 def antipode_threads() -> list[str]:
