@@ -11,6 +11,7 @@ import functools
 import math
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from opentelemetry import context as otel_context
@@ -22,7 +23,7 @@ from ._metrics import OTHER, logger, metrics
 from ._registry import shims_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
     from contextvars import Token
 
     from opentelemetry.context import Context
@@ -254,15 +255,10 @@ def traced(operation: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             if not recording():
                 return function(*args, **kwargs)
-            begun_s = time.monotonic()
-            opened = _open(operation)
-            try:
+            with _told(operation) as ended:
                 result = function(*args, **kwargs)
-            except BaseException as error:
-                _close(operation, begun_s, opened, _result_of(error), error)
-                raise
-            _close(operation, begun_s, opened, result)
-            return result
+                ended(result)
+                return result
 
         return call
 
@@ -281,19 +277,28 @@ def traced_async(
         async def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             if not recording():
                 return await function(*args, **kwargs)
-            begun_s = time.monotonic()
-            opened = _open(operation)
-            try:
+            with _told(operation) as ended:
                 result = await function(*args, **kwargs)
-            except BaseException as error:
-                _close(operation, begun_s, opened, _result_of(error), error)
-                raise
-            _close(operation, begun_s, opened, result)
-            return result
+                ended(result)
+                return result
 
         return call
 
     return decorate
+
+
+@contextmanager
+def _told(operation: str) -> Generator[Callable[[BarrierResult | None], None]]:
+    """A block that is one *operation*; it hands its result over where it ends well."""
+    begun_s = time.monotonic()
+    opened = _open(operation)
+    results: list[BarrierResult | None] = []
+    try:
+        yield results.append
+    except BaseException as error:
+        _close(operation, begun_s, opened, _result_of(error), error)
+        raise
+    _close(operation, begun_s, opened, results[0])
 
 
 def _open(operation: str) -> Opened | None:
