@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,18 +26,7 @@ Stack = Literal["own", "compose"]
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
 #: What is done so that notifications do not overtake posts. Only with ``barrier`` and ``at-read``,
 #: and without their barrier with ``unguarded``, does anything of the library run.
-STRATEGIES: tuple[Strategy, ...] = (
-    "none",
-    "barrier",
-    "at-read",
-    "sleep",
-    "retry",
-    "primary",
-    "synchronous",
-    "sticky",
-    "session",
-    "unguarded",
-)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 #: Those with the library, behind which there is no violation.
 OURS: tuple[Strategy, ...] = ("barrier", "at-read")
 #: No protection; what a dry run is for.
