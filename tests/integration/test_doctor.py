@@ -9,6 +9,7 @@ import pytest
 
 from antipode._cli._doctor_stores import stores
 from antipode.testing import LagProxy
+from tests.integration._mysql_clients import STORES
 
 if TYPE_CHECKING:
     from antipode._cli._check import Check
@@ -82,25 +83,14 @@ def test_mongodb(antipode_mongodb: Any, both: bool) -> None:  # noqa: FBT001 - a
     assert_healthy()
 
 
-@pytest.mark.store("mariadb")
-def test_mariadb(antipode_mariadb: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
+@pytest.mark.parametrize("store", STORES)
+def test_mysql_and_mariadb(store: str, request: pytest.FixtureRequest, both: bool) -> None:  # noqa: FBT001 - a fixture
     """A replica by GTID."""
     from antipode_shims import mysql
 
+    topology = request.getfixturevalue(f"antipode_{store}")
     for role in _roles(both=both):
-        url = antipode_mariadb.url(getattr(antipode_mariadb, role))
-        mysql.shim("posts", url, reads_from=role)
-    assert_healthy()
-
-
-@pytest.mark.store("mysql")
-def test_mysql(antipode_mysql: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
-    """The same of MySQL."""
-    from antipode_shims import mysql
-
-    for role in _roles(both=both):
-        url = antipode_mysql.url(getattr(antipode_mysql, role))
-        mysql.shim("posts", url, reads_from=role)
+        mysql.shim("posts", topology.url(getattr(topology, role)), reads_from=role)
     assert_healthy()
 
 
