@@ -30,15 +30,16 @@ from ._errors import (
     UnmetError,
     VisibilityCheckError,
 )
+from ._headers import strip
 from ._lineage import Lineage
 from ._metrics import Metric, metrics
 from ._outcomes import BarrierResult, Outcome, Status
+from ._recording import mark_incomplete
 from ._registry import register, unregister
 from ._scope import (
     Scope,
     append,
     current,
-    mark_incomplete,
     remove,
     root,
     scope,
@@ -102,6 +103,7 @@ __all__ = [
     "scope",
     "serialize",
     "stop",
+    "strip",
     "transfer",
     "uninstrument",
     "unregister",

@@ -11,7 +11,7 @@ from ._errors import ConfigurationError
 from ._lineage import Lineage
 from ._metrics import log_once
 from ._readable import readable
-from ._scope import unscoped
+from ._unscoped import unscoped
 
 if TYPE_CHECKING:
     from ._scope import Scope

@@ -40,6 +40,7 @@ class Config:
     on_incomplete: Policy = "raise"
     on_unscoped: Policy = "report"
     egress: frozenset[str] | None = None
+    egress_hosts: frozenset[str] | None = None
     dry_run_dir: str | None = None
 
 
@@ -100,6 +101,7 @@ def configure(
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset = _UNSET,
     egress: Iterable[str] | _Unset | None = _UNSET,
+    egress_hosts: Iterable[str] | _Unset | None = _UNSET,
     dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
 ) -> None:
     """Change settings of this process; what is not given stays as it is.
@@ -123,6 +125,8 @@ def configure(
         on_unscoped: what a write or barrier without a scope does: ``report`` (count it and log
             once for each call site) or ``raise``.
         egress: the datastores whose entries may leave this process in baggage; None for all.
+        egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
+            take: names, or ``*.`` and a domain for all names below it; None for all.
         dry_run_dir: the directory into which a dry run writes its records, a file for each
             process; made where it is missing. None: it writes none.
 
@@ -132,10 +136,11 @@ def configure(
     given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
     with _lock:
         base = _current if _current is not None else _from_environment()
-        if isinstance(egress, str):
-            _refuse("egress", egress, "an iterable of datastore names")
-        if "egress" in given and egress is not None:
-            given["egress"] = frozenset(cast("Iterable[str]", egress))
+        for name in ("egress", "egress_hosts"):
+            if isinstance(given.get(name), str):
+                _refuse(name, given[name], "an iterable of names")
+            if given.get(name) is not None:
+                given[name] = frozenset(cast("Iterable[str]", given[name]))
         if isinstance(dry_run_dir, os.PathLike):
             given["dry_run_dir"] = os.fspath(dry_run_dir)
         _take(_validated(replace(base, **given)))  # pyright: ignore[reportArgumentType]
@@ -201,7 +206,8 @@ def _from_environment() -> Config:
         "max_timeout": _read_number(float),
         "max_lineage_bytes": _read_number(int),
         "horizon": _read_horizon,
-        "egress": lambda _, text: frozenset(filter(None, map(str.strip, text.split(",")))),
+        "egress": _read_names,
+        "egress_hosts": _read_names,
     }
     given: dict[str, object] = {}
     for setting in fields(Config):
@@ -210,6 +216,10 @@ def _from_environment() -> Config:
             reader = readers.get(setting.name)
             given[setting.name] = reader(setting.name, text) if reader else text
     return Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def _read_names(_: str, text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:

@@ -41,6 +41,11 @@ def _truncated(reason: str) -> Counter:
 
 #: By the name of the count; docs/reference/telemetry.md lists them.
 COUNTERS: dict[str, Counter] = {
+    "after_response_write": Counter(
+        "antipode.after_response_writes",
+        "{write}",
+        "Writes after the response had been sent: whoever got it does not depend on them",
+    ),
     "aged": Counter(
         "antipode.aged_dependencies",
         "{dependency}",
@@ -134,6 +139,15 @@ COUNTERS: dict[str, Counter] = {
         "{read}",
         "Reads whose covering position could not be sampled",
     ),
+    "late_response": Counter(
+        "antipode.late_responses", "{response}", "Responses whose request was over already"
+    ),
+    "stripped": Counter(
+        "antipode.stripped_lineages",
+        "{request}",
+        "Requests that were sent with a lineage and came without",
+    ),
+    "unscoped_response": _unscoped("response"),
     "unscoped_append": _unscoped("append"),
     "unscoped_barrier": _unscoped("barrier"),
     "unscoped_transfer": _unscoped("transfer"),

@@ -68,6 +68,8 @@ class DryRun:
         for write in writes:
             if not write.covering:
                 self._record("write", scope, self.site(), {"write": _named(write)})
+                if scope.answered:
+                    self._lint("after-response", write.datastore, "", scope, self.site())
 
     def reads(self, scope: Scope | None, shim: Shim) -> None:
         """Judge a read that a client of *shim* is about to send.

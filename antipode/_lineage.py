@@ -240,6 +240,26 @@ class Lineage(Collection[WriteId]):
         new._incomplete = self._incomplete.union(map(_mark, marks))
         return new
 
+    def beyond(self, other: Lineage) -> Lineage:
+        """What this lineage adds to *other*: merged into *other* it gives the merge of both."""
+        exact, covering = (
+            {slot: write for slot, write in ours.items() if theirs.get(slot) != write}
+            for ours, theirs in ((self._exact, other._exact), (self._covering, other._covering))
+        )
+        new = self._with(exact, covering)
+        new._incomplete = self._incomplete - other._incomplete
+        new._promises = self._promises - other._promises
+        new._unknown = self._unknown - other._unknown
+        return new
+
+    def branching(self, open_branches: int) -> Lineage:
+        """This lineage with at least *open_branches* branches running."""
+        if open_branches <= self._open_branches:
+            return self
+        new = self._with(self._exact, self._covering)
+        new._open_branches = open_branches
+        return new
+
     def without_unknown(self) -> Lineage:
         """This lineage without the items that this version does not know."""
         new = self._with(self._exact, self._covering)

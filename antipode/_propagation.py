@@ -17,23 +17,22 @@ from opentelemetry.propagators.textmap import (
 )
 
 from . import _seam
+from ._codec import encode
 from ._errors import ConfigurationError
+from ._headers import BAGGAGE, MAX_HEADER_BYTES, MEMBER, RESPONSE_HEADER, SENT_HEADER, has_member
 from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import MEMBER, Scope, context_with, scope_in
+from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
 
     from opentelemetry.context import Context
 
-#: The header, or gRPC trailing metadata key, that carries a lineage back to the caller.
-RESPONSE_HEADER = "antipode-lineage"
-_BAGGAGE = "baggage"
-#: What the W3C lets a platform limit all baggage to. The header is percent-encoded: all ASCII.
-MAX_HEADER_BYTES = 8192
+#: What stands for a lineage that was sent, and was taken out on the way.
+_STRIPPED = encode(Lineage(incomplete=[(INCOMING_SUBJECT, "stripped")]))
 
 
 class AntipodePropagator(TextMapPropagator):
@@ -70,6 +69,7 @@ class AntipodePropagator(TextMapPropagator):
             held.receive(texts)
         else:
             held = Scope(incoming=texts)
+            held.arrived = True
             opened = context_with(held, found)
             if (observer := _seam.observer) is not None:
                 observer.opened(held, incoming=True)
@@ -109,8 +109,8 @@ class _Checking(Setter[CarrierT]):
         self.lost = False
 
     def set(self, carrier: CarrierT, key: str, value: str) -> None:
-        if key == _BAGGAGE:
-            self.lost = not _has_member(value) or len(value) > MAX_HEADER_BYTES
+        if key == BAGGAGE:
+            self.lost = not has_member(value) or len(value) > MAX_HEADER_BYTES
         self._setter.set(carrier, key, value)
 
 
@@ -121,14 +121,9 @@ class _Trimming(Setter[CarrierT]):
         self._setter = setter
 
     def set(self, carrier: CarrierT, key: str, value: str) -> None:
-        if key == _BAGGAGE and len(value) > MAX_HEADER_BYTES:
+        if key == BAGGAGE and len(value) > MAX_HEADER_BYTES:
             value = value[: MAX_HEADER_BYTES + 1].rpartition(",")[0]
         self._setter.set(carrier, key, value)
-
-
-def _has_member(header: str) -> bool:
-    start = f"{MEMBER}="
-    return header.startswith(start) or f",{start}" in header
 
 
 def _ours_first(context: Context | None) -> Context:
@@ -148,13 +143,24 @@ def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[str, ...]:
     member or the sum is too long.
     """
     try:
-        return _members(getter.get(carrier, _BAGGAGE) or ())
+        texts = members(getter.get(carrier, BAGGAGE) or ())
+        if not texts and getter.get(carrier, SENT_HEADER):
+            return stripped()
     except Exception:  # noqa: BLE001 - propagation never throws
         logger.warning("the baggage of a request cannot be read", exc_info=True)
         return ("",)  # No lineage, so it will be marked unreadable.
+    return texts
 
 
-def _members(headers: Iterable[str]) -> tuple[str, ...]:
+def stripped() -> tuple[str, ...]:
+    """What stands for the lineage of a request that was sent with one and came without."""
+    count("stripped", INCOMING_SUBJECT)
+    message = "a request was sent with a lineage and came without: something removes its baggage"
+    log_once("stripped", INCOMING_SUBJECT, "", message)
+    return (_STRIPPED,)
+
+
+def members(headers: Iterable[str]) -> tuple[str, ...]:
     """The values of all our members, as they were before percent-encoding."""
     texts: list[str] = []
     for header in headers:
@@ -188,7 +194,7 @@ def instrument() -> None:
     inner = propagate.get_global_textmap()
     if isinstance(inner, AntipodePropagator) or _holds_ours(inner):
         return
-    if _BAGGAGE not in inner.fields:
+    if BAGGAGE not in inner.fields:
         msg = (
             "the global propagator carries no baggage, so no lineage can travel: set "
             "OTEL_PROPAGATORS=tracecontext,baggage or call set_global_textmap() before "
@@ -219,11 +225,12 @@ def inject_response(carrier: MutableMapping[str, str]) -> None:
     """Put the current lineage into response headers or gRPC trailing metadata.
 
     Baggage travels with requests only; this carries the writes of a callee back to its caller
-    (paper figure 4, step 3). Without a scope it does nothing.
+    (paper figure 4, step 3): what the request added to the lineage that it came with. Call it
+    last: writes after it are counted as ``after_response_write``. Without a scope it does nothing.
     """
     held = scope_in()
     if held is not None:
-        carrier[RESPONSE_HEADER] = held.text()
+        carrier[RESPONSE_HEADER] = held.answer()
 
 
 def extract_response(

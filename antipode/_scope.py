@@ -21,27 +21,24 @@ from ._bounds import encode_bounded
 from ._clock import SYSTEM_CLOCK
 from ._codec import decode, encode, encode_mark
 from ._config import MEMBER_OVERHEAD, Config, config
-from ._errors import ConfigurationError
+from ._headers import MEMBER
 from ._lineage import Lineage
 from ._live_text import LiveText
-from ._metrics import count, log_once
+from ._metrics import count
 from ._readable import readable
-from ._site import call_site
 from ._telemetry import left
+from ._unscoped import unscoped
 from ._write_id import Incomplete, WriteId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
     from contextvars import Token
 
     from opentelemetry.context import Context
 
     from ._floor import Floor
     from ._notes import Notes
-    from .shim import Shim
 
-#: The name of the baggage member.
-MEMBER = "antipode"
 #: The subject of the mark that an unreadable incoming lineage leaves.
 INCOMING_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
@@ -49,6 +46,8 @@ _EMPTY = Lineage()
 _NO_NOTES: frozenset[str] = frozenset()
 _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
+#: The answer of a request that added nothing.
+_NOTHING = encode(_EMPTY)
 _EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
@@ -75,6 +74,12 @@ class Scope:
         self._floors: dict[str, Floor] = {}
         self._state = "open"
         self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
+        self._came = _EMPTY
+        self._branches = 0
+        #: Whether its response was sent: what is written now is in nobody's lineage but its own.
+        self.answered = False
+        #: Whether an extraction opened it, for whoever handles the request to take over.
+        self.arrived = False
         #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
         self.root_token: Token[Context] | None = None
 
@@ -119,6 +124,7 @@ class Scope:
         if self._incoming:
             texts = self._incoming
             came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in texts))
+            self._came = self._came.merge(came)
             self._lineage = self._lineage.merge(self._noted(came))
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
 
@@ -126,7 +132,7 @@ class Scope:
         """Add the lineages that came with a second extraction of the same request."""
         with self._lock:
             if not self.stopped:
-                self._incoming += texts
+                self._incoming += tuple(text for text in texts if text not in self._incoming)
 
     @property
     def open(self) -> bool:
@@ -148,9 +154,17 @@ class Scope:
                     stamped = write if write.minted_h else _stamped(write)
                     self._lineage = self._lineage.append(stamped)
             found = self._lineage
+        if self.answered:
+            self._late(writes)
         if (observer := _seam.observer) is not None:
             observer.wrote(self, writes)
         return found
+
+    def _late(self, writes: Iterable[WriteId]) -> None:
+        """Count what whoever got the response does not depend on."""
+        for write in writes:
+            if not write.covering:
+                count("after_response_write", write.datastore)
 
     def merge(self, lineage: Lineage) -> Lineage:
         """Add everything of *lineage*."""
@@ -167,6 +181,16 @@ class Scope:
             for write in writes:
                 self._lineage = self._lineage.remove(write)
             return self._lineage
+
+    def began(self) -> None:
+        """A branch of the request begins: what leaves before it is over says so."""
+        with self._lock:
+            self._branches += 1
+
+    def finished(self) -> None:
+        """A branch of the request is over."""
+        with self._lock:
+            self._branches -= 1
 
     def mark_incomplete(self, subject: str, reason: str) -> Lineage:
         """Note that something of *subject* is missing, and why."""
@@ -203,13 +227,31 @@ class Scope:
         settings = config()
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
-        lineage, notes = self.lineage, self._notes()
+        lineage, notes = self.lineage.branching(self._branches), self._notes()
         held = self._text
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
         text = _text(lineage, settings, notes)
         self._text = (lineage, settings, notes, text)
         left("baggage", text, lineage)
+        return text
+
+    def answer(self) -> str:
+        """What the response carries: the lineage without what came with the request.
+
+        Whoever sent the request has that already; sending it back could only push other entries
+        over the bound. What is written from now on is counted as written after the response.
+        """
+        self.answered = True
+        settings = config()
+        if self._incoming and self._passing(settings) is not None:
+            return _NOTHING
+        lineage, notes = self.lineage, self._notes()
+        added = lineage.beyond(self._came).branching(self._branches)
+        if added.empty and not notes:
+            return _NOTHING
+        text = _text(added, settings, notes)
+        left("baggage", text, added)
         return text
 
     def snapshot(self) -> str:
@@ -233,7 +275,7 @@ class Scope:
         incoming = self._incoming
         if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
             return None
-        if self._deferred or _seam.observer is not None:
+        if self._deferred or self._branches or _seam.observer is not None:
             return None
         (text,) = incoming
         fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
@@ -370,65 +412,3 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
         unscoped("transfer", "")
         return source
     return held.merge(source)
-
-
-def record_write(*writes: WriteId) -> None:
-    """Enter committed writes into the current scope. For shims, after the store's reply.
-
-    An entry without a mint hour gets the current one. Without a scope the write is counted and,
-    once for each call site, logged.
-
-    Raises:
-        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
-    """
-    held = scope_in()
-    if held is not None:
-        held.append(*writes)
-    elif writes:
-        unscoped("write", writes[0].datastore)
-
-
-def mark_incomplete(subject: str, reason: str) -> None:
-    """Note in the current scope that something is missing. For shims, and for your own calls.
-
-    Args:
-        subject: the datastore or service.
-        reason: a word of the specification, such as ``in_doubt``.
-    """
-    count("incomplete", subject)
-    held = scope_in()
-    if held is not None:
-        held.mark_incomplete(subject, reason)
-
-
-def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
-    """What the next read by a client of *shim* must see. For instrumented clients.
-
-    Asked once for each covered read, just before it is sent: a dry run judges it here.
-
-    Args:
-        shim: whose client reads.
-        reads: False where it is not known yet whether anything is read, and for more of a read
-            that was asked for already.
-    """
-    held = scope_in()
-    if reads and (observer := _seam.observer) is not None:
-        observer.reads(held, shim)
-    return held.floor(shim.datastore) if held is not None else None
-
-
-def unscoped(what: str, datastore: str) -> None:
-    """Count, and once for each call site log, something that found no scope.
-
-    Raises:
-        ConfigurationError: ``on_unscoped="raise"``, and this is no dry run.
-    """
-    count(f"unscoped_{what}", datastore)
-    site, settings = call_site(), config()
-    about = f" to {datastore!r}" if datastore and what != "barrier" else ""
-    if (observer := _seam.observer) is not None:
-        observer.unscoped(what, datastore)
-    elif settings.on_unscoped == "raise":
-        msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
-        raise ConfigurationError(msg)
-    log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)

@@ -21,7 +21,7 @@ from ._errors import ConfigurationError
 from ._floor import Floor
 from ._metrics import count, log_once
 from ._readable import unreadable
-from ._scope import floor, mark_incomplete, record_write
+from ._recording import floor, mark_incomplete, record_write
 from ._stored import (
     defer_read,
     record_read,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from antipode._codec import encode
 from antipode._config import config, configure
 from antipode._errors import AntipodeError
+from antipode._headers import MEMBER
 from antipode._lineage import Lineage
-from antipode._scope import MEMBER, Scope, context_with, scope_in
+from antipode._scope import Scope, context_with, scope_in
 from antipode._write_id import WriteId
 
 from ._check import Check, Verdict, ok, problem, unknown

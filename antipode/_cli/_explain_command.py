@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from antipode._codec import decode
 from antipode._errors import LineageDecodeError
+from antipode._headers import RESPONSE_HEADER
 from antipode._lineage import Lineage
-from antipode._propagation import RESPONSE_HEADER, _members
+from antipode._propagation import members
 from antipode._report import Span
 
 from ._exits import CLEAN, UsageError
@@ -63,7 +64,7 @@ def _texts(value: str) -> tuple[str, ...]:
         msg = "the value is empty; a lineage without anything in it is the text `1`"
         raise UsageError(msg)
     if header == "baggage" or "=" in text:
-        found = _members([text])
+        found = members([text])
         if not found:
             msg = "this baggage header has no member named antipode: no lineage travelled with it"
             raise UsageError(msg)

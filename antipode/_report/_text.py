@@ -82,7 +82,7 @@ def accepted_lines(one: Finding | LintFinding) -> Iterator[Line]:
 LINTS = {
     "in-transaction": "published or called out inside an open transaction, whose writes have no "
     "position yet",
-    "after-response": "written after the response of its request had started",
+    "after-response": "written after the response had been sent, which does not depend on it",
     "nothing-to-wait-for": "a barrier whose lineage had nothing for it to wait for",
     "unscoped-write": "written without a scope, so nothing can wait for it",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",

@@ -34,6 +34,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         "ON_INCOMPLETE": "report",
         "ON_UNSCOPED": "raise",
         "EGRESS": "posts, users",
+        "EGRESS_HOSTS": "posts.internal, *.eu.internal",
     }
     for name, text in given.items():
         monkeypatch.setenv(f"ANTIPODE_{name}", text)
@@ -48,6 +49,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         on_incomplete="report",
         on_unscoped="raise",
         egress=frozenset({"posts", "users"}),
+        egress_hosts=frozenset({"posts.internal", "*.eu.internal"}),
     )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._errors import ConfigurationError
 from antipode._metrics import count
-from antipode._scope import Scope, scope_in, unscoped
+from antipode._scope import Scope, scope_in
+from antipode._unscoped import unscoped
 
 from ._blocking import certainly_absent, consuming, transacting, with_headers
 from ._clients import pika

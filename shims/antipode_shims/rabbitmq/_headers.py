@@ -13,10 +13,11 @@ from urllib.parse import unquote_plus
 
 from antipode._codec import decode, encode
 from antipode._config import config
+from antipode._headers import MEMBER
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._readable import readable
-from antipode._scope import MEMBER, Scope, scope_in
+from antipode._scope import Scope, scope_in
 from antipode.shim import stored_text, unreadable
 
 if TYPE_CHECKING:

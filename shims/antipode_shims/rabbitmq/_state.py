@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode._metrics import count
+from antipode._recording import mark_incomplete, record_write
 from antipode._registry import shims_of
-from antipode._scope import mark_incomplete, record_write
 
 from ._headers import outgoing
 

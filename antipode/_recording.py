@@ -1,0 +1,60 @@
+"""What shims tell the current scope: writes, doubts, and reads that are about to be sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _seam
+from ._metrics import count
+from ._scope import scope_in
+from ._unscoped import unscoped
+
+if TYPE_CHECKING:
+    from ._floor import Floor
+    from ._write_id import WriteId
+    from .shim import Shim
+
+
+def record_write(*writes: WriteId) -> None:
+    """Enter committed writes into the current scope. For shims, after the store's reply.
+
+    An entry without a mint hour gets the current one. Without a scope the write is counted and,
+    once for each call site, logged.
+
+    Raises:
+        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+    """
+    held = scope_in()
+    if held is not None:
+        held.append(*writes)
+    elif writes:
+        unscoped("write", writes[0].datastore)
+
+
+def mark_incomplete(subject: str, reason: str) -> None:
+    """Note in the current scope that something is missing. For shims, and for your own calls.
+
+    Args:
+        subject: the datastore or service.
+        reason: a word of the specification, such as ``in_doubt``.
+    """
+    count("incomplete", subject)
+    held = scope_in()
+    if held is not None:
+        held.mark_incomplete(subject, reason)
+
+
+def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
+    """What the next read by a client of *shim* must see. For instrumented clients.
+
+    Asked once for each covered read, just before it is sent: a dry run judges it here.
+
+    Args:
+        shim: whose client reads.
+        reads: False where it is not known yet whether anything is read, and for more of a read
+            that was asked for already.
+    """
+    held = scope_in()
+    if reads and (observer := _seam.observer) is not None:
+        observer.reads(held, shim)
+    return held.floor(shim.datastore) if held is not None else None

@@ -1,0 +1,131 @@
+"""One outgoing call while a client waits for its answer, whatever its protocol."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
+
+from antipode._config import config
+from antipode._headers import MEMBER, has_member, with_member, without_member
+from antipode._metrics import count, log_once
+from antipode._readable import readable
+from antipode._scope import scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from antipode._scope import Scope
+
+#: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
+IN_DOUBT = "in_doubt"
+_MOST_SERVICES = 10_000
+_lock = threading.Lock()
+#: Of each service whether it ever answered with a lineage.
+_answers: dict[str, bool] = {}
+
+
+class Outgoing:
+    """A call in the scope that it began in, into which alone its answer is merged.
+
+    A call ends in one of three ways: :meth:`answered`, :meth:`failed`, or neither, where it was
+    never sent.
+    """
+
+    __slots__ = ("_allowed", "_scope", "_service", "text")
+
+    def __init__(self, service: str, host: str) -> None:
+        """Begin a call of *service*, for marks and messages, at *host*, for ``egress_hosts``."""
+        self._service = service
+        self._allowed = may_leave_to(host)
+        held = scope_in()
+        self._scope: Scope | None = held if self._allowed else None
+        #: What the request carries; empty where it carries nothing.
+        self.text = "" if self._scope is None else self._scope.text()
+
+    def baggage(self, header: str | None) -> str | None:
+        """The baggage header to send in place of *header*; empty for none, None for no change."""
+        if not self._allowed:
+            return without_member(header) if header else None
+        if self._scope is None or (header and has_member(header)):
+            return None
+        return with_member(header, self.text)
+
+    @contextmanager
+    def sending(self) -> Generator[None]:
+        """Where *host* may not get the lineage, hide it from instrumentations inside."""
+        if self._allowed:
+            yield
+            return
+        token = otel_context.attach(baggage.remove_baggage(MEMBER))
+        try:
+            yield
+        finally:
+            otel_context.detach(token)
+
+    def answered(self, text: str | None) -> None:
+        """The service answered, with the lineage *text* or without one.
+
+        One that is missing although this service has sent some before was lost on the way.
+        """
+        if not self._allowed:
+            return
+        if text is None:
+            if _answers.get(self._service):
+                self.failed()
+            else:
+                _note(self._service, speaks=False)
+            return
+        _note(self._service, speaks=True)
+        held = self._scope
+        if held is None:
+            count("unscoped_response", self._service)
+        elif held.open:
+            held.merge(readable(self._service, text))
+        else:
+            count("late_response", self._service)
+
+    def failed(self) -> None:
+        """The call was sent, and what became of it is not known.
+
+        Nothing is marked for a service that answers without lineages: what it does is unknown
+        to us however it ends.
+        """
+        held = self._scope
+        if held is None or _answers.get(self._service) is False:
+            return
+        count("incomplete", self._service)
+        held.mark_incomplete(self._service, IN_DOUBT)
+        message = "the outcome of a call of %r is not known: the lineage is incomplete"
+        log_once("call_in_doubt", self._service, "", message, self._service)
+
+
+def _note(service: str, *, speaks: bool) -> None:
+    """Remember how *service* answers; one answer with a lineage outweighs all without."""
+    known = _answers.get(service)
+    if known is None or (speaks and not known):
+        with _lock:
+            if len(_answers) >= _MOST_SERVICES:
+                _answers.clear()  # Known services are soon known again.
+            _answers[service] = speaks
+
+
+def may_leave_to(host: str) -> bool:
+    """Whether ``egress_hosts`` lets lineages go to *host*, a name or address without port."""
+    allowed = config().egress_hosts
+    if allowed is None:
+        return True
+    host = host.lower().rstrip(".")
+    return any(
+        host == name or (name.startswith("*.") and host.endswith(name[1:]))
+        for name in map(str.lower, allowed)
+    )
+
+
+def forget_services() -> None:
+    """Forget how services answer; for tests."""
+    with _lock:
+        _answers.clear()
