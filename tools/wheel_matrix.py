@@ -150,6 +150,7 @@ def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run_logged(make, WORK, log, INSTALL_LIMIT_S)
     run_logged([*pip, f"{wheel}[test]", *environment.pins], WORK, log, INSTALL_LIMIT_S)
+    run_logged([str(venv / "bin" / "antipode"), "explain", "1"], tree, log, TESTS_LIMIT_S)
     pytest = [python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *environment.tests]
     said = run_logged(pytest, tree, log, TESTS_LIMIT_S)
     return said.strip().splitlines()[-1]
