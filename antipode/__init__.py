@@ -25,6 +25,7 @@ from ._errors import (
     IncompleteLineage,
     LineageDecodeError,
     LineageTooLarge,
+    PromiseAbandoned,
     StaleSnapshot,
     UnknownDatastore,
     UnmetError,
@@ -34,6 +35,7 @@ from ._headers import strip
 from ._lineage import Lineage
 from ._metrics import Metric, metrics
 from ._outcomes import BarrierResult, Outcome, Status
+from ._promise import abandon, abandon_async, fulfilling, promise
 from ._recording import mark_incomplete
 from ._registry import register, unregister
 from ._scope import (
@@ -75,6 +77,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Promise",
+    "PromiseAbandoned",
     "Scope",
     "StaleSnapshot",
     "Status",
@@ -82,6 +85,8 @@ __all__ = [
     "UnmetError",
     "VisibilityCheckError",
     "WriteId",
+    "abandon",
+    "abandon_async",
     "append",
     "barrier",
     "barrier_async",
@@ -93,10 +98,12 @@ __all__ = [
     "current",
     "deserialize",
     "extract_response",
+    "fulfilling",
     "inject_response",
     "instrument",
     "mark_incomplete",
     "metrics",
+    "promise",
     "register",
     "remove",
     "root",

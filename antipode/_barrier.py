@@ -22,7 +22,7 @@ from ._scope import scope_in
 from ._telemetry import traced, traced_async
 from ._waiter import Waiter
 from ._watch import LOOK_S
-from ._write_id import WriteId
+from ._write_id import Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,8 @@ class Barrier:
             exclude=self.exclude,
             at=self.at,
             off=off,
-            now_s=self._clock.hour() * 3600,
+            now_s=self._clock.unix_s(),
+            own=frozenset() if self.scope is None else self.scope.own,
         )
 
     def _without_dry_run(self, lineage: Lineage) -> Plan:
@@ -118,6 +119,7 @@ class Barrier:
             incomplete=self.plan.incomplete,
             policies=self._policies,
             now_s=self._clock.monotonic(),
+            unix_s=self._clock.unix_s(),
             timeout_s=self.timeout_s,
         )
 
@@ -178,25 +180,38 @@ class Barrier:
         for write in aged:
             count("aged", write.datastore)
         if aged and self.scope is not None:
-            self.scope.remove(*(write for write in aged if isinstance(write, WriteId)))
+            self.scope.remove(*(each for each in aged if isinstance(each, WriteId)))
+            self.scope.forget(*(each for each in aged if isinstance(each, Promise)))
 
     def _leave_floors(self, result: BarrierResult) -> None:
         """Later reads may come by other connections: each satisfies the floor before it reads."""
         if self.scope is None:
             return
-        servers = {o.write.datastore: frozenset([o.server]) for o in result.outcomes if o.server}
-        for datastore, writes in self.plan.pending.items():
-            if datastore in self.plan.floored:
-                proved_on = servers.get(datastore, frozenset[str]())
+        for datastore, found in self.plan.pending.items():
+            if datastore not in self.plan.floored:
+                continue
+            shims = shims_of(datastore)
+            looked_for = any(shim.floors and shim.promises for shim in shims)
+            writes = frozenset(each for each in found if isinstance(each, WriteId))
+            promises = frozenset(each for each in found if isinstance(each, Promise) and looked_for)
+            if writes or promises:
                 self.scope.set_floor(
                     Floor(
                         datastore,
-                        frozenset(writes),
+                        writes,
                         timeout_s=self.timeout_s,
                         policies=self._policies,
-                        proved_on=proved_on,
+                        proved_on=_one_server(result, datastore),
+                        promises=promises,
                     )
                 )
+
+
+def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
+    """The incarnation that showed all that was waited for of *datastore*; empty for several."""
+    outcomes = (each for each in result.outcomes if each.write.datastore == datastore)
+    servers = frozenset(each.server for each in outcomes if each.server)
+    return servers if len(servers) == 1 else frozenset()
 
 
 @traced("barrier")

@@ -43,6 +43,10 @@ class Clock(Protocol):
         """The Unix hour it is now."""
         ...
 
+    def unix_s(self) -> float:
+        """The Unix second it is now: what promises expire by."""
+        ...
+
     def spawn(self, stepper: Stepper) -> threading.Thread | None:
         """Run *stepper* in the background until it is done."""
         ...
@@ -58,6 +62,10 @@ class SystemClock:
     def hour(self) -> int:
         """The Unix hour it is now."""
         return int(time.time() // SECONDS_PER_HOUR)
+
+    def unix_s(self) -> float:
+        """The Unix second it is now."""
+        return time.time()
 
     def spawn(self, stepper: Stepper) -> threading.Thread:
         """Run *stepper* in a thread of its own."""

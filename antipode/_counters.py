@@ -108,6 +108,14 @@ COUNTERS: dict[str, Counter] = {
         "antipode.failed_looks", "{look}", "Looks at servers that failed and were repeated"
     ),
     "looks": Counter("antipode.looks", "{look}", "How often a server was asked what it shows"),
+    "promise_abandoned": Counter(
+        "antipode.abandoned_promises", "{promise}", "Promises that this process gave up"
+    ),
+    "promise_fulfilled_first": Counter(
+        "antipode.kept_promises",
+        "{promise}",
+        "Promises that this process gave up and that were fulfilled before",
+    ),
     "receipts_lost": Counter(
         "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began anew"
     ),
@@ -150,6 +158,7 @@ COUNTERS: dict[str, Counter] = {
     "unscoped_response": _unscoped("response"),
     "unscoped_append": _unscoped("append"),
     "unscoped_barrier": _unscoped("barrier"),
+    "unscoped_promise": _unscoped("promise"),
     "unscoped_transfer": _unscoped("transfer"),
     "unscoped_write": _unscoped("write"),
 }

@@ -22,6 +22,7 @@ from ._records import UNWRITTEN, Records
 from ._registry import shims_of
 from ._scope import INCOMING_SUBJECT, scope_in
 from ._site import caller
+from ._write_id import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
     from ._barrier import Barrier
     from ._lineage import Lineage
     from ._scope import Scope
-    from ._write_id import WriteId
+    from ._write_id import Dependency, WriteId
     from .shim import Shim
 
 #: Counts of reads whose values have a lineage that nobody knows.
 _UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
+#: What stands for a log where records name a promise.
+PROMISES = "promise"
 _RUNNING_TEST = "PYTEST_CURRENT_TEST"
 
 
@@ -62,11 +65,11 @@ class DryRun:
         """The block of a request is over."""
         self._evidence.over()
 
-    def wrote(self, scope: Scope, writes: Sequence[WriteId]) -> None:
-        """The store acknowledged *writes*."""
+    def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
+        """The store acknowledged *writes*, or a branch promised them."""
         self._evidence.over()
         for write in writes:
-            if not write.covering:
+            if isinstance(write, Promise) or not write.covering:
                 self._record("write", scope, self.site(), {"write": _named(write)})
                 if scope.answered:
                     self._lint("after-response", write.datastore, "", scope, self.site())
@@ -81,7 +84,10 @@ class DryRun:
         if scope is None or shim.reads_from != "replica":
             return
         datastore = shim.datastore
-        exact = exact_of(scope.known, datastore)
+        known = scope.known
+        exact: list[Dependency] = [*exact_of(known, datastore)]
+        if known.promises:
+            exact += [each for each in known.promises if each.datastore == datastore]
         if not exact:
             return
         notes = self._notes(scope)
@@ -96,7 +102,7 @@ class DryRun:
         if missed:
             self._found(shim, site, missed, number)
 
-    def _found(self, shim: Shim, site: FrameType, missed: list[WriteId], number: int) -> None:
+    def _found(self, shim: Shim, site: FrameType, missed: list[Dependency], number: int) -> None:
         where = self._place(site)
         datastore = shim.datastore
         count("unguarded_read", datastore)
@@ -110,8 +116,9 @@ class DryRun:
             datastore,
             ", ".join(sorted(map(str, missed))[:3]),
         )
-        if number != UNWRITTEN:
-            self._evidence.seek(shim, missed, {**_test(), "of": number})
+        seen = [each for each in missed if shim.promises or not isinstance(each, Promise)]
+        if number != UNWRITTEN and seen:
+            self._evidence.seek(shim, seen, {**_test(), "of": number})
 
     def barrier(self, call: Barrier) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
@@ -149,7 +156,7 @@ class DryRun:
         }
         self._guard(scope, [each for each in writes if (each.datastore, each.key) not in owed])
 
-    def _guard(self, scope: Scope | None, writes: Sequence[WriteId]) -> None:
+    def _guard(self, scope: Scope | None, writes: Sequence[Dependency]) -> None:
         if scope is None or not writes:
             return
         notes = self._notes(scope)
@@ -279,14 +286,16 @@ def _working_directory() -> str:
         return "\0"
 
 
-def _named(write: WriteId) -> dict[str, str]:
-    return {"datastore": write.datastore, "log": write.key, "version": str(write.version)}
+def _named(found: Dependency) -> dict[str, str]:
+    if isinstance(found, Promise):
+        return {"datastore": found.datastore, "log": PROMISES, "version": found.id}
+    return {"datastore": found.datastore, "log": found.key, "version": str(found.version)}
 
 
-def _list(writes: Collection[WriteId]) -> list[dict[str, str]]:
-    """*writes* as records have them, in an order that depends on nothing else."""
-    named = {(write.datastore, write.key, str(write.version)): write for write in writes}
-    return [_named(named[name]) for name in sorted(named)]
+def _list(found: Collection[Dependency]) -> list[dict[str, str]]:
+    """*found* as records have them, in an order that depends on nothing else."""
+    named = {tuple(each.values()): each for each in map(_named, found)}
+    return [named[name] for name in sorted(named)]
 
 
 def _test() -> dict[str, str]:

@@ -15,7 +15,7 @@ from ._errors import (
     VisibilityCheckError,
 )
 from ._outcomes import BarrierResult, Outcome, Status, describe
-from ._write_id import Incomplete, Promise, WriteId
+from ._write_id import Dependency, Incomplete, Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .shim import Observation
 
 OnUnmet = Literal["raise", "return"]
+
+#: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
+PROMISE_GRACE_S = 3600
 
 #: Outcomes that ``on_unknown="report"`` lets pass.
 UNKNOWN = frozenset({Status.UNKNOWN_STORE, Status.UNKNOWN_LOG, Status.UNDECIDABLE})
@@ -88,6 +91,18 @@ class Policies:
             return replace(outcome, reported=True)
         return outcome
 
+    def judge(self, promise: Promise, unix_s: float) -> tuple[Status, str]:
+        """The outcome of *promise* of which a server has no record, and why.
+
+        Records last until the horizon after the expiry: from then on their absence says nothing.
+        """
+        late_s = unix_s - promise.expires_s
+        if late_s <= PROMISE_GRACE_S:
+            return Status.NOT_YET, ""
+        if late_s > max(self.horizon_h * 3600, PROMISE_GRACE_S):
+            return Status.AGED, "its record would be gone by now"
+        return Status.ABANDONED, "it expired unfulfilled"
+
 
 class Wait:
     """One barrier, or one floor, while it waits. Not thread-safe.
@@ -99,21 +114,23 @@ class Wait:
 
     def __init__(
         self,
-        pending: Mapping[str, Iterable[WriteId]],
+        pending: Mapping[str, Iterable[Dependency]],
         *,
         settled: Iterable[Outcome] = (),
         incomplete: Iterable[Incomplete] = (),
         policies: Policies,
         now_s: float,
+        unix_s: float,
         timeout_s: float,
     ) -> None:
-        """Start at *now_s* with *settled* already known."""
+        """Start at *now_s*, which is Unix second *unix_s*, with *settled* already known."""
         self.policies = policies
         self.incomplete = frozenset(incomplete)
         self.started_s = now_s
         self.deadline_s = now_s + timeout_s
-        self.pending = {datastore: set(writes) for datastore, writes in pending.items() if writes}
-        self._outcomes: dict[WriteId | Promise, Outcome] = {}
+        self.pending = {datastore: set(found) for datastore, found in pending.items() if found}
+        self._unix_at_zero_s = unix_s - now_s
+        self._outcomes: dict[Dependency, Outcome] = {}
         self._etas: dict[str, float] = {}
         self._fatal = False
         for outcome in settled:
@@ -158,8 +175,10 @@ class Wait:
             return
         waited_s = now_s - self.started_s
         for write in list(waiting):
-            status = observation.statuses.get(write, Status.NOT_YET)
-            cause = observation.causes.get(write, "")
+            status, cause = observation.of(write)
+            if isinstance(write, Promise) and observation.promises.get(write) is Status.NOT_YET:
+                status, why = self.policies.judge(write, now_s + self._unix_at_zero_s)
+                cause = why or cause
             outcome = Outcome(write, status, waited_s, observation.server, cause)
             if status.pending:
                 self._outcomes[write] = outcome

@@ -116,3 +116,12 @@ class StaleSnapshot(AntipodeError):
     """
 
     code = "stale_snapshot"
+
+
+class PromiseAbandoned(AntipodeError):
+    """A branch fulfils a promise that was abandoned: nobody waits for its data any more.
+
+    Its transaction must not commit as if the promise still held: let it roll back.
+    """
+
+    code = "promise_abandoned"

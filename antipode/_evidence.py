@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from ._watch import Watcher
-    from ._write_id import WriteId
+    from ._write_id import Dependency
     from .shim import Observation, Shim
 
     _Runner = asyncio.Task[Any] | threading.Thread
@@ -53,7 +53,7 @@ class Evidence:
         self.open_reads: list[tuple[weakref.ref[_Runner], Look]] = []
         self._running: set[Look] = set()
 
-    def seek(self, shim: Shim, writes: Collection[WriteId], of: Mapping[str, Any]) -> None:
+    def seek(self, shim: Shim, writes: Collection[Dependency], of: Mapping[str, Any]) -> None:
         """Look into the read that a client of *shim* is about to make, once that is over.
 
         Args:
@@ -118,7 +118,7 @@ class Look:
         evidence: Evidence,
         datastore: str,
         watcher: Watcher,
-        writes: Collection[WriteId],
+        writes: Collection[Dependency],
         of: Mapping[str, Any],
     ) -> None:
         """Wait for *writes* of *datastore*, from :meth:`begin` on."""
@@ -142,7 +142,7 @@ class Look:
         self._end(None)
         self._watcher.unsubscribe(self)
 
-    def wanted(self, datastore: str) -> Collection[WriteId]:
+    def wanted(self, datastore: str) -> Collection[Dependency]:
         """What was not seen yet, until the bound is over."""
         del datastore
         if not self._over and self.late:
@@ -152,7 +152,7 @@ class Look:
     def take(self, datastore: str, observation: Observation) -> None:
         """Take in what a look showed; only the first says what the read can have shown."""
         del datastore
-        statuses = {w: observation.statuses.get(w, Status.NOT_YET) for w in self._left}
+        statuses = {w: observation.of(w)[0] for w in self._left}
         found = set(statuses.values())
         if not self.looked.is_set():
             self._confirmed = True if found & _ABSENT else None

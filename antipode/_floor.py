@@ -11,10 +11,10 @@ from ._telemetry import held, unmet
 from ._unreachable import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from ._errors import UnmetError
-    from ._write_id import WriteId
+    from ._write_id import Promise, WriteId
     from .shim import Observation
 
     Observe = Callable[[float], Observation]
@@ -31,6 +31,7 @@ class Floor:
     Attributes:
         datastore: whose reads it is for.
         writes: what must be visible.
+        promises: what must be fulfilled; none where no shim of the datastore looks for them.
         proved_on: incarnations of servers that showed all of it before: a connection whose
             history is pinned and that is on one of them need not ask again.
     """
@@ -43,10 +44,12 @@ class Floor:
         timeout_s: float,
         policies: Policies,
         proved_on: frozenset[str] = frozenset(),
+        promises: frozenset[Promise] = frozenset(),
     ) -> None:
-        """Demand *writes*, with *timeout_s* seconds to spend on holding reads back."""
+        """Demand *writes* and *promises*, with *timeout_s* seconds for holding reads back."""
         self.datastore = datastore
         self.writes = writes
+        self.promises = promises
         self.proved_on = proved_on
         self._policies = policies
         self._left_s = timeout_s
@@ -60,6 +63,18 @@ class Floor:
             timeout_s=other._left_s,
             policies=other._policies,
             proved_on=self.proved_on & other.proved_on,
+            promises=self.promises | other.promises,
+        )
+
+    def without(self, ids: Collection[str]) -> Floor:
+        """This floor for the branch that fulfils the promises of *ids* itself."""
+        return Floor(
+            self.datastore,
+            self.writes,
+            timeout_s=self._left_s,
+            policies=self._policies,
+            proved_on=self.proved_on,
+            promises=frozenset(each for each in self.promises if each.id not in ids),
         )
 
     @property
@@ -77,9 +92,10 @@ class Floor:
 
     def _wait(self, now_s: float) -> Wait:
         return Wait(
-            {self.datastore: self.writes},
+            {self.datastore: {*self.writes, *self.promises}},
             policies=self._policies,
             now_s=now_s,
+            unix_s=time.time(),
             timeout_s=self._left_s,
         )
 

@@ -338,6 +338,16 @@ def with_unknown(lineage: Lineage, items: frozenset[str]) -> Lineage:
     return new
 
 
+def without_promises(lineage: Lineage, ids: Collection[str]) -> Lineage:
+    """*lineage* without the promises of these *ids*."""
+    kept = frozenset(promise for promise in lineage.promises if promise.id not in ids)
+    if len(kept) == len(lineage.promises):
+        return lineage
+    new = lineage.marked()
+    new._promises = kept
+    return new
+
+
 def without_notes(lineage: Lineage) -> Lineage:
     """*lineage* without what a dry run sends along, which is of one request and never stored."""
     items = lineage.unknown

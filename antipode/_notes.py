@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING
 from ._codec import decode, encode
 from ._errors import LineageDecodeError
 from ._lineage import Lineage
-from ._write_id import WriteId
+from ._write_id import Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    #: Region, datastore, log, and the version where versions have no order.
+    from ._write_id import Dependency
+
+    #: Region, datastore, log, and the version where versions have no order; of a promise its id.
     _Log = tuple[str, str, str, str | None]
 
 _REQUEST = re.compile(r"0r([0-9a-f]{16})")
-_GUARD = re.compile(r"0g([A-Za-z0-9_-]+)\.([urk].*)")
+_GUARD = re.compile(r"0g([A-Za-z0-9_-]+)\.([urkp].*)")
 #: What stands for a process without a region.
 _NO_REGION = "-"
 
@@ -37,7 +39,7 @@ class Notes:
     def __init__(self) -> None:
         """Nothing is known of the request."""
         self._request = ""
-        self._guards: dict[_Log, WriteId] = {}
+        self._guards: dict[_Log, Dependency] = {}
         self._items: frozenset[str] | None = None
 
     @property
@@ -55,23 +57,24 @@ class Notes:
         for item in items:
             if (match := _GUARD.fullmatch(item)) is None:
                 continue
-            region, write = _region_name(match[1]), _write_of(match[2])
-            if region is not None and write is not None:
-                self.guard(region, write)
+            region, guarded = _region_name(match[1]), _guarded(match[2])
+            if region is not None and guarded is not None:
+                self.guard(region, guarded)
         self._items = None
 
-    def guard(self, region: str, write: WriteId) -> None:
-        """Note that a barrier in *region* waits, or would have waited, for *write*."""
-        held = self._guards.get(log := _log(region, write))
-        if held is None or _number(held) < _number(write):
-            guard = WriteId(write.datastore, write.key, write.version)
-            self._guards = {**self._guards, log: guard}
+    def guard(self, region: str, guarded: Dependency) -> None:
+        """Note that a barrier in *region* waits, or would have waited, for *guarded*."""
+        held = self._guards.get(log := _log(region, guarded))
+        if held is None or _number(held) < _number(guarded):
+            if isinstance(guarded, WriteId):
+                guarded = WriteId(guarded.datastore, guarded.key, guarded.version)
+            self._guards = {**self._guards, log: guarded}
             self._items = None
 
-    def covers(self, region: str, write: WriteId) -> bool:
-        """Whether a guard of *region* covers *write*."""
-        held = self._guards.get(_log(region, write))
-        return held is not None and _number(held) >= _number(write)
+    def covers(self, region: str, wanted: Dependency) -> bool:
+        """Whether a guard of *region* covers *wanted*."""
+        held = self._guards.get(_log(region, wanted))
+        return held is not None and _number(held) >= _number(wanted)
 
     def items(self, egress: Collection[str] | None = None) -> frozenset[str]:
         """What travels; of *egress*, the datastores that may be named, alone."""
@@ -83,29 +86,39 @@ class Notes:
 
     def _rendered(self, egress: Collection[str] | None) -> frozenset[str]:
         guards = [
-            f"0g{_region_token(log[0])}.{encode(Lineage([write])).partition('~')[2]}"
-            for log, write in self._guards.items()
-            if egress is None or write.datastore in egress
+            f"0g{_region_token(log[0])}.{_item_of(guarded)}"
+            for log, guarded in self._guards.items()
+            if egress is None or guarded.datastore in egress
         ]
         return frozenset([f"0r{self.request}", *guards])
 
 
-def _log(region: str, write: WriteId) -> _Log:
-    opaque = write.version if isinstance(write.version, str) else None
-    return region, write.datastore, write.key, opaque
+def _log(region: str, found: Dependency) -> _Log:
+    if isinstance(found, Promise):
+        return region, found.datastore, "", found.id
+    opaque = found.version if isinstance(found.version, str) else None
+    return region, found.datastore, found.key, opaque
 
 
-def _number(write: WriteId) -> int:
-    """What orders the writes of one log; opaque versions are alone in theirs."""
-    return write.version if isinstance(write.version, int) else 0
+def _number(found: Dependency) -> int:
+    """What orders the writes of one log; opaque versions and promises are alone in theirs."""
+    if isinstance(found, Promise):
+        return 0
+    return found.version if isinstance(found.version, int) else 0
 
 
-def _write_of(item: str) -> WriteId | None:
+def _item_of(guarded: Dependency) -> str:
+    alone = Lineage(promises=[guarded]) if isinstance(guarded, Promise) else Lineage([guarded])
+    return encode(alone).partition("~")[2]
+
+
+def _guarded(item: str) -> Dependency | None:
     try:
-        writes = tuple(decode(f"1~{item}"))
+        lineage = decode(f"1~{item}")
     except LineageDecodeError:
         return None
-    return writes[0] if len(writes) == 1 else None
+    found = *lineage, *lineage.promises
+    return found[0] if len(found) == 1 else None
 
 
 def _region_token(region: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ._write_id import Incomplete, Promise, WriteId
+    from ._write_id import Dependency, Incomplete
 
 
 class Status(str, Enum):
@@ -71,7 +71,7 @@ class Outcome:
         reported: a policy turned this outcome, unmet by itself, into a report.
     """
 
-    write: WriteId | Promise
+    write: Dependency
     status: Status
     waited_s: float = 0.0
     server: str = ""

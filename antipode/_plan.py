@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ._codec import may_be_dependency
+from ._engine import PROMISE_GRACE_S
 from ._errors import ConfigurationError
 from ._outcomes import Outcome, Status
 from ._registry import looking_shim, shims_of
 from ._scope import scope_in
-from ._write_id import Incomplete, Promise, WriteId
+from ._write_id import Dependency, Incomplete, Promise
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 At = Literal["now", "read"]
 #: Reasons of incompleteness after which waiting for the primary's position is enough.
 DISCHARGED_BY_FENCE = ("size", "unsampled")
-#: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
-PROMISE_GRACE_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Plan:
         fenced: what of *incomplete* a fence discharges, by datastore.
     """
 
-    pending: dict[str, frozenset[WriteId]]
+    pending: dict[str, frozenset[Dependency]]
     settled: tuple[Outcome, ...]
     incomplete: frozenset[Incomplete]
     floored: frozenset[str]
@@ -51,9 +50,12 @@ def plan(
     exclude: AbstractSet[str],
     at: At,
     off: bool,
-    now_s: int,
+    now_s: float,
+    own: AbstractSet[str] = frozenset(),
 ) -> Plan:
     """Sort the dependencies of *lineage* into what is settled and what must be waited for.
+
+    *own* are the ids of promises that who waits is about to fulfil.
 
     Raises:
         ConfigurationError: two replicas under one name, or no scope to leave a floor in.
@@ -62,7 +64,7 @@ def plan(
     def asked(subject: str) -> bool:
         return (not subject or only is None or subject in only) and subject not in exclude
 
-    pending: defaultdict[str, set[WriteId]] = defaultdict(set)
+    pending: defaultdict[str, set[Dependency]] = defaultdict(set)
     settled: list[Outcome] = []
     ways: dict[str, Status | None] = {}
     for write in lineage:
@@ -76,16 +78,22 @@ def plan(
         else:
             settled.append(Outcome(write, way, cause=_CAUSES.get(way, "")))
     for promise in lineage.promises:
+        if promise.id in own:
+            settled.append(Outcome(promise, Status.EXCLUDED, cause="this branch fulfils it"))
+            continue
         wanted = not off and asked(promise.datastore)
-        way = _promised(promise, now_s) if wanted else Status.EXCLUDED
-        settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
+        way = _promised(promise, at, now_s) if wanted else Status.EXCLUDED
+        if way is None:
+            pending[promise.datastore].add(promise)
+        else:
+            settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
     missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
     fenced = _fenced(missing, at)
     if (pending or fenced) and at == "read" and scope_in() is None:
         msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
         raise ConfigurationError(msg)
     return Plan(
-        {datastore: frozenset(writes) for datastore, writes in pending.items()},
+        {datastore: frozenset(found) for datastore, found in pending.items()},
         tuple(settled),
         missing,
         frozenset(name for name in {*pending, *fenced} if any(s.floors for s in shims_of(name))),
@@ -112,8 +120,9 @@ _CAUSES = {
     Status.NOT_WAITABLE: "a message store without receipts",
 }
 _PROMISES = {
-    Status.ABANDONED: "it expired unfulfilled",
-    Status.UNDECIDABLE: "no shim of this version can look for promises",
+    **_CAUSES,
+    Status.ABANDONED: "it expired, and nothing registered can look whether it was fulfilled",
+    Status.UNDECIDABLE: "what is registered cannot look for promises",
 }
 
 
@@ -126,10 +135,25 @@ def _way(datastore: str, at: At) -> Status | None:
     return None if can_wait else Status.UNKNOWN_STORE
 
 
-def _promised(promise: Promise, now_s: int) -> Status:
+def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
+    """None where *promise* can be waited for, else its outcome.
+
+    One that expired is looked for all the same: what was fulfilled in time is visible for as
+    long as the store remembers it.
+    """
+    shims = shims_of(promise.datastore)
+    if at == "read":
+        can_look = any(shim.floors and shim.promises for shim in shims)
+    else:
+        looking = looking_shim(promise.datastore)
+        can_look = looking is not None and looking.promises
+    if can_look:
+        return None
+    if shims and not any(shim.waitable for shim in shims):
+        return Status.NOT_WAITABLE
     if promise.expires_s + PROMISE_GRACE_S < now_s:
         return Status.ABANDONED
-    return Status.UNDECIDABLE
+    return _way(promise.datastore, at) or Status.UNDECIDABLE
 
 
 def _missing(lineage: Lineage) -> frozenset[Incomplete]:

@@ -22,13 +22,13 @@ from ._clock import SYSTEM_CLOCK
 from ._codec import decode, encode, encode_mark
 from ._config import MEMBER_OVERHEAD, Config, config
 from ._headers import MEMBER
-from ._lineage import Lineage
+from ._lineage import Lineage, without_promises
 from ._live_text import LiveText
 from ._metrics import count
 from ._readable import readable
 from ._telemetry import left
 from ._unscoped import unscoped
-from ._write_id import Incomplete, WriteId
+from ._write_id import Incomplete, Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -69,6 +69,8 @@ class Scope:
         self._deferred: tuple[Callable[[], Lineage], ...] = ()
         #: What travels for a dry run; None without one.
         self.notes: Notes | None = None
+        #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
+        self.own: frozenset[str] = frozenset()
         self._lineage = self._noted(lineage) if lineage is not None else _EMPTY
         self._incoming = incoming
         self._floors: dict[str, Floor] = {}
@@ -100,6 +102,8 @@ class Scope:
 
     def _noted(self, lineage: Lineage) -> Lineage:
         """*lineage* without notes, which a dry run keeps apart and others pass on."""
+        if self.own:
+            lineage = without_promises(lineage, self.own)
         observer = _seam.observer
         return lineage if observer is None else observer.absorb(self, lineage)
 
@@ -116,7 +120,7 @@ class Scope:
                 found = deferred[0]()
                 with self._lock:
                     if not self.stopped:
-                        self._lineage = self._lineage.merge(found)
+                        self._lineage = self._lineage.merge(self._noted(found))
                     self._deferred = tuple(s for s in self._deferred if s is not deferred[0])
 
     def _take_in(self) -> None:
@@ -191,6 +195,36 @@ class Scope:
         """A branch of the request is over."""
         with self._lock:
             self._branches -= 1
+
+    def forget(self, *promises: Promise) -> None:
+        """Drop *promises*, of which nothing can be known any more."""
+        with self._lock:
+            self._take_in()
+            self._lineage = without_promises(self._lineage, {each.id for each in promises})
+
+    def branch(self, promise: Promise) -> Scope:
+        """A scope for the branch that fulfils *promise*: all that is here but the promise."""
+        branch = Scope()
+        with self._lock:
+            self._take_in()
+            branch.own = self.own | {promise.id}
+            branch.notes = self.notes
+            branch._came = self._came
+            branch._lineage = branch._noted(self._lineage)
+            branch._deferred = self._deferred
+            branch._floors = {n: floor.without(branch.own) for n, floor in self._floors.items()}
+        return branch
+
+    def join(self, branch: Scope) -> None:
+        """Take over what *branch* gathered: its lineage, its floors and whether it stopped."""
+        if branch.stopped:
+            self.stop()
+            return
+        self.merge(branch.known)
+        for sample in branch._deferred:
+            self.defer(sample)
+        for floor in branch._floors.values():
+            self.set_floor(floor)
 
     def mark_incomplete(self, subject: str, reason: str) -> Lineage:
         """Note that something of *subject* is missing, and why."""

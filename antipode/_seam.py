@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._barrier import Barrier
     from ._lineage import Lineage
     from ._scope import Scope
-    from ._write_id import WriteId
+    from ._write_id import Dependency, WriteId
     from .shim import Shim
 
 
@@ -26,8 +26,8 @@ class Observer(Protocol):
         """The block of a request is over."""
         ...
 
-    def wrote(self, scope: Scope, writes: Sequence[WriteId]) -> None:
-        """The store acknowledged *writes*, which entered *scope*."""
+    def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
+        """The store acknowledged *writes*, or a branch promised them; they entered *scope*."""
         ...
 
     def reads(self, scope: Scope | None, shim: Shim) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._clock import Clock
     from ._engine import Wait
     from ._watch import Watcher
-    from ._write_id import WriteId
+    from ._write_id import Dependency
     from .shim import Observation
 
 
@@ -64,7 +64,7 @@ class Waiter:
             if watcher.away:
                 self._wait.unreachable(datastore, watcher.away, self._clock.monotonic())
             known = watcher.recall(self._wait.pending.get(datastore, ()))
-            if known is not None and known.statuses:
+            if known is not None:
                 self._wait.record(datastore, known, self._clock.monotonic())
 
     def look_here(self) -> bool:
@@ -103,7 +103,7 @@ class Waiter:
         for _, watcher in self._watchers:
             watcher.unsubscribe(self)
 
-    def wanted(self, datastore: str) -> Collection[WriteId]:
+    def wanted(self, datastore: str) -> Collection[Dependency]:
         """What it still waits for at *datastore*."""
         with self._lock:
             if self._over or self.finished or (self._once and datastore in self._looked):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from ._clock import SYSTEM_CLOCK, Clock
 from ._engine import Pacer
 from ._metrics import count, logger
 from ._outcomes import Status
+from ._write_id import Promise, WriteId
 from .shim import Endpoint, Observation, Unreachable, Wake
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ._write_id import WriteId
+    from ._write_id import Dependency
     from .shim import Shim
 
 #: The longest one look may take; a stopped server is noticed after this.
@@ -32,7 +34,7 @@ class Subscriber(Protocol):
 
     since_s: float
 
-    def wanted(self, datastore: str) -> Collection[WriteId]:
+    def wanted(self, datastore: str) -> Collection[Dependency]:
         """What it still waits for; empty when it waits no longer."""
         ...
 
@@ -61,6 +63,7 @@ class Knowledge:
         self._server = ""
         self._positions: dict[tuple[str, str], int] = {}
         self._opaque: set[WriteId] = set()
+        self._fulfilled: set[str] = set()
 
     def learn(self, observation: Observation) -> None:
         """Take over what a look showed."""
@@ -73,17 +76,31 @@ class Knowledge:
             elif self._has(write):
                 self.forget()
                 return
+        for promise, status in observation.promises.items():
+            if status is Status.VISIBLE:
+                self._fulfilled.add(promise.id)
+            elif self._has(promise):
+                self.forget()
+                return
 
-    def recall(self, writes: Iterable[WriteId]) -> Observation:
-        """The part of *writes* that is known to be visible."""
-        known = {write: Status.VISIBLE for write in writes if self._has(write)}
-        return Observation(self._server, known)
+    def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
+        """The part of *wanted* that is known to be visible; None where that is nothing."""
+        known = [each for each in wanted if self._has(each)]
+        if not known:
+            return None
+        writes, promises = _sorted_out(known)
+        return Observation(
+            self._server,
+            dict.fromkeys(writes, Status.VISIBLE),
+            promises=dict.fromkeys(promises, Status.VISIBLE),
+        )
 
     def forget(self) -> None:
         """Know nothing again."""
         self._server = ""
         self._positions.clear()
         self._opaque.clear()
+        self._fulfilled.clear()
 
     def _add(self, write: WriteId) -> None:
         if isinstance(write.version, int):
@@ -92,10 +109,12 @@ class Knowledge:
         else:
             self._opaque.add(write)
 
-    def _has(self, write: WriteId) -> bool:
-        if isinstance(write.version, int):
-            return write.version <= self._positions.get((write.datastore, write.key), -1)
-        return write in self._opaque
+    def _has(self, wanted: Dependency) -> bool:
+        if isinstance(wanted, Promise):
+            return wanted.id in self._fulfilled
+        if isinstance(wanted.version, int):
+            return wanted.version <= self._positions.get((wanted.datastore, wanted.key), -1)
+        return wanted in self._opaque
 
 
 class Watcher:
@@ -144,19 +163,19 @@ class Watcher:
             if not self._subscribers:
                 self.wake.set()
 
-    def recall(self, writes: Iterable[WriteId]) -> Observation | None:
-        """What is known to be visible without a look, None where nothing can be known."""
+    def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
+        """What of *wanted* is known to be visible without a look, None where nothing is."""
         endpoint = self._endpoint
         if endpoint is None or not endpoint.pinned:
             return None
-        return self._knowledge.recall(writes)
+        return self._knowledge.recall(wanted)
 
     @property
     def away(self) -> str:
         """Why the last look failed; empty where it did not."""
         return self._away
 
-    def try_look(self, writes: Collection[WriteId], timeout_s: float) -> Observation | None:
+    def try_look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation | None:
         """Look from the caller's thread; None when the watcher has to.
 
         That is when it is at work itself, and when there is no connection: to make one takes
@@ -170,7 +189,7 @@ class Watcher:
         if self._closed or not self._using.acquire(blocking=False):
             return None
         try:
-            return None if self._endpoint is None else self._look(writes, timeout_s)
+            return None if self._endpoint is None else self._look(wanted, timeout_s)
         finally:
             self._using.release()
 
@@ -182,7 +201,7 @@ class Watcher:
             self._rest()
             return None
         datastore = self._shim.datastore
-        wanted = {write for each in subscribers for write in each.wanted(datastore)}
+        wanted = {found for each in subscribers for found in each.wanted(datastore)}
         if not wanted:
             return 0.0
         try:
@@ -200,10 +219,17 @@ class Watcher:
             return 0.0
         for each in subscribers:
             each.take(datastore, observation)
-        if self._endpoint is not None and self._endpoint.blocks:
+        if self._ends_pauses(wanted):
             return SLICE_S
         youngest_s = max(each.since_s for each in subscribers)
         return self._pacer.pause_s(self.clock.monotonic() - youngest_s)
+
+    def _ends_pauses(self, wanted: Iterable[Dependency]) -> bool:
+        """Whether the server ends a pause once any of *wanted* may be visible."""
+        endpoint = self._endpoint
+        if endpoint is None or not endpoint.blocks:
+            return False
+        return endpoint.pushes_promises or not any(isinstance(each, Promise) for each in wanted)
 
     def _waiting(self) -> tuple[Subscriber, ...] | None:
         """Who still waits; None, and the watcher is at rest, when nobody does."""
@@ -216,15 +242,14 @@ class Watcher:
             self.wake.close()
             return None
 
-    def _look(self, writes: Collection[WriteId], timeout_s: float) -> Observation:
+    def _look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation:
         """Look once, connecting first if need be, within *timeout_s* for both."""
         count("looks", self._shim.datastore)
         deadline_s = self.clock.monotonic() + timeout_s
         try:
             if self._endpoint is None:
                 self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
-            left_s = max(deadline_s - self.clock.monotonic(), LEAST_LOOK_S)
-            observation = self._endpoint.observe(writes, timeout_s=left_s)
+            observation = _observed(self._endpoint, wanted, deadline_s, self.clock)
         except BaseException as error:
             self._away = why(error) if isinstance(error, Unreachable) else ""
             self._drop_endpoint()
@@ -284,6 +309,44 @@ class Watcher:
     def after_fork(self) -> None:
         """Start over in a child process: the parent keeps the connection and the thread."""
         self._reset()
+
+
+def _sorted_out(wanted: Iterable[Dependency]) -> tuple[list[WriteId], list[Promise]]:
+    """The writes and the promises of *wanted*."""
+    writes: list[WriteId] = []
+    promises: list[Promise] = []
+    for each in wanted:
+        if isinstance(each, Promise):
+            promises.append(each)
+        else:
+            writes.append(each)
+    return writes, promises
+
+
+def _observed(
+    endpoint: Endpoint, wanted: Iterable[Dependency], deadline_s: float, clock: Clock
+) -> Observation:
+    """What *endpoint* shows of *wanted*: one look at one history.
+
+    Raises:
+        Unreachable: as ``Endpoint.observe``; or the history changed between the two halves.
+    """
+
+    def left_s() -> float:
+        return max(deadline_s - clock.monotonic(), LEAST_LOOK_S)
+
+    writes, promises = _sorted_out(wanted)
+    if not promises:
+        return endpoint.observe(writes, timeout_s=left_s())
+    records = endpoint.promised(promises, timeout_s=left_s())
+    found = {each: records.promises.get(each, Status.NOT_YET) for each in promises}
+    if not writes:
+        return replace(records, promises=found)
+    shown = endpoint.observe(writes, timeout_s=left_s())
+    if shown.server != records.server:
+        msg = "the server's history changed during the look"
+        raise Unreachable(msg)
+    return replace(shown, promises=found, promise_causes=records.promise_causes)
 
 
 def why(error: BaseException) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 #: Largest integer version: an unsigned 64-bit number (MongoDB timestamps need all of it).
 MAX_VERSION = 2**64 - 1
@@ -141,9 +141,43 @@ class Promise:
             raise ValueError(msg)
         check_range("expires_s", self.expires_s, MAX_EXPIRY)
 
+    @property
+    def token(self) -> str:
+        """The text by which the branch that will write knows its promise; see :meth:`parse`.
+
+        Of letters, digits, ``.``, ``_``, ``~`` and ``-`` alone: it is the canonical text of the
+        lineage that holds this promise and nothing else.
+        """
+        from ._codec import encode
+        from ._lineage import Lineage
+
+        return encode(Lineage(promises=[self]))
+
+    @classmethod
+    def parse(cls, token: str) -> Promise:
+        """The promise that *token* stands for.
+
+        Raises:
+            LineageDecodeError: it is no :attr:`token`.
+        """
+        from ._codec import decode
+        from ._errors import LineageDecodeError
+        from ._lineage import Lineage
+
+        found = decode(token)
+        promise = next(iter(found.promises), None)
+        if promise is None or found != Lineage(promises=[promise]):
+            msg = "the text of a lineage, but not of one promise alone"
+            raise LineageDecodeError("lineage_item", msg)
+        return promise
+
     def __str__(self) -> str:
         """``datastore:promise id``."""
         return f"{self.datastore}:promise {self.id}"
+
+
+#: What a barrier can wait for.
+Dependency: TypeAlias = WriteId | Promise
 
 
 class Incomplete(NamedTuple):

@@ -20,6 +20,8 @@ from ._clock import SYSTEM_CLOCK, Clock
 from ._errors import ConfigurationError
 from ._floor import Floor
 from ._metrics import count, log_once
+from ._outcomes import Status
+from ._promise import record_seconds
 from ._readable import unreadable
 from ._recording import floor, mark_incomplete, record_write
 from ._stored import (
@@ -32,6 +34,7 @@ from ._stored import (
     unread,
 )
 from ._unreachable import Unreachable
+from ._write_id import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping
@@ -40,9 +43,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._lineage import Lineage
-    from ._outcomes import BarrierResult, Status
+    from ._outcomes import BarrierResult
     from ._watch import Watcher
-    from ._write_id import WriteId
+    from ._write_id import Dependency, WriteId
 
 __all__ = [
     "Endpoint",
@@ -61,6 +64,7 @@ __all__ = [
     "log_once",
     "mark_incomplete",
     "record_read",
+    "record_seconds",
     "record_shown",
     "record_uncommitted",
     "record_write",
@@ -76,7 +80,7 @@ OnRead = Literal["merge", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one server showed of some writes at one look.
+    """What one server showed of some writes and promises at one look.
 
     Attributes:
         server: the server's *incarnation*: changes whenever its history may have (MySQL
@@ -84,12 +88,24 @@ class Observation:
         statuses: for each write asked for, its outcome; one that is left out is ``not_yet``.
         eta_s: seconds until the last of them may be visible, if the store can tell.
         causes: for a person, why a write has its outcome.
+        promises: for each promise looked for, ``visible`` where its record says fulfilled,
+            ``abandoned`` where it says so, and ``not_yet`` without a record.
+        promise_causes: for a person, why a promise has its outcome.
     """
 
     server: str
     statuses: Mapping[WriteId, Status]
     eta_s: float | None = None
     causes: Mapping[WriteId, str] = field(default_factory=dict)
+    promises: Mapping[Promise, Status] = field(default_factory=dict)
+    promise_causes: Mapping[Promise, str] = field(default_factory=dict)
+
+    def of(self, dependency: Dependency) -> tuple[Status, str]:
+        """The outcome of *dependency*, and its cause. For the core."""
+        if isinstance(dependency, Promise):
+            status = self.promises.get(dependency, Status.NOT_YET)
+            return status, self.promise_causes.get(dependency, "")
+        return self.statuses.get(dependency, Status.NOT_YET), self.causes.get(dependency, "")
 
 
 class Wake:
@@ -163,6 +179,7 @@ class Endpoint(ABC):
 
     pinned: bool = False
     blocks: bool = False
+    pushes_promises: bool = False
 
     @abstractmethod
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
@@ -178,6 +195,21 @@ class Endpoint(ABC):
             Unreachable: the look failed and is worth repeating.
             Exception: anything else means that looking again cannot help.
         """
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*, which are not empty; as :meth:`observe`.
+
+        Called only where :attr:`Shim.promises` is True. What is returned has the incarnation and
+        the promises alone; absence of a record, or of the table for them, is ``not_yet``, never
+        ``lost``. The core judges by the clock which of these are abandoned.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            Exception: as :meth:`observe`.
+        """
+        del promises, timeout_s
+        msg = f"{type(self).__name__} cannot look for promises"
+        raise NotImplementedError(msg)
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait for *timeout_s* seconds, until *wake*, or until the server pushes something.
@@ -213,6 +245,9 @@ class Shim(ABC):
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
+        promises: whether its endpoints, and its client's floors where it has these, look for
+            promises.
+        abandons: whether :meth:`abandon_promise` works.
         clock: by which its watcher paces itself.
         claimed: what tells its server from others of this process; None where nothing does.
     """
@@ -221,6 +256,8 @@ class Shim(ABC):
     looks: bool = True
     floors: bool = False
     fences: bool = False
+    promises: bool = False
+    abandons: bool = False
     clock: Clock = SYSTEM_CLOCK
     claimed: Hashable | None = None
 
@@ -271,6 +308,21 @@ class Shim(ABC):
         del timeout_s
         msg = f"the primary of {self.datastore!r} cannot be asked for its position"
         raise Unreachable(msg)
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record at the primary that *promise* is abandoned, unless it has a record already.
+
+        Called only where :attr:`abandons` is True; may block for *timeout_s* seconds.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before: the first record stays.
+
+        Raises:
+            Unreachable: the primary does not answer; worth repeating.
+        """
+        del promise, timeout_s
+        msg = f"no promise can be abandoned on {self.datastore!r} by this shim"
+        raise ConfigurationError(msg)
 
     def wait(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
         """Wait for the dependencies on this datastore alone (Table 2's ``wait``).

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from antipode._codec import may_be_dependency
-from antipode._notes import _GUARD, _REQUEST, _region_name, _write_of
+from antipode._notes import _GUARD, _REQUEST, _guarded, _region_name
 from antipode._report import Span
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _note(item: str) -> str:
     if match := _REQUEST.fullmatch(item):
         return f"request {match[1]}"
     if match := _GUARD.fullmatch(item):
-        region, write = _region_name(match[1]), _write_of(match[2])
+        region, write = _region_name(match[1]), _guarded(match[2])
         if region is not None and write is not None:
             where = f"region {_quoted(region)}" if region else "processes without a region"
             return f"guarded in {where}: {write}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antipode._clock import Stepper
     from antipode._lineage import Lineage
     from antipode._outcomes import BarrierResult
-    from antipode._write_id import WriteId
+    from antipode._write_id import Promise, WriteId
 
 #: The hour at which virtual clocks start; any would do.
 START_HOUR = 500_000
@@ -47,6 +47,10 @@ class VirtualClock:
     def hour(self) -> int:
         """The virtual Unix hour."""
         return self._hour + int(self._now_s // 3600)
+
+    def unix_s(self) -> float:
+        """The virtual Unix second."""
+        return self._hour * 3600 + self._now_s
 
     def spawn(self, stepper: Stepper) -> None:
         """Step *stepper* when its pauses are over."""
@@ -145,6 +149,9 @@ class _Script:
     statuses: dict[WriteId, list[tuple[float, Status]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    records: dict[Promise, list[tuple[float, Status]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     positions: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
     servers: list[tuple[float, str]] = field(default_factory=lambda: [(0.0, "server-1")])
     down: list[tuple[float, float]] = field(default_factory=list)
@@ -170,6 +177,7 @@ class FakeStore(Shim):
         pinned: bool = False,
         push: bool = False,
         blocks: bool = False,
+        promises: bool = False,
     ) -> None:
         """A store without any log or write.
 
@@ -181,7 +189,8 @@ class FakeStore(Shim):
             floors: whether its imaginary client satisfies floors.
             pinned: whether its history cannot change under a connection.
             push: whether it wakes its watcher when something changes.
-            blocks: whether its pauses last until it does so.
+            blocks: whether its pauses last until it does so; for promises they do not.
+            promises: whether it can look for promises.
         """
         super().__init__(datastore, reads_from=reads_from)
         self.clock = clock
@@ -190,6 +199,7 @@ class FakeStore(Shim):
         self.floors = floors
         self.pinned = pinned
         self.blocks = blocks
+        self.promises = promises
         self.look_times_s: list[float] = []
         self.open_endpoints = 0
         self._push = push
@@ -207,6 +217,11 @@ class FakeStore(Shim):
     def set_status(self, write: WriteId, status: Status, *, at_s: float = 0.0) -> None:
         """From *at_s* on, *write* has *status*, whatever the positions say."""
         self._script.statuses[write].append((at_s, status))
+        self._changed(at_s)
+
+    def record(self, promise: Promise, status: Status, *, at_s: float = 0.0) -> None:
+        """From *at_s* on, the record of *promise* says *status*, ``not_yet`` for none."""
+        self._script.records[promise].append((at_s, status))
         self._changed(at_s)
 
     def replace_server(self, server: str, *, at_s: float) -> None:
@@ -243,7 +258,7 @@ class FakeStore(Shim):
             msg = "scripted to be down"
             raise Unreachable(msg)
 
-    def look(self, writes: Collection[WriteId]) -> Observation:
+    def look(self, writes: Collection[WriteId], promises: Collection[Promise] = ()) -> Observation:
         """Judge by what the script says for now.
 
         Raises:
@@ -255,7 +270,15 @@ class FakeStore(Shim):
             msg = "scripted to be broken"
             raise RuntimeError(msg)
         server = [name for at_s, name in self._script.servers if at_s <= now_s][-1]
-        return Observation(server, {write: self._judge(write, now_s) for write in writes})
+        return Observation(
+            server,
+            {write: self._judge(write, now_s) for write in writes},
+            promises={promise: self._recorded(promise, now_s) for promise in promises},
+        )
+
+    def _recorded(self, promise: Promise, now_s: float) -> Status:
+        records = self._script.records.get(promise, ())
+        return ([Status.NOT_YET] + [status for at_s, status in records if at_s <= now_s])[-1]
 
     def _judge(self, write: WriteId, now_s: float) -> Status:
         statuses = [s for at_s, s in self._script.statuses.get(write, ()) if at_s <= now_s]
@@ -277,11 +300,18 @@ class _FakeEndpoint(Endpoint):
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         del timeout_s
+        return self._open_store().look(writes)
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        del timeout_s
+        return self._open_store().look((), promises)
+
+    def _open_store(self) -> FakeStore:
         if self._store is None:
             msg = "closed"
             raise Unreachable(msg)
         self._store.raise_if_down()
-        return self._store.look(writes)
+        return self._store
 
     def close(self) -> None:
         if self._store is not None:

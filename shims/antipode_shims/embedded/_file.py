@@ -24,6 +24,8 @@ BUSY_S = 5.0
 # The log is the store: a value is the newest log row of its key, a NULL value a tombstone.
 # Positions need no AUTOINCREMENT: rows are never removed but by wiping a replica, whose positions
 # come from its primary anyway. History n ends where history n+1 begins; the last one is current.
+# The record of a promise is part of the row that fulfils it, and travels with it; one that was
+# abandoned has a row of its own, which is no value of any key.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS node(
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -44,9 +46,15 @@ CREATE TABLE IF NOT EXISTS log(
     minted_h INTEGER NOT NULL,
     key TEXT NOT NULL,
     value BLOB,
-    lineage TEXT
+    lineage TEXT,
+    promise TEXT,
+    record TEXT CHECK (record IN ('fulfilled', 'abandoned'))
 );
 CREATE INDEX IF NOT EXISTS log_key ON log(key);
+"""
+#: For files that were made before there were promises, too.
+_PROMISES = """
+CREATE UNIQUE INDEX IF NOT EXISTS log_promise ON log(promise) WHERE promise IS NOT NULL
 """
 
 
@@ -199,6 +207,11 @@ class File:
                 _retried(connection, "BEGIN IMMEDIATE")
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
+                known = {row[1] for row in connection.execute("PRAGMA table_info(log)")}
+                for column in ("promise", "record"):
+                    if column not in known:
+                        connection.execute(f"ALTER TABLE log ADD COLUMN {column} TEXT")
+                connection.execute(_PROMISES)
                 connection.execute("COMMIT")
         except BaseException:
             connection.close()

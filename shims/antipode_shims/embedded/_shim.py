@@ -29,13 +29,15 @@ from antipode.shim import (
 )
 
 from ._file import File
+from ._records import judged
 from ._store import EmbeddedStore, Token, check_types, read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from os import PathLike
     from pathlib import Path
 
+    from antipode._write_id import Promise
     from antipode.shim import Wake
 
     from ._store import Entry, State
@@ -70,6 +72,7 @@ class EmbeddedShim(Shim):
     """
 
     floors = True
+    promises = True
 
     def __init__(
         self,
@@ -86,38 +89,52 @@ class EmbeddedShim(Shim):
             raise ConfigurationError(msg)
         create: Literal["primary"] | None = "primary" if reads_from == "primary" else None
         self.store = EmbeddedStore(path, create=create)
-        self.fences = reads_from == "primary"
+        self.fences = self.abandons = reads_from == "primary"
         self._merges = on_read == "merge"
 
-    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
+    def write(
+        self,
+        key: str,
+        value: bytes,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | None = None,
+    ) -> Lineage:
         """Write *value* with the lineage beside it, replacing whatever *key* had.
 
         Args:
             key: what to write.
             value: the bytes.
             lineage: what to store beside it; default the current lineage.
+            fulfils: a promise that this write fulfils, in the same transaction.
 
         Returns:
             That lineage with the new write, which also enters the current scope.
 
         Raises:
             TypeError: *key* is no text, or *value* no bytes.
+            PromiseAbandoned: *fulfils* was abandoned; nothing is written.
             NotPrimary: the file is a replica's.
             StoreUnavailable: the file is missing, locked, corrupt, or the disk full.
         """
         check_types(key, value, absent=False)
-        return self._write(key, value, lineage)
+        return self._write(key, value, lineage, fulfils)
 
-    def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
+    def delete(
+        self, key: str, lineage: Lineage | None = None, *, fulfils: Promise | None = None
+    ) -> Lineage:
         """Delete *key*, leaving a tombstone with the lineage; as :meth:`write` otherwise.
 
         Raises:
+            PromiseAbandoned: as :meth:`write`.
             NotPrimary: the file is a replica's.
             StoreUnavailable: as :meth:`write`.
         """
-        return self._write(key, None, lineage)
+        return self._write(key, None, lineage, fulfils)
 
-    def _write(self, key: str, value: bytes | None, lineage: Lineage | None) -> Lineage:
+    def _write(
+        self, key: str, value: bytes | None, lineage: Lineage | None, fulfils: Promise | None
+    ) -> Lineage:
         stored = current() if lineage is None else lineage
         text = None if stored.empty else stored_text(stored)
         in_doubt = False
@@ -127,7 +144,7 @@ class EmbeddedShim(Shim):
             in_doubt = True
 
         try:
-            token = self.store.put(key, value, lineage=text, committing=committing)
+            token = self.store.put(key, value, lineage=text, fulfils=fulfils, committing=committing)
         except BaseException:
             if in_doubt:
                 mark_incomplete(self.datastore, "in_doubt")
@@ -155,10 +172,10 @@ class EmbeddedShim(Shim):
         if held is None:
             return self._result(self.store.get(key))
         while True:
-            state, entry = self.store.get_at(key)
-            if held.accepts(_show(held.writes, state)):
+            state, promises, entry = self.store.get_at(key, held.promises)
+            if held.accepts(_show(held.writes, state, promises)):
                 return self._result(entry)
-            held.hold(lambda _: _show(held.writes, self.store.state()))
+            held.hold(lambda _: _show(held.writes, *self.store.records(held.promises)))
 
     async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
         """As :meth:`read`, without blocking the event loop while the read is held back.
@@ -172,11 +189,11 @@ class EmbeddedShim(Shim):
             return self._result(self.store.get(key))
 
         async def observe(_: float) -> Observation:
-            return _show(held.writes, self.store.state())
+            return _show(held.writes, *self.store.records(held.promises))
 
         while True:
-            state, entry = self.store.get_at(key)
-            if held.accepts(_show(held.writes, state)):
+            state, promises, entry = self.store.get_at(key, held.promises)
+            if held.accepts(_show(held.writes, state, promises)):
                 return self._result(entry)
             await held.hold_async(observe)
 
@@ -220,6 +237,16 @@ class EmbeddedShim(Shim):
         log, hour = state.histories[-1][0], SYSTEM_CLOCK.hour()
         return frozenset([WriteId(self.datastore, log, state.position, hour, covering=True)])
 
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record that *promise* is abandoned, unless it was fulfilled.
+
+        Raises:
+            NotPrimary: the file is a replica's by now.
+            StoreUnavailable: as :meth:`write`.
+        """
+        del timeout_s  # As for a write.
+        return self.store.abandon(promise)
+
     def close(self) -> None:
         """Unregister and close the file. Idempotent."""
         super().close()
@@ -261,6 +288,18 @@ class _EmbeddedEndpoint(Endpoint):
             state = read_state(connection, self._file.path)
         return _show(writes, state)
 
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*, as :meth:`observe`.
+
+        Raises:
+            StoreUnavailable: as :meth:`observe`.
+        """
+        del timeout_s
+        self._version = self._file.version()
+        with self._file.snapshot() as connection:
+            state = read_state(connection, self._file.path)
+            return _show((), state, judged(connection, promises))
+
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait until the file changes, at most *timeout_s* seconds or until *wake*.
 
@@ -278,11 +317,19 @@ class _EmbeddedEndpoint(Endpoint):
         self._file.close()
 
 
-def _show(writes: Collection[WriteId], state: State) -> Observation:
-    """What a file with *state* shows of *writes*."""
+def _show(
+    writes: Collection[WriteId], state: State, promises: Mapping[Promise, Status] | None = None
+) -> Observation:
+    """What a file with *state* and these records of *promises* shows of *writes*."""
     statuses = {write: _judge(write, state) for write in writes}
-    causes = {} if state.histories else dict.fromkeys(writes, _NOT_SEEDED)
-    return Observation(state.incarnation, statuses, causes=causes)
+    records = promises or {}
+    return Observation(
+        state.incarnation,
+        statuses,
+        causes={} if state.histories else dict.fromkeys(writes, _NOT_SEEDED),
+        promises=records,
+        promise_causes={} if state.histories else dict.fromkeys(records, _NOT_SEEDED),
+    )
 
 
 def _judge(write: WriteId, state: State) -> Status:

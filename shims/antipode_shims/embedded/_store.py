@@ -12,14 +12,17 @@ from antipode._clock import SYSTEM_CLOCK
 from antipode._outcomes import Status
 
 from ._file import File, NotPrimary, StoreUnavailable, boot_id, checked_path
+from ._records import fulfilment, judged, record_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from os import PathLike
     from pathlib import Path
 
     from typing_extensions import Self
+
+    from antipode._write_id import Promise
 
 Role = Literal["primary", "replica"]
 
@@ -34,9 +37,13 @@ SELECT position, key, value, lineage, minted_h, committed_ns,
         ORDER BY number DESC LIMIT 1)
 FROM log
 """
-_GET = f"{_ENTRY} WHERE key = ? ORDER BY position DESC LIMIT 1"
-_AFTER = f"{_ENTRY} WHERE position > ? ORDER BY position LIMIT ?"
-_INSERT = "INSERT INTO log(committed_ns, minted_h, key, value, lineage) VALUES (?, ?, ?, ?, ?)"
+_WRITTEN = "record IS NOT 'abandoned'"
+_GET = f"{_ENTRY} WHERE key = ? AND {_WRITTEN} ORDER BY position DESC LIMIT 1"
+_AFTER = f"{_ENTRY} WHERE position > ? AND {_WRITTEN} ORDER BY position LIMIT ?"
+_INSERT = (
+    "INSERT INTO log(committed_ns, minted_h, key, value, lineage, promise, record) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 #: More than any position.
 _BEYOND = 2**63
 _FOLLOWED_AT_ONCE = 500
@@ -183,6 +190,7 @@ class EmbeddedStore:
         value: bytes | None,
         *,
         lineage: str | None = None,
+        fulfils: Promise | None = None,
         committing: Callable[[], None] | None = None,
     ) -> Token:
         """Write *value*, replacing the whole of what *key* had; None deletes it.
@@ -191,10 +199,12 @@ class EmbeddedStore:
             key: what to write.
             value: the bytes; None leaves a tombstone, which keeps *lineage*.
             lineage: a text to store beside it.
+            fulfils: a promise whose fulfilment is recorded with it; a second time changes nothing.
             committing: called just before the commit: whatever fails later is in doubt.
 
         Raises:
             TypeError: *key* is no text, or *value* no bytes.
+            PromiseAbandoned: *fulfils* was abandoned; nothing is written.
             NotPrimary: the file is a replica's.
             StoreUnavailable: as :meth:`state`, or the disk is full.
         """
@@ -202,9 +212,35 @@ class EmbeddedStore:
         with self._writer.transaction(committing=committing) as connection:
             history = _writable_history(connection, self.path)
             row = time.monotonic_ns(), SYSTEM_CLOCK.hour(), key, value, lineage
-            position = connection.execute(_INSERT, row).lastrowid
+            kept = fulfilment(connection, fulfils)
+            position = connection.execute(_INSERT, (*row, *kept)).lastrowid
         assert position is not None  # noqa: S101 - an INSERT has a row
         return Token(history, position)
+
+    def abandon(self, promise: Promise) -> bool:
+        """Record that *promise* is abandoned, unless it has a record; whether it is abandoned.
+
+        Raises:
+            NotPrimary: the file is a replica's.
+            StoreUnavailable: as :meth:`put`.
+        """
+        with self._writer.transaction() as connection:
+            _writable_history(connection, self.path)
+            if (record := record_of(connection, promise)) is not None:
+                return record == "abandoned"
+            row = time.monotonic_ns(), SYSTEM_CLOCK.hour(), "", None, None
+            connection.execute(_INSERT, (*row, promise.id, "abandoned"))
+            return True
+
+    def records(self, promises: Collection[Promise]) -> tuple[State, dict[Promise, Status]]:
+        """What the file has, and what it shows of *promises* at that very moment.
+
+        Raises:
+            StoreUnavailable: as :meth:`state`.
+        """
+        with self._reader.snapshot() as connection:
+            state = read_state(connection, self.path)
+            return state, judged(connection, promises)
 
     def delete(self, key: str, *, lineage: str | None = None) -> Token:
         """Delete *key*, leaving a tombstone; a key that is not there gets one, too.
@@ -225,7 +261,9 @@ class EmbeddedStore:
             row = connection.execute(_GET, (key,)).fetchone()
         return None if row is None else Entry(*row)
 
-    def get_at(self, key: str) -> tuple[State, Entry | None]:
+    def get_at(
+        self, key: str, promises: Collection[Promise] = ()
+    ) -> tuple[State, dict[Promise, Status], Entry | None]:
         """As :meth:`get`, with what the file had at the very moment of the read.
 
         Raises:
@@ -233,8 +271,9 @@ class EmbeddedStore:
         """
         with self._reader.snapshot() as connection:
             state = read_state(connection, self.path)
+            shown = judged(connection, promises)
             row = connection.execute(_GET, (key,)).fetchone()
-        return state, None if row is None else Entry(*row)
+        return state, shown, None if row is None else Entry(*row)
 
     def entries(self, after: int, *, most: int = _FOLLOWED_AT_ONCE) -> list[Entry]:
         """Up to *most* entries after position *after*, in order.
