@@ -35,22 +35,31 @@ class Outgoing:
     never sent.
     """
 
-    __slots__ = ("_allowed", "_scope", "_service", "text")
+    __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
 
-    def __init__(self, service: str, host: str) -> None:
-        """Begin a call of *service*, for marks and messages, at *host*, for ``egress_hosts``."""
+    def __init__(self, service: str, host: str, *, peer: str = "") -> None:
+        """Begin a call.
+
+        Args:
+            service: the subject of marks, and the service's name in messages.
+            host: for ``egress_hosts``.
+            peer: by what it is remembered how the service answers, where its name says too little.
+        """
         self._service = service
+        self._peer = peer or service
         self._allowed = may_leave_to(host)
         held = scope_in()
         self._scope: Scope | None = held if self._allowed else None
-        #: What the request carries; empty where it carries nothing.
-        self.text = "" if self._scope is None else self._scope.text()
+        #: What the request carries; empty where it carries nothing, as after ``baggage.clear()``.
+        self.text = ""
+        if self._scope is not None and baggage.get_baggage(MEMBER) is not None:
+            self.text = self._scope.text()
 
     def baggage(self, header: str | None) -> str | None:
         """The baggage header to send in place of *header*; empty for none, None for no change."""
         if not self._allowed:
             return without_member(header) if header else None
-        if self._scope is None or (header and has_member(header)):
+        if not self.text or (header and has_member(header)):
             return None
         return with_member(header, self.text)
 
@@ -74,12 +83,12 @@ class Outgoing:
         if not self._allowed:
             return
         if text is None:
-            if _answers.get(self._service):
+            if _answers.get(self._peer):
                 self.failed()
             else:
-                _note(self._service, speaks=False)
+                _note(self._peer, speaks=False)
             return
-        _note(self._service, speaks=True)
+        _note(self._peer, speaks=True)
         held = self._scope
         if held is None:
             count("unscoped_response", self._service)
@@ -95,7 +104,7 @@ class Outgoing:
         to us however it ends.
         """
         held = self._scope
-        if held is None or _answers.get(self._service) is False:
+        if held is None or _answers.get(self._peer) is False:
             return
         count("incomplete", self._service)
         held.mark_incomplete(self._service, IN_DOUBT)

@@ -1,0 +1,48 @@
+"""What a call carries after the user took the member away, and by what its service is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
+
+import antipode
+from antipode import Incomplete
+from antipode.integrations._outgoing import Outgoing, forget_services
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _strangers() -> Iterator[None]:
+    """No service has been heard of, before and after."""
+    forget_services()
+    yield
+    forget_services()
+
+
+def test_cleared_baggage_carries_nothing() -> None:
+    """Who clears the baggage stops sending the lineage; the scope still takes the answer in."""
+    with antipode.scope() as held:
+        token = otel_context.attach(baggage.clear())
+        try:
+            call = Outgoing("users", "users.internal")
+            assert (call.text, call.baggage("a=b")) == ("", None)
+            call.failed()
+        finally:
+            otel_context.detach(token)
+        assert held.lineage.incomplete == {Incomplete("users", "in_doubt")}
+
+
+def test_a_service_is_remembered_by_its_peer() -> None:
+    """Two fleets of one service answer for themselves: marks still name the service."""
+    with antipode.scope() as held:
+        Outgoing("users", "a", peer="a users").answered("1")
+        Outgoing("users", "b", peer="b users").answered(None)
+        Outgoing("users", "b", peer="b users").failed()
+        assert not held.lineage.incomplete
+        Outgoing("users", "a", peer="a users").answered(None)
+        assert held.lineage.incomplete == {Incomplete("users", "in_doubt")}
