@@ -9,11 +9,14 @@ import pytest
 from ._contract_base import CATEGORIES, ContractBase
 from ._contract_dry import DryRunContract
 from ._contract_faults import FaultContract
+from ._contract_promises import PromiseContract
 from ._contract_stored import StoredContract
 from ._contract_wait import WaitContract
 
 
-class ShimContract(WaitContract, StoredContract, FaultContract, DryRunContract, ContractBase):
+class ShimContract(
+    WaitContract, PromiseContract, StoredContract, FaultContract, DryRunContract, ContractBase
+):
     """Subclass it as ``Test...`` and give it a fixture ``store``, a `ContractStore`.
 
     The docstring of each test is a claim of ``docs/spec/shim-contract.md``. A shim that cannot

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._contract_store import ContractStore
 
 CATEGORIES = (
+    "abandonment",
     "codec_abuse",
     "deletes",
     "dry_run",
@@ -34,6 +35,7 @@ CATEGORIES = (
     "leaks",
     "minting",
     "partial_updates",
+    "promises",
     "race",
     "reseed",
     "sharing",

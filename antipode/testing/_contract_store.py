@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from antipode._errors import PromiseAbandoned
 from antipode._outcomes import Status
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from antipode._lineage import Lineage
-    from antipode._write_id import WriteId
+    from antipode._write_id import Promise, WriteId
 
     from ._topology import Topology
 
@@ -44,12 +45,14 @@ class ContractStore:
         topology: two regions.
         writer: a shim at the primary.
         reader: a shim of the same datastore at the replica, where barriers wait.
+        aborted: what a fulfilment raises that loses against an abandonment at the same time.
         lost: the outcomes of a write that a failover lost, at the promoted server.
         promptly_s: seconds within which a barrier passes once replication goes on.
         settle_s: seconds for which something is watched not to happen.
         timeout_s: seconds that anything may take before a test fails.
     """
 
+    aborted: ClassVar[tuple[type[Exception], ...]] = (PromiseAbandoned,)
     lost: ClassVar[frozenset[Status]] = frozenset({Status.LOST})
     promptly_s: ClassVar[float] = 0.5
     settle_s: ClassVar[float] = 0.15
@@ -94,6 +97,17 @@ class ContractStore:
         """Delete at the primary (``deletes``); returns as ``write`` does."""
         deleted: Lineage = self.writer.delete(key, lineage)
         return deleted
+
+    def fulfil(self, key: str, value: bytes, promise: Promise) -> object:
+        """Write at the primary and fulfil *promise* in the same transaction (``promises``).
+
+        The default takes the shim's ``write(key, value, fulfils=promise)``.
+        """
+        return self.writer.write(key, value, fulfils=promise)
+
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        """Do the same in a transaction that is rolled back (``promises``); may raise."""
+        raise NotImplementedError(_needed("rolled_back", "promises"))
 
     def refused_write(self, key: str, value: bytes) -> None:
         """Try a write that the store refuses, and let its error out (``minting``).

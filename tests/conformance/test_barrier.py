@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HOUR = 500_000
 #: Virtual seconds are sums of floats.
 ROUNDING_S = 1e-9
+_RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
 
 
 @pytest.mark.parametrize("script", vectors.cases("L4-barrier", "scripts"))
@@ -53,7 +54,7 @@ def _configure(settings: dict[str, Any]) -> None:
 def _store(found: dict[str, Any], clock: VirtualClock) -> FakeStore:
     options = {
         name: found[name]
-        for name in ("reads_from", "waitable", "floors", "pinned", "push")
+        for name in ("reads_from", "waitable", "floors", "pinned", "push", "blocks", "promises")
         if name in found
     }
     store = FakeStore(found["datastore"], clock, **options)
@@ -70,6 +71,8 @@ def _script(store: FakeStore, event: dict[str, Any]) -> None:
             store.advance(log, int(position), at_s=at_s)
         case {"write": write, "status": status}:
             store.set_status(vectors.write_of(write), Status(status), at_s=at_s)
+        case {"promise": promise, "record": record}:
+            store.record(vectors.promise_of(promise), _RECORDS[record], at_s=at_s)
         case {"server": server}:
             store.replace_server(server, at_s=at_s)
         case {"down_until_s": until_s}:
@@ -130,6 +133,8 @@ def _check_scope(script: dict[str, Any], scope: antipode.Scope) -> None:
     for datastore in {found["datastore"] for found in script["stores"]}:
         floor = scope.floor(datastore)
         expected = script.get("floors_after", {}).get(datastore)
-        assert (floor and floor.writes) == (
-            expected and {vectors.write_of(write) for write in expected}
-        )
+        promised = script.get("promises_after", {}).get(datastore, ())
+        assert (floor is None) is (expected is None)
+        if floor is not None:
+            assert floor.writes == {vectors.write_of(write) for write in expected}
+            assert floor.promises == {vectors.promise_of(promise) for promise in promised}

@@ -15,6 +15,8 @@ from antipode_shims import embedded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from antipode import Promise
+
 
 class DyingConnection:
     """Commits, and then fails as if nobody had answered."""
@@ -30,6 +32,15 @@ class DyingConnection:
         if statement == "COMMIT":
             raise sqlite3.OperationalError("disk I/O error")
         return cursor
+
+
+class FullConnection(DyingConnection):
+    """Cannot commit; closing it rolls back."""
+
+    def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return self._connection.execute(statement, *parameters)
 
 
 class EmbeddedContractStore(ContractStore):
@@ -49,6 +60,12 @@ class EmbeddedContractStore(ContractStore):
         with file.connection() as connection:
             file._connection = DyingConnection(connection)
         self.writer.write(key, value)
+
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        file = self.writer.store._writer
+        with file.connection() as connection:
+            file._connection = FullConnection(connection)
+        self.writer.write(key, value, fulfils=promise)
 
     def corrupt(self, key: str, text: str) -> None:
         with closing(sqlite3.connect(self.reader.store.path)) as connection, connection:

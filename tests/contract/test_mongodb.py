@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pymongo
 import pytest
@@ -161,6 +161,11 @@ def _value(found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
 
 class TestMongoDB(ShimContract):
     """Real servers."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "abandonment": "promises are to come",
+        "promises": "promises are to come",
+    }
 
     @pytest.fixture
     def store(self, antipode_mongodb: MongoDBTopology) -> Iterator[MongoContractStore]:

@@ -123,6 +123,8 @@ class TestRabbitMQ(ShimContract):
     """Real brokers."""
 
     opt_outs: ClassVar[dict[str, str]] = {
+        "abandonment": "promises are to come",
+        "promises": "promises are to come",
         "deletes": "a published message cannot be deleted",
         "failover": (
             "a message that a dead broker kept is told from a late one by nobody: the barrier "
