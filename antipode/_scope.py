@@ -66,7 +66,7 @@ class Scope:
         """
         self._lock = threading.Lock()
         self._sampling = threading.Lock()
-        self._deferred: tuple[Callable[[], Lineage], ...] = ()
+        self._deferred: list[Callable[[], Lineage]] = []
         #: What travels for a dry run; None without one.
         self.notes: Notes | None = None
         #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
@@ -111,7 +111,12 @@ class Scope:
         """Add what *sample* returns, when somebody looks at the lineage."""
         with self._lock:
             if not self.stopped and sample not in self._deferred:
-                self._deferred += (sample,)
+                self._deferred.append(sample)
+
+    def later(self, sample: Callable[[], Lineage]) -> None:
+        """As :meth:`defer`, without a lock: for finalisers, whose thread may hold it already."""
+        if not self.stopped:
+            self._deferred.append(sample)
 
     def _sample(self) -> None:
         """Take in what was deferred. A sample goes only when its result is in."""
@@ -121,7 +126,7 @@ class Scope:
                 with self._lock:
                     if not self.stopped:
                         self._lineage = self._lineage.merge(self._noted(found))
-                    self._deferred = tuple(s for s in self._deferred if s is not deferred[0])
+                    del deferred[0]
 
     def _take_in(self) -> None:
         """Decode what came in; under the lock."""
@@ -242,7 +247,7 @@ class Scope:
             self._state = "stopped"
             self._lineage = _EMPTY
             self._incoming = ()
-            self._deferred = ()
+            self._deferred = []
             self._floors = {}
 
     def set_floor(self, floor: Floor) -> None:

@@ -11,17 +11,19 @@ from opentelemetry import context as otel_context
 
 from antipode._config import config
 from antipode._headers import MEMBER, has_member, with_member, without_member
+from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._readable import readable
 from antipode._scope import scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from antipode._scope import Scope
 
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"
+_EMPTY = Lineage()
 _MOST_SERVICES = 10_000
 _lock = threading.Lock()
 #: Of each service whether it ever answered with a lineage.
@@ -32,7 +34,8 @@ class Outgoing:
     """A call in the scope that it began in, into which alone its answer is merged.
 
     A call ends in one of three ways: :meth:`answered`, :meth:`failed`, or neither, where it was
-    never sent.
+    never sent. One that goes on beside its caller is a branch of the request from :meth:`began` to
+    :meth:`finished`.
     """
 
     __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
@@ -110,6 +113,29 @@ class Outgoing:
         held.mark_incomplete(self._service, IN_DOUBT)
         message = "the outcome of a call of %r is not known: the lineage is incomplete"
         log_once("call_in_doubt", self._service, "", message, self._service)
+
+    def later(self, judge: Callable[[], None]) -> None:
+        """Let *judge* say how the call ended, when somebody looks at the lineage of its scope.
+
+        For finalisers: they run wherever memory is asked for, and must not wait for a lock.
+        """
+
+        def sample() -> Lineage:
+            judge()
+            return _EMPTY
+
+        if self._scope is not None:
+            self._scope.later(sample)
+
+    def began(self) -> None:
+        """The call goes on beside its caller; what leaves meanwhile says so."""
+        if self._scope is not None:
+            self._scope.began()
+
+    def finished(self) -> None:
+        """It does so no longer."""
+        if self._scope is not None:
+            self._scope.finished()
 
 
 def _note(service: str, *, speaks: bool) -> None:

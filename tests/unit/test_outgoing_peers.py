@@ -46,3 +46,19 @@ def test_a_service_is_remembered_by_its_peer() -> None:
         assert not held.lineage.incomplete
         Outgoing("users", "a", peer="a users").answered(None)
         assert held.lineage.incomplete == {Incomplete("users", "in_doubt")}
+
+
+def test_an_outcome_judged_later_is_in_what_is_read_next() -> None:
+    """A finaliser leaves its judgement without a lock; whoever looks finds it in place."""
+    with antipode.scope() as held:
+        call = Outgoing("users", "users.internal")
+        call.began()
+
+        def judge() -> None:
+            call.finished()
+            call.failed()
+
+        with held._lock:
+            call.later(judge)
+        assert antipode.deserialize(held.text()).incomplete == {Incomplete("users", "in_doubt")}
+        assert not antipode.deserialize(held.text()).open_branches
