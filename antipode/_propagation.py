@@ -63,18 +63,18 @@ class AntipodePropagator(TextMapPropagator):
         A second extraction in the same request joins the first one's scope while it is open.
         """
         found = self.inner.extract(carrier, context, getter)
-        texts = _incoming(carrier, getter)
         held = scope_in(context)
         if held is not None and held.open:
-            held.receive(texts)
-        else:
-            held = Scope(incoming=texts)
-            held.arrived = True
-            opened = context_with(held, found)
-            if (observer := _seam.observer) is not None:
-                observer.opened(held, incoming=True)
-            return opened
-        return context_with(held, found)
+            if held.carrier is not carrier:
+                held.receive(_incoming(carrier, getter))
+            return found if _is_live(held, found) else context_with(held, found)
+        held = Scope(incoming=_incoming(carrier, getter))
+        held.arrived = True
+        held.carrier = carrier
+        opened = context_with(held, found)
+        if (observer := _seam.observer) is not None:
+            observer.opened(held, incoming=True)
+        return opened
 
     def inject(
         self,
@@ -99,6 +99,12 @@ class AntipodePropagator(TextMapPropagator):
             )
             log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES)
             self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
+
+
+def _is_live(held: Scope, context: Context) -> bool:
+    """Whether *context* has *held* and its handle, which the wrapped propagator may replace."""
+    handle = baggage.get_baggage(MEMBER, context)
+    return isinstance(handle, LiveText) and handle.scope is held and scope_in(context) is held
 
 
 class _Checking(Setter[CarrierT]):

@@ -44,6 +44,8 @@ INCOMING_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
 _EMPTY = Lineage()
 _NO_NOTES: frozenset[str] = frozenset()
+#: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
+_MOST_WAITING = 8
 _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
 #: The answer of a request that added nothing.
@@ -82,6 +84,8 @@ class Scope:
         self.answered = False
         #: Whether an extraction opened it, for whoever handles the request to take over.
         self.arrived = False
+        #: What its headers were read from, by which their request is known again while it runs.
+        self.carrier: object = None
         #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
         self.root_token: Token[Context] | None = None
 
@@ -142,6 +146,8 @@ class Scope:
         with self._lock:
             if not self.stopped:
                 self._incoming += tuple(text for text in texts if text not in self._incoming)
+            if len(self._incoming) > _MOST_WAITING:
+                self._take_in()
 
     @property
     def open(self) -> bool:
@@ -237,6 +243,7 @@ class Scope:
 
     def end(self) -> None:
         """Note that the request is over; branches that still run keep the lineage."""
+        self.carrier = None
         with self._lock:
             if not self.stopped:
                 self._state = "ended"

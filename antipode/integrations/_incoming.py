@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from opentelemetry import context as otel_context
 
 from antipode import _seam
-from antipode._propagation import members, stripped
+from antipode._errors import ConfigurationError
+from antipode._metrics import log_once
+from antipode._propagation import instrument, members, stripped
 from antipode._scope import Scope, context_with, scope_in
 
 if TYPE_CHECKING:
@@ -25,20 +27,27 @@ class Incoming:
     not this request's.
     """
 
-    __slots__ = ("_token", "scope")
+    __slots__ = ("_left", "_token", "scope")
 
-    def __init__(self, baggage: Iterable[str], *, sent: bool = False) -> None:
+    def __init__(
+        self, baggage: Iterable[str], *, sent: bool = False, carrier: object = None
+    ) -> None:
         """Begin.
 
         Args:
             baggage: the values of all baggage headers.
             sent: whether the request says that it was sent with a lineage.
+            carrier: what an instrumentation of this request would extract from. One that was
+                extracted from something else is another request, which makes this one. None
+                where an extraction cannot be of another.
         """
         held = scope_in()
         self._token: Token[Context] | None = None
-        if held is None or not held.arrived:
+        self._left: Context | None = None
+        if held is None or not (held.arrived and (carrier is None or held.carrier is carrier)):
             texts = members(baggage)
             held = Scope(incoming=texts if texts or not sent else stripped())
+            held.carrier = carrier
             self._token = otel_context.attach(context_with(held))
             if (observer := _seam.observer) is not None:
                 observer.opened(held, incoming=True)
@@ -51,18 +60,41 @@ class Incoming:
 
     def suspend(self) -> None:
         """Leave the context for a while; :meth:`resume` enters it again."""
-        if self._token is not None:
-            otel_context.detach(self._token)
-            self._token = None
+        self._left = otel_context.get_current()
+        self._leave()
 
     def resume(self) -> None:
         """Be in the context of this request again, in whatever thread goes on with it."""
         if scope_in() is not self.scope:
-            self._token = otel_context.attach(context_with(self.scope))
+            left = self._left
+            self._token = otel_context.attach(context_with(self.scope) if left is None else left)
 
-    def end(self) -> None:
-        """The request is over. Call it in the context in which it began."""
+    def end(self, *, leave: bool = True) -> None:
+        """The request is over.
+
+        Args:
+            leave: whether the context is the one in which it began or was resumed; False where a
+                request that was dropped is collected, in whatever context that happens.
+        """
         self.scope.end()
         if (observer := _seam.observer) is not None:
             observer.ended()
-        self.suspend()
+        if leave:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._token is not None:
+            otel_context.detach(self._token)
+            self._token = None
+
+
+def propagating() -> None:
+    """Have extractions and injections of this process know scopes, as far as that can be.
+
+    An integration asks for it at its first request. Without it a stock propagator that extracts
+    inside the integration would send on the text that came, not what the request added.
+    """
+    try:
+        instrument()
+    except ConfigurationError as error:
+        log_once("no_propagator", "", "", "%s", error)
