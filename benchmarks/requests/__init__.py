@@ -1,0 +1,1 @@
+"""What an empty request costs with Antipode, over OpenTelemetry's instrumentation alone."""

@@ -1,0 +1,125 @@
+"""``python -m benchmarks.requests``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.overhead._awake import AVAILABLE, awake
+from benchmarks.post_notification._result import machine
+
+from ._cases import CASES
+from ._measure import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._measure import Measured
+
+FAILED = 1
+MISSING = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and judge if asked to; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.requests",
+        description="What an empty request costs with Antipode, over OpenTelemetry's "
+        "instrumentation alone: two servers on loopback, called by turns.",
+        epilog="exit status: 1 if a call failed, or if --check is given and a ratio is over its "
+        "bound; 2 if a side did not start; else 0",
+    )
+    add = parser.add_argument
+    add("--rounds", type=int, default=6, help="rounds, each of fresh processes (6)")
+    add("--calls", type=int, default=2000, help="calls of each side in a round (2000)")
+    add("--cases", nargs="+", choices=CASES, default=list(CASES), help="which (all)")
+    add("--json", type=Path, metavar="FILE", help="write the figures there")
+    add("--awake", action="store_true", help="keep processors from halting meanwhile (Linux)")
+    add("--check", action="store_true", help="fail where a bound is missed")
+    given = parser.parse_args(arguments)
+    if given.rounds < 1 or given.calls < 1:
+        parser.error("arguments --rounds, --calls: at least 1")
+    if given.awake and not AVAILABLE:
+        parser.error("argument --awake: only Linux has a priority below all others")
+    before = machine()
+    try:
+        with awake() if given.awake else nullcontext():
+            measured = _measure(given)
+    except RuntimeError as error:
+        print(f"requests: {error}", file=sys.stderr)
+        return MISSING
+    except KeyboardInterrupt:
+        print("requests: interrupted: servers are stopped, nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    _show(measured)
+    if given.json is not None:
+        _write(given.json, measured, before, given)
+    missed = [each for each in measured if each.ratio > each.bound]
+    for each in missed:
+        print(f"over {each.bound:g}: {each.case}: {each.ratio:.3f}")
+    wrong = any(each.failed for each in measured)
+    return FAILED if wrong or (missed and given.check) else 0
+
+
+def _measure(given: argparse.Namespace) -> list[Measured]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("rounds", total=len(given.cases) * given.rounds)
+        advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
+        return list(measure(given.cases, given.rounds, given.calls, advance))
+
+
+def _show(measured: list[Measured]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    title = "an empty request with Antipode over one with OpenTelemetry alone"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table.add_column("case")
+    for heading in ("OpenTelemetry µs", "Antipode µs", "ratio", "rounds", "failed", "bound"):
+        table.add_column(heading, justify="right")
+    for each in measured:
+        ratio = f"{each.ratio:.3f}"
+        table.add_row(
+            each.case,
+            f"{each.otel_us.median:.0f}",
+            f"{each.antipode_us.median:.0f}",
+            ratio if each.ratio <= each.bound else f"[bold red]{ratio}[/]",
+            f"{each.rounds.least:.3f}-{each.rounds.greatest:.3f}",
+            str(each.failed),
+            f"{each.bound:g}",
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = 110
+    console.print(table)
+
+
+def _write(
+    path: Path, measured: list[Measured], before: dict[str, object], given: argparse.Namespace
+) -> None:
+    result = {
+        "benchmark": "requests",
+        "format": 1,
+        "machine": {**before, "load_after": os.getloadavg()},
+        "rounds": given.rounds,
+        "calls": given.calls,
+        "awake": given.awake,
+        "cases": [asdict(each) for each in measured],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""What is compared: an empty call of one framework, instrumented by OpenTelemetry on both sides."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+#: How many times the median with OpenTelemetry alone a call with Antipode as well may take.
+BOUND = 1.05
+
+
+class Case(Protocol):
+    """A module that serves and calls. Each side has a process for either, so globals are free."""
+
+    def serve(self, *, antipode: bool) -> AbstractContextManager[int]:
+        """A block in which something is served on loopback, at the port that it yields."""
+        ...
+
+    def calling(self, port: int, *, antipode: bool) -> AbstractContextManager[Callable[[], None]]:
+        """A block with a call over one connection, which raises where it went wrong."""
+        ...
+
+
+#: By name: where it is.
+CASES = {"fastapi": "benchmarks.requests._fastapi"}
+
+
+def case(name: str) -> Case:
+    """The case *name*."""
+    return cast("Case", import_module(CASES[name]))

@@ -1,0 +1,103 @@
+"""FastAPI under uvicorn: an endpoint that does nothing, called over a socket that stays open."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_HEAD = (
+    b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\naccept-encoding: gzip, deflate\r\n"
+    b"user-agent: benchmark\r\n"
+    b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
+)
+_ANSWER = b"antipode-lineage: 1\r\n"
+_END = b"\r\n\r\n"
+
+
+@contextmanager
+def serve(*, antipode: bool) -> Iterator[int]:
+    """The application, with OpenTelemetry's SDK and its instrumentation of FastAPI."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        _app(antipode=antipode),
+        loop="asyncio",
+        http="h11",
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=600,  # The other side may take its time.
+    )
+    server = uvicorn.Server(config)
+    # With the protocol named, asyncio knows that it may turn the delay of small segments off.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _app(*, antipode: bool) -> Any:  # noqa: ANN401 - an application
+    from fastapi import FastAPI
+    from opentelemetry import trace
+    from opentelemetry.instrumentation.fastapi import FastAPIInstrumentor
+    from opentelemetry.sdk.trace import TracerProvider
+
+    trace.set_tracer_provider(TracerProvider())
+    app = FastAPI()
+
+    @app.get("/")
+    async def empty() -> None:
+        """Do nothing."""
+
+    FastAPIInstrumentor.instrument_app(app)
+    if antipode:
+        from antipode import instrument
+        from antipode.integrations.asgi import instrument_app
+
+        instrument()
+        instrument_app(app)
+    return app
+
+
+@contextmanager
+def calling(port: int, *, antipode: bool) -> Iterator[Callable[[], None]]:
+    """A request as lean as it gets: what the client takes would make what is added look small."""
+    request = _HEAD + (_lineage() if antipode else b"") + b"\r\n"
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def call() -> None:
+            connection.sendall(request)
+            got = connection.recv(4096)
+            while not got.endswith(_END + b"null"):
+                more = connection.recv(4096)
+                if not more:
+                    msg = "the server closed the connection"
+                    raise ConnectionError(msg)
+                got += more
+            if not got.startswith(b"HTTP/1.1 200 ") or (_ANSWER in got) is not antipode:
+                msg = f"answered {got!r}"
+                raise ValueError(msg)
+
+        yield call
+
+
+def _lineage() -> bytes:
+    """The headers of a request that depends on three writes."""
+    from antipode import Lineage, WriteId, serialize
+
+    writes = (
+        WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, minted_h=500_000),
+        WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 87_654_321, minted_h=500_000),
+        WriteId("news", "rs0.3", 7_300_000_000_000_000_001, minted_h=500_000),
+    )
+    return f"baggage: antipode={serialize(Lineage(writes))}\r\nantipode-sent: 1\r\n".encode()
