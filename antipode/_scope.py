@@ -289,9 +289,10 @@ class Scope:
         over the bound. What is written from now on is counted as written after the response.
         """
         self.answered = True
+        unchanged = self._lineage is _EMPTY and not (self._deferred or self._branches)
+        if unchanged and _seam.observer is None:
+            return _NOTHING  # What came was not even looked at.
         settings = config()
-        if self._incoming and self._passing(settings) is not None:
-            return _NOTHING
         lineage, notes = self.lineage, self._notes()
         added = lineage.beyond(self._came).branching(self._branches)
         if added.empty and not notes:
@@ -349,8 +350,10 @@ def scope_in(context: Context | None = None) -> Scope | None:
 
 def context_with(held: Scope, context: Context | None = None) -> Context:
     """*context*, default the current one, with *held* as its scope and its live handle."""
-    with_scope = otel_context.set_value(_KEY, held, context)
-    return baggage.set_baggage(MEMBER, LiveText(held), context=with_scope)
+    made = baggage.set_baggage(MEMBER, LiveText(held), context=context)
+    # A context does not change; nobody has this one yet, and each request would pay for a copy.
+    dict.__setitem__(made, _KEY, held)
+    return made
 
 
 @contextmanager

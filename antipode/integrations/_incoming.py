@@ -13,7 +13,7 @@ from antipode._propagation import instrument, members, stripped
 from antipode._scope import Scope, context_with, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from contextvars import Token
 
     from opentelemetry.context import Context
@@ -30,7 +30,7 @@ class Incoming:
     __slots__ = ("_left", "_token", "scope")
 
     def __init__(
-        self, baggage: Iterable[str], *, sent: bool = False, carrier: object = None
+        self, baggage: Sequence[str], *, sent: bool = False, carrier: object = None
     ) -> None:
         """Begin.
 
@@ -45,7 +45,7 @@ class Incoming:
         self._token: Token[Context] | None = None
         self._left: Context | None = None
         if held is None or not (held.arrived and (carrier is None or held.carrier is carrier)):
-            texts = members(baggage)
+            texts = members(baggage) if baggage else ()
             held = Scope(incoming=texts if texts or not sent else stripped())
             held.carrier = carrier
             self._token = otel_context.attach(context_with(held))
@@ -79,8 +79,8 @@ class Incoming:
         self.scope.end()
         if (observer := _seam.observer) is not None:
             observer.ended()
-        if leave:
-            self._leave()
+        if leave and self._token is not None:
+            otel_context.detach(self._token)
 
     def _leave(self) -> None:
         if self._token is not None:
