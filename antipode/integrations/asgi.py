@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
 
 #: In the scope of a request that has one of ours.
-_MARKER = "antipode"
+MARKER = "antipode"
 _BAGGAGE = BAGGAGE.encode()
 _SENT = SENT_HEADER.encode()
 _MEMBER = MEMBER.encode()
@@ -53,14 +53,14 @@ class AntipodeMiddleware:
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         kind = scope["type"]
-        if (kind != "http" and kind != "websocket") or _MARKER in scope:  # noqa: PLR1714 - each request asks
+        if (kind != "http" and kind != "websocket") or MARKER in scope:  # noqa: PLR1714 - each request asks
             await self.app(scope, receive, send)
             return
         if not self._began:
             propagating()
             self._began = True
-        request = _begin(scope)
-        scope[_MARKER] = True
+        request = begin(scope)
+        scope[MARKER] = True
         leave = True
         try:
             await self.app(scope, receive, _Answering(send, request) if kind == "http" else send)
@@ -69,11 +69,11 @@ class AntipodeMiddleware:
             raise
         finally:
             # Whoever called may pass the same scope to another application afterwards.
-            scope.pop(_MARKER, None)
+            scope.pop(MARKER, None)
             request.end(leave=leave)
 
 
-def _begin(scope: AsgiScope) -> Incoming:
+def begin(scope: AsgiScope) -> Incoming:
     """The request of *scope*, whose names of headers are in lower case."""
     baggage: list[str] = []
     sent = False

@@ -1,0 +1,177 @@
+"""WSGI applications: Flask, Django's, and any other.
+
+    application = AntipodeMiddleware(application)       # or, for Flask:
+    instrument_app(app)
+
+Each request gets a scope of its own, from its headers to the end of its body, and its response says
+in ``antipode-lineage`` what it added.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode._headers import MEMBER, RESPONSE_HEADER
+from antipode._metrics import logger
+
+from ._apps import around, put_around, take_away
+from ._incoming import Incoming, propagating
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    Environ = dict[str, Any]
+    Headers = list[tuple[str, str]]
+    ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+    StartResponse = Callable[..., Callable[[bytes], object]]
+    App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+__all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
+
+#: In the environment of a request that has a scope of ours.
+MARKER = "antipode.request"
+
+
+class AntipodeMiddleware:
+    """A WSGI application around *app*, for the outermost place that there is.
+
+    What is inside of it belongs to the request. It needs no instrumentation of OpenTelemetry, and
+    works inside as well as outside of one.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Wrap *app*."""
+        self.app = app
+        self._began = False
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one request."""
+        if MARKER in environ:
+            return self.app(environ, start_response)
+        if not self._began:
+            propagating()
+            self._began = True
+        request = begin(environ)
+        environ[MARKER] = True
+        try:
+            body = self.app(environ, _Answering(start_response, request))
+        except BaseException:
+            environ.pop(MARKER, None)
+            request.end()
+            raise
+        environ.pop(MARKER, None)
+        if _runs_no_code(body, environ):
+            request.end()
+            return body
+        request.suspend()
+        return Body(body, request)
+
+
+def begin(environ: Environ) -> Incoming:
+    """The request of *environ*, in which servers have joined headers of one name."""
+    header = environ.get("HTTP_BAGGAGE", "")
+    baggage = [header] if MEMBER in header else []
+    return Incoming(baggage, sent="HTTP_ANTIPODE_SENT" in environ, carrier=environ)
+
+
+def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
+    """Whether the request is over before its *body* is sent.
+
+    Servers treat such bodies better than others, which they would not know in a wrapper: of a list
+    they take the length, a file they leave to the system.
+    """
+    if type(body) is list or type(body) is tuple:
+        return True
+    files = environ.get("wsgi.file_wrapper")
+    return isinstance(files, type) and isinstance(body, files)
+
+
+class _Answering:
+    """The ``start_response`` of one request, which adds the header."""
+
+    __slots__ = ("_request", "_start_response")
+
+    def __init__(self, start_response: StartResponse, request: Incoming) -> None:
+        self._start_response = start_response
+        self._request = request
+
+    def __call__(
+        self, status: str, headers: Headers, exc_info: ExcInfo | None = None
+    ) -> Callable[[bytes], object]:
+        headers = [each for each in headers if each[0].lower() != RESPONSE_HEADER]
+        try:
+            headers.append((RESPONSE_HEADER, self._request.answer()))
+        except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
+            logger.warning("a response goes without its lineage", exc_info=True)
+        if exc_info is None:  # Some servers take two arguments alone.
+            return self._start_response(status, headers)
+        try:
+            return self._start_response(status, headers, exc_info)
+        finally:
+            del exc_info  # It refers to this frame.
+
+
+class Body:
+    """The body of a response, each part of which is made in the scope of its request."""
+
+    def __init__(self, body: Iterable[bytes], request: Incoming) -> None:
+        self._body = body
+        self._request = request
+        self._parts: Iterator[bytes] | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        # Between the parts the thread may do something else.
+        request = self._request
+        request.resume()
+        try:
+            if self._parts is None:
+                self._parts = iter(self._body)
+            return next(self._parts)
+        finally:
+            request.suspend()
+
+    def close(self) -> None:
+        """End the request, once the server has sent the body or given it up."""
+        self._request.resume()
+        try:
+            close: Callable[[], object] | None = getattr(self._body, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._request.end()
+
+
+def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
+    """Put the middleware around a Flask or Django application, and return it. Idempotent.
+
+    It is then around everything that the application does, its ``wsgi_app`` and instrumentations
+    of OpenTelemetry included, whichever of them is installed first.
+
+    Raises:
+        ConfigurationError: *app* is a function: use :class:`AntipodeMiddleware`.
+    """
+    put_around(app, AntipodeMiddleware, _method)
+    return app
+
+
+def uninstrument_app(app: Any) -> None:  # noqa: ANN401 - an application of any framework
+    """Undo :func:`instrument_app`. Idempotent."""
+    take_away(app)
+
+
+def _method(owner: type, original: Any) -> Any:  # noqa: ANN401 - methods of any framework
+    def __call__(  # noqa: N807 - it stands in for one
+        self: object, environ: Environ, start_response: StartResponse
+    ) -> Any:  # noqa: ANN401 - whatever the application gives
+        held = around(self, owner)
+        if held is None:
+            return original(self, environ, start_response)
+        return held(environ, start_response)
+
+    return __call__
