@@ -15,9 +15,12 @@ CODE = ("antipode", "shims", "benchmarks", "tests", "tools")
 FILE_LINES = 450
 FUNCTION_LINES = 60
 # Extras that are not a datastore.
-OTHER_EXTRAS = {"testing", "bench", "docs", "test", "dev", "mysqlclient", "containers", "cli"}
+OTHER_EXTRAS = {
+    *("testing", "bench", "docs", "test", "integrations-test", "dev"),
+    *("mysqlclient", "containers", "cli"),
+}
 # Guides that are not of a datastore.
-OTHER_GUIDES = {"testing", "containers", "post-notification", "telemetry", "dry-run"}
+OTHER_GUIDES = {"testing", "containers", "post-notification", "telemetry", "dry-run", "integrations"}
 # Written apart, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 SLEEP = re.compile(r"\btime\." + r"sleep\(")
