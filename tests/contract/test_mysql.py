@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import create_engine
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from antipode.testing import ContractStore, LagProxy, MariaDBTopology, MySQLTopology, ShimContract
 from antipode_shims import mysql as shims
@@ -17,7 +17,7 @@ from antipode_shims import mysql as shims
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Lineage, WriteId
+    from antipode import Lineage, Promise, WriteId
 
 Topology = MySQLTopology | MariaDBTopology
 
@@ -79,6 +79,21 @@ class MySQLContractStore(ContractStore):
                 slow.cut()
                 engine.dispose()
 
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        """The transaction of a plain client, which fulfils and then fails."""
+        with self.engine().begin() as connection:
+            connection.exec_driver_sql(
+                "INSERT INTO antipode_kv (k, v) VALUES (%s, %s)", (key, value)
+            )
+            shims.fulfil(connection, promise)
+            raise RuntimeError("the branch fails")
+
+    def engine(self) -> Any:
+        """A plain engine at the primary."""
+        engine = create_engine(self.topology.url(), poolclass=NullPool)
+        self._stack.callback(engine.dispose)
+        return engine
+
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         """Append to the value."""
         appended: Lineage = self.writer.append(key, field.encode() + b"=" + value, lineage)
@@ -134,6 +149,7 @@ def prepare(topology: Topology) -> None:
     for statement in (
         grant(topology),
         *(made.replace("TABLE `", "TABLE IF NOT EXISTS app.`") for made in shims.ddl()),
+        *shims.promises_ddl("app.antipode_promises"),
     ):
         topology.execute(statement)
     topology.wait_replicated()
@@ -142,10 +158,7 @@ def prepare(topology: Topology) -> None:
 class MySQLContract(ShimContract):
     """Of either flavour."""
 
-    opt_outs: ClassVar[dict[str, str]] = {
-        "abandonment": "promises are to come",
-        "promises": "promises are to come",
-    }
+    opt_outs: ClassVar[dict[str, str]] = {}
 
 
 @pytest.mark.store("mysql")

@@ -26,6 +26,8 @@ from .test_mysql import LONG_MS, MySQLContract, MySQLContractStore, Topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from antipode import Promise
+
 BESIDE: dict[str, Any] = {"datastore": "posts", "lineage": "beside", "tables": ["native"]}
 
 REPLACE = text("REPLACE INTO native (id, body) VALUES (:key, :body)")
@@ -86,6 +88,11 @@ class NativeStore(MySQLContractStore):
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
         return self._within(lineage, REPLACE, key=key, body=value)
+
+    def fulfil(self, key: str, value: bytes, promise: Promise) -> None:
+        with self._engines[self.writer].begin() as connection:
+            connection.execute(REPLACE, {"key": key, "body": value})
+            shims.fulfil(connection, promise)
 
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         return self._within(lineage, UPSERT, key=key, body=field.encode() + b"=" + value)

@@ -11,6 +11,7 @@ from antipode.testing import LagProxy
 from antipode_shims import rabbitmq, redis
 from tests.integration._mysql_beside import IN_COLUMNS, IN_SIDE_TABLES, make_posts
 from tests.integration._mysql_clients import STORES, Sql
+from tests.integration._mysql_promises import Branches
 from tests.integration._rabbitmq_bench import NEWS, Bench
 from tests.integration._redis_beside import KEYS
 from tests.integration._redis_clients import client
@@ -98,4 +99,19 @@ def posts(request: pytest.FixtureRequest) -> Iterator[Sql]:
     topology = request.getfixturevalue(f"antipode_{store}")
     make_posts(topology, side_table=side_table)
     with contextlib.closing(Sql(topology, side_table=side_table)) as one:
+        yield one
+
+
+@pytest.fixture(params=STORES)
+def branches(request: pytest.FixtureRequest) -> Iterator[Branches]:
+    """MySQL and MariaDB in turn, two regions each, with the tables of promises."""
+    topology = request.getfixturevalue(f"antipode_{request.param}")
+    with contextlib.closing(Branches(topology)) as one:
+        yield one
+
+
+@pytest.fixture
+def unfinished(branches: Branches) -> Iterator[Any]:
+    """A PyMySQL connection to the primary that nothing instruments, autocommit off."""
+    with contextlib.closing(branches.connect()) as one:
         yield one

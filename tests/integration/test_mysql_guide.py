@@ -24,7 +24,7 @@ def test_examples_run(request: pytest.FixtureRequest, fixture: str) -> None:
     topology.execute("CREATE TABLE app.orders (id INT PRIMARY KEY, state VARCHAR(9))")
     if topology.store == "mysql":
         topology.execute("SET GLOBAL log_bin_trust_function_creators = ON")
-    for statement in shims.migration("app.orders"):
+    for statement in (*shims.migration("app.orders"), *shims.promises_ddl("app.antipode_promises")):
         topology.execute(statement)
     topology.wait_replicated()
     topology.set_lag(50)
@@ -37,6 +37,7 @@ def test_examples_run(request: pytest.FixtureRequest, fixture: str) -> None:
     assert names["value"] == b"hello, world"
     assert {write.datastore for write in names["lineage"]} == {"posts"}
     assert {write.datastore for write in names["seen"]} == {"orders"}
+    assert names["refunded"] == "refunded"
     for one in ("primary", "replica"):
         shims.uninstrument_engine(names[one])
         names[one].dispose()
@@ -53,6 +54,7 @@ def test_every_option_is_in_the_guide() -> None:
         shims.async_shim,
         shims.instrument_engine,
         shims.instrument_connection,
+        shims.instrument_django,
     ):
         for name in inspect.signature(function).parameters:
-            assert name in ("engine", "connection") or f"`{name}`" in table, name
+            assert name in ("engine", "connection", "alias") or f"`{name}`" in table, name

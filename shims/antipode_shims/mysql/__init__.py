@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._django import instrument_django, uninstrument_django
+from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_connection, uninstrument_connection
 from ._migration import migration
+from ._promises import promises_ddl
 from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
 from ._sqlalchemy import instrument_engine, uninstrument_engine
 from ._table2 import Layout, ddl
@@ -25,10 +27,13 @@ __all__ = [
     "MySQLShim",
     "async_shim",
     "ddl",
+    "fulfil",
+    "fulfil_async",
     "instrument_connection",
     "instrument_django",
     "instrument_engine",
     "migration",
+    "promises_ddl",
     "shim",
     "uninstrument_connection",
     "uninstrument_django",

@@ -1,4 +1,7 @@
-"""``python -m antipode_shims.mysql``: the migration of tables of your own, printed and checked."""
+"""``python -m antipode_shims.mysql``: migrations, printed and checked.
+
+Of tables of your own, beside whose rows lineages lie, and of the table of promises.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ from ._migration import (
     triggers_missing,
     undo,
 )
+from ._promises import TABLE, promises_ddl, promises_missing, undo_promises
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ._flavor import Rows
 
@@ -31,22 +35,25 @@ FAILED = 2
 _URL = "ANTIPODE_MYSQL_URL"
 _SIDE_TABLE = "keep lineages in a table TABLE_ap, for MySQL before 8.0.23: no invisible columns"
 
+_PROMISES = f"the table {TABLE} of promises, in the database at hand"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print or check; the exit status."""
     given = _parser().parse_args(arguments)
     try:
+        _check_given(given)
         if given.verb == "undo":
-            _print(
-                statement
-                for table in given.tables
-                for statement in undo(table, side_table=given.side_table)
-            )
-            return 0
+            return _undo(given)
+        if given.verb == "migration" and given.promises:
+            _print(promises_ddl())
+            if not given.tables:
+                return 0
         with _Server(given.url) as ask:
             if given.verb == "migration":
                 return _migration(ask, given.tables, side_table=given.side_table)
-            return _check(ask, given.tables)
+            lacking = _check_promises(ask) if given.promises else 0
+            return _check(ask, given.tables) or lacking
     except ConfigurationError as error:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return FAILED
@@ -55,15 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="What tables of your own need so that lineages can lie beside their rows. "
-        "Nothing is ever changed: the statements are printed, for your migrations.",
+        description="What tables of your own need so that lineages can lie beside their rows, and "
+        "the table that promises need. Nothing is ever changed: the statements are printed, for "
+        "your migrations.",
         epilog=f"URL is SQLAlchemy's (mysql+pymysql://...), or the environment's {_URL} where it "
         f"is left out. exit status: 0; {LACKING} if a check finds something missing; {FAILED} if "
         "the server or a table cannot be asked",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, about in (
-        ("migration", "print the statements for TABLES"),
+        ("migration", "print the statements for TABLES, and with --promises for these"),
         ("check", "tell what TABLES lack; sees triggers with the privilege TRIGGER alone"),
         ("undo", "print the statements that take it back"),
     ):
@@ -72,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
             one.add_argument("--url", default=os.environ.get(_URL), help="of the server")
         if verb != "check":
             one.add_argument("--side-table", action="store_true", help=_SIDE_TABLE)
-        one.add_argument("tables", nargs="+", metavar="TABLE", help="table or schema.table")
+        one.add_argument("--promises", action="store_true", help=_PROMISES)
+        one.add_argument("tables", nargs="*", metavar="TABLE", help="table or schema.table")
     return parser
 
 
@@ -115,6 +124,19 @@ class _Server:
         self._engine.dispose()
 
 
+def _check_given(given: argparse.Namespace) -> None:
+    if not (given.tables or given.promises):
+        raise ConfigurationError("name tables, or give --promises, or both")
+
+
+def _undo(given: argparse.Namespace) -> int:
+    for table in given.tables:
+        _print(undo(table, side_table=given.side_table))
+    if given.promises:
+        _print(undo_promises())
+    return 0
+
+
 def _migration(ask: Callable[[Ask], Rows], tables: list[str], *, side_table: bool) -> int:
     version = text(ask(Ask("SELECT VERSION() AS version"))[0]["version"])
     if not side_table and lacks_invisible_columns(version):
@@ -143,7 +165,13 @@ def _check(ask: Callable[[Ask], Rows], tables: list[str]) -> int:
     return LACKING if found else 0
 
 
-def _print(statements: Iterator[str] | tuple[str, ...]) -> None:
+def _check_promises(ask: Callable[[Ask], Rows]) -> int:
+    lacking = converse(promises_missing(TABLE), ask)
+    sys.stdout.write(f"{TABLE}: {'lacks a column, or is missing' if lacking else 'ready'}\n")
+    return LACKING if lacking else 0
+
+
+def _print(statements: tuple[str, ...]) -> None:
     for statement in statements:
         sys.stdout.write(f"{statement};\n")
 

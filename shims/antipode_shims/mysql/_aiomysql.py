@@ -11,6 +11,7 @@ from pymysql.constants import COMMAND
 from antipode.shim import Observation, Unreachable
 
 from ._flavor import TRACK, Refused, text
+from ._hold import held_look
 from ._ok_packet import SESSION_TRACK
 from ._pymysql import RESETTING, is_tracked, refusal, rows_of
 from ._session import Due, Verdict
@@ -169,10 +170,12 @@ class AsyncConnection:
             rows = await self._antipode_ask(ISOLATION[facts.flavor])
             if not tap.session.reads_committed(text(rows[0]["level"])):
                 raise tap.stale()
+        renews = verdict is Verdict.OLD_SNAPSHOT
         seen: list[Observation] = []
 
         async def look(timeout_s: float) -> Observation:
-            steps = tap.shim.observe(facts, held.writes, wait_s=min(timeout_s, SLICE_S))
+            wait_s = min(timeout_s, SLICE_S)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
             try:
                 observation = await tap.shim.converse_async(steps, self._antipode_ask)
             except Unreachable:  # An upstream's: this connection raises the client's errors.
@@ -181,7 +184,7 @@ class AsyncConnection:
             return observation
 
         await held.hold_async(look)
-        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
+        tap.shown(held, seen, renews=renews)
 
     async def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -45,11 +45,12 @@ class AsyncBesideConnection(AsyncConnection):
         await super()._antipode_prepare()
         tap = self._antipode
         tap.ready = False
-        after = tap.rows.behind_check(tap.session.status)
+        before = tap.session.status
         steps = tap.shim.check_tables(tap.known())
         await tap.shim.converse_async(steps, self._antipode_ask)
-        if after:
+        if after := tap.rows.behind_check(before):
             await self._antipode_ask(after)
+            tap.session.heard(before)
         tap.ready = True
 
     async def _antipode_beside(self, sql: bytes, found: int, text: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
@@ -12,8 +13,9 @@ from ._flavor import COVER, Ask, converse, converse_async, covering, detect, min
 from ._gtid import GtidError, Runs
 from ._look import observe
 from ._migration import missing, primary_key, sided
+from ._promises import TABLE, check_name, place, sweeping
 from ._rewrite import tables_of
-from ._settings import ServerSettings, execute
+from ._settings import ServerSettings, abandon, execute
 from ._states import STATE, parse_state
 from ._triggers import COLUMN
 from ._upstream import Upstream
@@ -21,11 +23,17 @@ from ._upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping
 
+    from antipode import Promise
     from antipode.shim import Endpoint, Observation, OnRead, ReadsFrom
 
     from ._flavor import Asking, Facts, Flavor, Rows
 
 T = TypeVar("T")
+
+#: Seconds that a step of a sweep may take.
+_SWEEP_S = 0.5
+
+logger = logging.getLogger("antipode")
 
 
 class BaseMySQLShim(ServerShim):
@@ -39,6 +47,7 @@ class BaseMySQLShim(ServerShim):
         tables: beside whose rows instrumented connections keep lineages.
         keys: the columns of their primary keys, and the character sets of these, if any.
         sides: of those whose lineages lie in side tables, the columns of their primary keys.
+        promise_table: where the records of promises are, perhaps without a schema.
     """
 
     def __init__(
@@ -50,6 +59,7 @@ class BaseMySQLShim(ServerShim):
         on_read: OnRead = "merge",
         one_server: bool | None = None,
         tables: tuple[str, ...] = (),
+        promise_table: str = TABLE,
     ) -> None:
         """Take over the options; connects to nothing.
 
@@ -58,6 +68,7 @@ class BaseMySQLShim(ServerShim):
         """
         one_server = settings.one_server if one_server is None else one_server
         server = settings.where if one_server else None
+        self.promise_table = check_name(promise_table)  # Before the server is claimed.
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
         self.tables = tables_of(tables)
@@ -74,7 +85,53 @@ class BaseMySQLShim(ServerShim):
             Unreachable: not now.
             ConfigurationError: the server has no positions; says what to change.
         """
-        return MySQLEndpoint(self.datastore, self.settings, timeout_s=timeout_s)
+        return MySQLEndpoint(
+            self.datastore, self.settings, timeout_s=timeout_s, promised_in=self.promised_in
+        )
+
+    @property
+    def promised_in(self) -> str:
+        """The table of promises with its schema; empty where the client names no database."""
+        return place(self.promise_table, self.settings.database)
+
+    @property
+    def promises(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the table of promises can be found."""
+        return bool(self.promised_in)
+
+    @property
+    def abandons(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether it reaches the primary, and the table there can be found."""
+        return self.reads_from == "primary" and self.promises
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record that *promise* is abandoned, on a connection of its own.
+
+        Waits for a transaction that is about to fulfil it, or takes the promise back.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before.
+
+        Raises:
+            Unreachable: the primary does not answer in time, or takes no writes now.
+            ConfigurationError: the table is missing, or this user may not write to it.
+        """
+        connection = self.settings.connect(timeout_s=timeout_s)
+        try:
+            return abandon(connection, self.datastore, self.promised_in, promise)
+        finally:
+            connection.close()
+
+    def sweep_promises(self) -> None:
+        """Delete a batch of records of promises whose time is over; what fails is left."""
+        try:
+            connection = self.settings.connect(timeout_s=_SWEEP_S)
+            try:
+                converse(sweeping(self.promised_in), lambda ask: execute(connection, ask.sql))
+            finally:
+                connection.close()
+        except Exception as error:  # noqa: BLE001 - the promise is kept all the same
+            logger.debug("old promises of %r are not swept: %s", self.datastore, error)
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         """The primary's position of now, on a connection of its own.

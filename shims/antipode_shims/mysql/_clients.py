@@ -112,6 +112,7 @@ def _of_pymysql(connection: Any) -> ServerSettings:
             "port": connection.port,
             "user": connection.user,
             "password": connection.password,
+            "database": connection.db,
             "unix_socket": connection.unix_socket,
             "ssl": connection.ctx if required else None,
             "server_public_key": connection.server_public_key,
@@ -127,6 +128,7 @@ def _of_aiomysql(connection: Any) -> ServerSettings:
             "port": connection.port,
             "user": connection.user,
             "password": connection._password,  # noqa: SLF001 - it has no other place
+            "database": connection.db,
             "unix_socket": connection.unix_socket,
             "ssl": connection._ssl_context,  # noqa: SLF001
             "server_public_key": connection.server_public_key,

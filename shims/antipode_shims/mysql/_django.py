@@ -13,6 +13,7 @@ from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented
+from ._promises import TABLE
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def instrument_django(
     tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
+    promise_table: str = TABLE,
 ) -> None:
     """Let the writes of a Django database enter the lineage, and its reads wait for floors.
 
@@ -78,6 +80,7 @@ def instrument_django(
         tables: beside whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its address is one server's, where ``at="now"`` can look. None: it is.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
 
     Raises:
         ConfigurationError: Django is missing, the alias is not MySQL's, its client cannot keep
@@ -98,6 +101,7 @@ def instrument_django(
         on_read=on_read,
         one_server=one_server,
         tables=names,
+        promise_table=promise_table,
     )
     register(shim)
     hooks = _hooks[alias] = AliasHooks(alias, shim)

@@ -6,12 +6,14 @@ import contextlib
 import select
 import socket
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake
 
 from ._flavor import Ask, Refused, converse, detect
 from ._look import Shown, look, wait_sql
+from ._promises import COMMITTED, records
 from ._settings import errno_of, execute, link_errors, pymysql_module, refused, socket_of
 from ._states import State, covers
 from ._upstream import Upstream
@@ -19,7 +21,7 @@ from ._upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode import WriteId
+    from antipode import Promise, WriteId
 
     from ._flavor import Rows
     from ._settings import ServerSettings
@@ -40,8 +42,16 @@ class MySQLEndpoint(Endpoint):
     cannot tell, such as a fail-over, is looked at then.
     """
 
-    def __init__(self, datastore: str, settings: ServerSettings, *, timeout_s: float) -> None:
+    def __init__(
+        self, datastore: str, settings: ServerSettings, *, timeout_s: float, promised_in: str = ""
+    ) -> None:
         """Connect within *timeout_s*, and find out what the server is.
+
+        Args:
+            datastore: its logical name.
+            settings: how to connect.
+            timeout_s: the longest that may take, in seconds.
+            promised_in: the table of promises, with its schema.
 
         Raises:
             Unreachable: not now.
@@ -49,6 +59,8 @@ class MySQLEndpoint(Endpoint):
             pymysql.Error: it refuses this user.
         """
         self._settings = settings
+        self._promised_in = promised_in
+        self._committed = False
         self._upstream = Upstream()
         self._deadline_s = time.monotonic() + timeout_s
         self._looker = settings.connect(timeout_s=timeout_s)
@@ -83,18 +95,38 @@ class MySQLEndpoint(Endpoint):
             Refused: the server does not let this user look.
         """
         self._deadline_s = time.monotonic() + timeout_s
-        server = self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
-        shown = converse(look(self._facts, writes, server=server), self._answer)
+        shown = converse(look(self._facts, writes, server=self._server), self._answer)
         if self._state is not None and not covers(shown.state, self._state):
             # Positions were reset under the connection: what was known does not count any more.
             self._epoch += 1
-            server = f"{self._facts.server}#{self._epoch}"
-            causes, statuses = shown.observation.causes, shown.observation.statuses
-            shown = Shown(shown.state, Observation(server, statuses, causes=causes), shown.targets)
+            renamed = replace(shown.observation, server=self._server)
+            shown = Shown(shown.state, renamed, shown.targets)
         self._state, self._shown = shown.state, shown
         # The connection to block on is made by who pauses: a look has no time for it.
         self.blocks = wait_sql(shown, 1.0) is not None and time.monotonic() > self._alone_until_s
         return shown.observation
+
+    @property
+    def _server(self) -> str:
+        return self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*: one round trip; two at the first time.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            Refused: as :meth:`observe`.
+            ConfigurationError: this user may not read the table.
+        """
+        self._deadline_s = time.monotonic() + timeout_s
+        self._shown, self.blocks = None, False  # The server cannot wait for a record.
+        if not self._committed:
+            self._answer(Ask(COMMITTED))
+            self._committed = True
+        steps = records(self._promised_in, promises, self._facts.flavor)
+        found = converse(steps, self._answer)
+        causes = found.causes(promises)
+        return Observation(self._server, {}, promises=found.statuses, promise_causes=causes)
 
     def _answer(self, ask: Ask) -> Rows:
         left_s = self._deadline_s - time.monotonic()

@@ -49,11 +49,13 @@ class Refused(Exception):  # noqa: N818 - an answer, like Unreachable
 
     Attributes:
         passing: whether it may go away by itself.
+        number: of the server's error; 0 where it has none.
     """
 
-    def __init__(self, cause: str, *, passing: bool = False) -> None:
+    def __init__(self, cause: str, *, passing: bool = False, number: int = 0) -> None:
         super().__init__(cause)
         self.passing = passing
+        self.number = number
 
 
 class Flavor(Enum):

@@ -10,6 +10,7 @@ from antipode.shim import beside_names
 
 from ._base import BaseMySQLShim
 from ._clients import client_of
+from ._promises import TABLE
 from ._tap import Tap, adopt, disown
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def instrument_connection(
     tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
+    promise_table: str = TABLE,
 ) -> ConnectionT:
     """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
 
@@ -55,6 +57,7 @@ def instrument_connection(
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its address is one server's, where ``at="now"`` can look. Say False
             where it is a balancer's or a proxy's. None: it is.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -68,7 +71,8 @@ def instrument_connection(
     if is_instrumented(connection, datastore):
         return connection
     settings = client.settings(connection)
-    key = (datastore, reads_from, names, on_read, one_server, settings.where)
+    place = settings.where, settings.database, promise_table
+    key = (datastore, reads_from, names, on_read, one_server, place)
     with _lock:
         shim, users = _shared.get(key, (None, 0))
         if shim is None:
@@ -79,6 +83,7 @@ def instrument_connection(
                 on_read=on_read,
                 one_server=one_server,
                 tables=names,
+                promise_table=promise_table,
             )
             register(shim)
         _shared[key] = shim, users + 1

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from antipode.shim import Observation, Unreachable
 
 from ._flavor import Refused, text
+from ._hold import held_look
 from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
 from ._session import Due, Verdict
 from ._settings import errno_of, refused
@@ -178,8 +179,9 @@ class NativeConnection:
             result = _plain(self, "store_result")()
             return () if result is None else _rows(result)
         except Exception as error:
-            if 0 < errno_of(error) < _CLIENT_ERRORS or refused(error):
-                raise Refused(str(error), passing=not refused(error)) from error
+            number = errno_of(error)
+            if 0 < number < _CLIENT_ERRORS or refused(error):
+                raise Refused(str(error), passing=not refused(error), number=number) from error
             raise
         finally:
             tap.own = False
@@ -200,10 +202,12 @@ class NativeConnection:
             rows = self._antipode_ask(ISOLATION[facts.flavor])
             if not tap.session.reads_committed(text(rows[0]["level"])):
                 raise tap.stale()
+        renews = verdict is Verdict.OLD_SNAPSHOT
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
-            steps = tap.shim.observe(facts, held.writes, wait_s=min(timeout_s, SLICE_S))
+            wait_s = min(timeout_s, SLICE_S)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
             try:
                 observation = tap.shim.converse(steps, self._antipode_ask)
             except Unreachable:  # An upstream's: this connection raises the client's errors.
@@ -212,7 +216,7 @@ class NativeConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
+        tap.shown(held, seen, renews=renews)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -18,9 +18,10 @@ from pymysql.protocol import MysqlPacket
 from antipode.shim import Observation, Unreachable
 
 from ._flavor import TRACK, Refused, text
+from ._hold import held_look
 from ._ok_packet import SESSION_TRACK
 from ._session import Due, Verdict
-from ._settings import refused
+from ._settings import errno_of, refused
 from ._tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def refusal(error: Exception, *, closed: bool) -> Exception:
     """A server's error as conversations take it; a lost connection stays the client's error."""
     if closed or not isinstance(error, err.MySQLError):
         return error
-    return Refused(str(error), passing=not refused(error))
+    return Refused(str(error), passing=not refused(error), number=errno_of(error))
 
 
 class SyncConnection:
@@ -223,10 +224,12 @@ class SyncConnection:
             if not tap.session.reads_committed(text(rows[0]["level"])):
                 raise tap.stale()
         longest_s = min(SLICE_S, (self._read_timeout or 2 * SLICE_S) / 2)
+        renews = verdict is Verdict.OLD_SNAPSHOT
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
-            steps = tap.shim.observe(facts, held.writes, wait_s=min(timeout_s, longest_s))
+            wait_s = min(timeout_s, longest_s)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
             try:
                 observation = tap.shim.converse(steps, self._antipode_ask)
             except Unreachable:  # An upstream's: this connection raises the client's errors.
@@ -235,7 +238,7 @@ class SyncConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen, renews=verdict is Verdict.OLD_SNAPSHOT)
+        tap.shown(held, seen, renews=renews)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

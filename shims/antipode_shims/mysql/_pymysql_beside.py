@@ -48,10 +48,11 @@ class SyncBesideConnection(SyncConnection):
         super()._antipode_prepare()
         tap = self._antipode
         tap.ready = False
-        after = tap.rows.behind_check(tap.session.status)
+        before = tap.session.status
         tap.shim.converse(tap.shim.check_tables(tap.known()), self._antipode_ask)
-        if after:
+        if after := tap.rows.behind_check(before):
             self._antipode_ask(after)
+            tap.session.heard(before)
         tap.ready = True
 
     def _antipode_beside(self, sql: bytes, found: int, text: str) -> bytes:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ._ok_packet import Ok
 
 _MOST_LOGS = 64
+_MOST_PROMISES = 256
 
 
 class Verdict(Enum):
@@ -91,6 +92,8 @@ class Session:
         self._known: Mapping[str, int] = {}
         self._own: dict[str, int] = {}
         self._shown: Mapping[str, int] = {}
+        self._kept: frozenset[str] = frozenset()
+        self._shown_kept: frozenset[str] = frozenset()
         self._passed: Floor | None = None
         self._shown_floor: Floor | None = None
         self._flight = 0
@@ -103,9 +106,13 @@ class Session:
         """Whether a statement that reads may be sent."""
         renews = meaning & ENDS and not meaning & MANY
         if self._snapshot and not renews:
-            shown = floor is self._shown_floor or _covers(self._shown, {}, floor)
+            shown = floor is self._shown_floor or (
+                _covers(self._shown, {}, floor) and _keeps(self._shown_kept, floor)
+            )
             return _PASS if shown else Verdict.OLD_SNAPSHOT
-        if self.server in floor.proved_on or _covers(self._known, self._own, floor):
+        if self.server in floor.proved_on or (
+            _covers(self._known, self._own, floor) and _keeps(self._kept, floor)
+        ):
             self._passed = floor
             return _PASS
         return Verdict.HOLD
@@ -136,8 +143,21 @@ class Session:
             if isinstance(write.version, int):
                 known[write.key] = max(known.get(write.key, -1), write.version)
         self._known = known if len(known) <= _MOST_LOGS else {}
+        if floor.promises:
+            kept = self._kept.union(promise.id for promise in floor.promises)
+            self._kept = kept if len(kept) <= _MOST_PROMISES else frozenset()
         if renews:
-            self._shown, self._shown_floor = self._known, floor
+            self._shown, self._shown_kept, self._shown_floor = self._known, self._kept, floor
+
+    @property
+    def isolated_once(self) -> bool:
+        """Whether a transaction's isolation may be another than the session's."""
+        return self._isolated_once
+
+    def snapshot_taken(self) -> None:
+        """A look of the library's own opened the snapshot of the application's transaction."""
+        self._snapshot = True
+        self._shown, self._shown_kept, self._shown_floor = {}, frozenset(), None
 
     def starts(self, meaning: int) -> None:
         """A statement is about to be sent."""
@@ -148,7 +168,8 @@ class Session:
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = False
         if meaning & (READS | WRITES) and (not self._snapshot or meaning & ENDS):
-            self._shown, self._shown_floor = self._known, self._passed
+            self._shown, self._shown_kept = self._known, self._kept
+            self._shown_floor = self._passed
             self._snapshot = True
         if meaning & ISOLATES:
             self._isolated_once = self._isolated_once or bool(meaning & ONCE)
@@ -271,3 +292,8 @@ def _covers(known: Mapping[str, int], own: Mapping[str, int], floor: Floor) -> b
         and (known.get(write.key, -1) >= write.version or own.get(write.key) == write.version)
         for write in floor.writes
     )
+
+
+def _keeps(kept: frozenset[str], floor: Floor) -> bool:
+    """Whether the promises of a floor were seen fulfilled before."""
+    return not floor.promises or all(promise.id in kept for promise in floor.promises)

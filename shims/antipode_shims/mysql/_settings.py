@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError
 from antipode.shim import Unreachable
 
-from ._flavor import Refused
+from ._flavor import Refused, text
+from ._promises import REFUSED, explained, recording
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Mapping
     from types import ModuleType
+
+    from antipode import Promise
 
     from ._flavor import Rows
 
@@ -53,19 +56,21 @@ class ServerSettings:
 
     Attributes:
         arguments: for ``pymysql.connect``, without a database.
+        database: of the client; empty where it is not known.
         one_server: whether every connection of the client goes to the same server, as far as it
             shows.
     """
 
     arguments: Mapping[str, Any]
     one_server: bool = True
+    database: str = ""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], *, one_server: bool = True) -> ServerSettings:
         """From a client's own arguments, of which those that say where and who are kept."""
         named = {_ALIASES.get(name, name): value for name, value in arguments.items()}
         kept = {name: named[name] for name in named if name in _KEPT and named[name] is not None}
-        return cls(kept, one_server)
+        return cls(kept, one_server, text(named.get("database")))
 
     @property
     def where(self) -> tuple[object, ...]:
@@ -143,7 +148,7 @@ def execute(connection: Any, sql: str) -> Rows:
             return rows
     except (pymysql.err.Error, OSError) as error:
         if refused(error):
-            raise Refused(str(error)) from error
+            raise Refused(str(error), number=errno_of(error)) from error
         raise Unreachable(str(error) or type(error).__name__) from error
 
 
@@ -151,3 +156,22 @@ def socket_of(connection: Any) -> socket.socket | None:
     """The socket of a connection made here, which PyMySQL has no public name for; None if shut."""
     found: socket.socket | None = connection._sock  # noqa: SLF001
     return found
+
+
+def abandon(connection: Any, datastore: str, table: str, promise: Promise) -> bool:
+    """Record on a connection made here that *promise* is abandoned; False if it was fulfilled.
+
+    Raises:
+        Unreachable: somebody holds its record for too long, or the server takes no writes now.
+        ConfigurationError: the table is missing, or this user may not write to it.
+    """
+    pymysql = pymysql_module()
+    try:
+        with connection.cursor() as cursor:
+            changed = cursor.execute(recording(table, promise, fulfilled=False))
+    except (pymysql.err.Error, OSError) as error:
+        better = explained(datastore, table, errno_of(error), str(error))
+        if better is not None:
+            raise better from error
+        raise Unreachable(str(error) or type(error).__name__) from error
+    return bool(changed != REFUSED)

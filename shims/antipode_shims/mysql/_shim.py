@@ -8,11 +8,14 @@ from antipode import ConfigurationError, Lineage, register
 
 from ._engines import attach_engine, detach_engine, engine_of, settings_of
 from ._flavor import Flavor
+from ._fulfil import fulfil, fulfil_async
+from ._promises import TABLE
 from ._table2 import Layout, MySQLTable2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from antipode import Promise
     from antipode.shim import OnRead, ReadsFrom
 
     from ._settings import ServerSettings
@@ -33,13 +36,22 @@ class MySQLShim(MySQLTable2):
         self._engine = engine
         self._owned = owned
 
-    def write(self, key: Key, value: Value, lineage: Lineage | None = None) -> Lineage:
+    def write(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """Set *key* to *value*, its lineage beside it, in one statement.
 
         Args:
             key: of the row.
             value: as the column takes it; not None.
             lineage: what the value depends on; default the current lineage.
+            fulfils: a promise, or its ``token``, that is fulfilled in the same transaction; one
+                round trip more.
 
         Returns:
             The lineage with this write in it; it enters the current scope as well.
@@ -48,12 +60,21 @@ class MySQLShim(MySQLTable2):
             sqlalchemy.exc.DBAPIError: as SQLAlchemy does; without a reply to the commit the scope
                 becomes ``incomplete``.
             ConfigurationError: the table or its invisible column is missing; says how to make it.
+                With *fulfils* also as :func:`fulfil`.
+            PromiseAbandoned: nobody waits for the promise any more; nothing is written.
             TypeError: the value is None.
         """
         base = self.base(lineage)
-        return self._commit(self.write_steps(key, value, base), base)
+        return self._commit(self.write_steps(key, value, base), base, fulfils)
 
-    def append(self, key: Key, value: Value, lineage: Lineage | None = None) -> Lineage:
+    def append(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """Append to the value of *key*; its lineage is merged with what lies there already.
 
         Two round trips more than :meth:`write`.
@@ -61,23 +82,29 @@ class MySQLShim(MySQLTable2):
         Raises:
             sqlalchemy.exc.DBAPIError: as :meth:`write`.
             ConfigurationError: as :meth:`write`.
+            PromiseAbandoned: as :meth:`write`.
         """
         base = self.base(lineage)
-        return self._commit(self.append_steps(key, value, base), base)
+        return self._commit(self.append_steps(key, value, base), base, fulfils)
 
-    def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+    def delete(
+        self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
+    ) -> Lineage:
         """Delete *key*; a tombstone keeps the lineage for who finds nothing.
 
         Raises:
             sqlalchemy.exc.DBAPIError: as :meth:`write`.
             ConfigurationError: as :meth:`write`.
+            PromiseAbandoned: as :meth:`write`.
         """
         base = self.base(lineage)
-        return self._commit(self.delete_steps(key, base), base)
+        return self._commit(self.delete_steps(key, base), base, fulfils)
 
-    def _commit(self, steps: Steps, base: Lineage) -> Lineage:
+    def _commit(self, steps: Steps, base: Lineage, fulfils: Promise | str | None = None) -> Lineage:
         """Run *steps* in a transaction; its position enters the scope once it is committed."""
         with self.minting() as own, self.explaining(), self._engine.begin() as connection:
+            if fulfils is not None:  # First: an autonomous connection is refused by it.
+                fulfil(connection, fulfils)
             _run(connection, steps)
         return self.written(base, own.lineage)
 
@@ -118,24 +145,44 @@ class MySQLAsyncShim(MySQLTable2):
         self._engine = engine
         self._owned = owned
 
-    async def write(self, key: Key, value: Value, lineage: Lineage | None = None) -> Lineage:
+    async def write(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """As :meth:`MySQLShim.write`; cancelled in flight, the scope becomes ``incomplete``."""
         base = self.base(lineage)
-        return await self._commit(self.write_steps(key, value, base), base)
+        return await self._commit(self.write_steps(key, value, base), base, fulfils)
 
-    async def append(self, key: Key, value: Value, lineage: Lineage | None = None) -> Lineage:
+    async def append(
+        self,
+        key: Key,
+        value: Value,
+        lineage: Lineage | None = None,
+        *,
+        fulfils: Promise | str | None = None,
+    ) -> Lineage:
         """As :meth:`MySQLShim.append`."""
         base = self.base(lineage)
-        return await self._commit(self.append_steps(key, value, base), base)
+        return await self._commit(self.append_steps(key, value, base), base, fulfils)
 
-    async def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+    async def delete(
+        self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
+    ) -> Lineage:
         """As :meth:`MySQLShim.delete`."""
         base = self.base(lineage)
-        return await self._commit(self.delete_steps(key, base), base)
+        return await self._commit(self.delete_steps(key, base), base, fulfils)
 
-    async def _commit(self, steps: Steps, base: Lineage) -> Lineage:
+    async def _commit(
+        self, steps: Steps, base: Lineage, fulfils: Promise | str | None = None
+    ) -> Lineage:
         with self.minting() as own, self.explaining():
             async with self._engine.begin() as connection:
+                if fulfils is not None:
+                    await fulfil_async(connection, fulfils)
                 await _run_async(connection, steps)
         return self.written(base, own.lineage)
 
@@ -201,6 +248,7 @@ def shim(
     value: str = "v",
     column: str = "_ap",
     tombstones: str = "antipode_tombstone",
+    promise_table: str = TABLE,
 ) -> MySQLShim:
     """Register Table 2's ``write``, ``read`` and ``wait`` for one MySQL or MariaDB server.
 
@@ -218,6 +266,7 @@ def shim(
         value: their column.
         column: the invisible one for lineages.
         tombstones: the table for the lineages of deletions.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
 
     Raises:
         ConfigurationError: an asyncio engine, another database's, a bad option, or SQLAlchemy or
@@ -233,6 +282,7 @@ def shim(
         reads_from=reads_from,
         on_read=on_read,
         one_server=one_server,
+        promise_table=promise_table,
     )
     return _attached(used, made)
 
@@ -249,6 +299,7 @@ def async_shim(
     value: str = "v",
     column: str = "_ap",
     tombstones: str = "antipode_tombstone",
+    promise_table: str = TABLE,
 ) -> MySQLAsyncShim:
     """The asyncio twin of :func:`shim`, over an ``AsyncEngine`` of aiomysql.
 
@@ -267,6 +318,7 @@ def async_shim(
         reads_from=reads_from,
         on_read=on_read,
         one_server=one_server,
+        promise_table=promise_table,
     )
     return _attached(used, made)
 

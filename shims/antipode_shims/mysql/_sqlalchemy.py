@@ -16,6 +16,7 @@ from antipode.shim import beside_names
 from ._clients import NO_PACKETS
 from ._instrument import InstrumentedShim, attach, detach, is_instrumented
 from ._ok_packet import SESSION_TRACK
+from ._promises import TABLE
 from ._settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def instrument_engine(
     tables: Collection[str] = (),
     on_read: OnRead = "merge",
     one_server: bool | None = None,
+    promise_table: str = TABLE,
 ) -> EngineT:
     """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
 
@@ -157,9 +159,9 @@ def instrument_engine(
             it (:func:`migration`); needs PyMySQL or aiomysql.
         tables: beside whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
-        one_server: whether its URL is one server's, where ``at="now"`` can look. Say False where
-            it is a balancer's or a proxy's. None: where the URL or ``connect_args`` name a host or
-            socket.
+        one_server: whether its URL is one server's, where ``at="now"`` can look, no balancer's or
+            proxy's. None: where the URL or ``connect_args`` name a host or socket.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -172,11 +174,7 @@ def instrument_engine(
     plain = _sync_engine(engine)
     if names and plain.dialect.driver == "mysqldb":
         raise ConfigurationError(NO_PACKETS)
-    held = _hooks.get(plain.dialect)
-    if held is not None:
-        if held.shim.datastore != datastore:
-            msg = f"this engine is instrumented as {held.shim.datastore!r} already"
-            raise ConfigurationError(msg)
+    if _is_instrumented(plain, datastore):
         return engine
     shim = InstrumentedShim(
         datastore,
@@ -185,12 +183,26 @@ def instrument_engine(
         on_read=on_read,
         one_server=one_server,
         tables=names,
+        promise_table=promise_table,
     )
     register(shim)
     hooks = EngineHooks(plain, shim)
     hooks.listen()
     _hooks[plain.dialect] = hooks
     return engine
+
+
+def _is_instrumented(engine: Any, datastore: str) -> bool:
+    """Whether *engine* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    held = _hooks.get(engine.dialect)
+    if held is not None and held.shim.datastore != datastore:
+        msg = f"this engine is instrumented as {held.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return held is not None
 
 
 def uninstrument_engine(engine: Any) -> None:
