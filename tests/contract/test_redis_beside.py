@@ -13,9 +13,9 @@ import redis
 import redis.asyncio
 
 import antipode
-from antipode import Lineage
+from antipode import Lineage, PromiseAbandoned
 from antipode.testing import LagProxy, ShimContract
-from antipode_shims.redis import _call, instrument_client, uninstrument_client
+from antipode_shims.redis import _call, fulfil, instrument_client, uninstrument_client
 
 from ._noted import noted_read, noted_write, noting
 from .test_redis import LONG_MS, RedisContractStore
@@ -23,6 +23,7 @@ from .test_redis import LONG_MS, RedisContractStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from antipode import Promise
     from antipode.testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
@@ -32,6 +33,8 @@ BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["*"]}
 
 class NativeStore(RedisContractStore):
     """Instrumented clients at the primary and, through a proxy, at the replica."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (PromiseAbandoned, redis.WatchError)
 
     def __init__(self, topology: RedisTopology, stack: ExitStack) -> None:
         self._clients: dict[Any, Any] = {}
@@ -64,6 +67,15 @@ class NativeStore(RedisContractStore):
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
         return self._within(lineage, lambda client: client.set(key, value))
+
+    def fulfil(self, key: str, value: bytes, promise: Promise) -> Lineage:
+        def call(client: Any) -> None:
+            with client.pipeline() as pipeline:
+                fulfil(pipeline, promise)
+                pipeline.set(key, value)
+                pipeline.execute()
+
+        return self._within(None, call)
 
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         return self._within(lineage, lambda client: client.hset(key, field, value))
@@ -110,11 +122,6 @@ class NativeStore(RedisContractStore):
 
 class TestNativeRedis(ShimContract):
     """Real servers."""
-
-    opt_outs: ClassVar[dict[str, str]] = {
-        "abandonment": "promises are to come",
-        "promises": "promises are to come",
-    }
 
     @pytest.fixture
     def store(

@@ -7,6 +7,7 @@ servers from Redis 6.2 on. See docs/guides/redis.md.
 from __future__ import annotations
 
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
 from ._shim import RedisAsyncShim, RedisShim, async_shim, shim
 
@@ -16,6 +17,8 @@ __all__ = [
     "RedisAsyncShim",
     "RedisShim",
     "async_shim",
+    "fulfil",
+    "fulfil_async",
     "instrument_client",
     "shim",
     "uninstrument_client",

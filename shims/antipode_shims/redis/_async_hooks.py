@@ -158,9 +158,14 @@ class AsyncHooks:
     async def _guarded(
         self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
     ) -> Any:
-        """Read behind a look in the same packet, until the look shows the floor."""
+        """Read behind a look in the same packet, until the look shows the floor.
+
+        Records of promises are looked for before, where the floor demands any.
+        """
         final = False
         while True:
+            if held.promises and not await self._held(call, held, connection):
+                return None
             tap = plan()
             reply, error = None, None
             try:
@@ -170,7 +175,7 @@ class AsyncHooks:
                     raise
                 error = raised
             try:
-                if self.rules.judge(held, tap.led, final=final):
+                if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
                 await held.hold_async(self._look(held, connection))
             except UnmetError as unmet:
@@ -187,8 +192,15 @@ class AsyncHooks:
 
     async def _held(self, call: Call, held: Floor, connection: Any) -> bool:
         """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        look = self._look(held, connection)
+
+        async def observe(timeout_s: float) -> Any:
+            shown = await look(timeout_s)
+            call.recorded = shown.server
+            return shown
+
         try:
-            await held.hold_async(self._look(held, connection))
+            await held.hold_async(observe)
         except UnmetError as unmet:
             call.verdict = unmet
             return False
@@ -196,9 +208,7 @@ class AsyncHooks:
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
         async def observe(timeout_s: float) -> Any:
-            return await look_on_async(
-                connection, held.writes, self.shim.history, timeout_s=timeout_s
-            )
+            return await look_on_async(connection, held, self.shim, timeout_s=timeout_s)
 
         return observe
 

@@ -9,7 +9,7 @@ from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
 from antipode._metrics import count, log_once
 from antipode.shim import ServerShim, Unreachable
 
-from ._client import link_errors
+from ._client import link_errors, redis_module
 from ._endpoint import RedisEndpoint
 from ._exchange import exchange
 from ._info import (
@@ -21,8 +21,10 @@ from ._info import (
     parse_info,
     primary_place,
 )
+from ._records import ABANDONED, is_abandoned, record_key, set_record
 
 if TYPE_CHECKING:
+    from antipode import Promise
     from antipode.shim import Endpoint, OnRead, ReadsFrom
 
     from ._beside import Beside
@@ -39,6 +41,7 @@ class BaseRedisShim(ServerShim):
         beside: what a native client stores lineages beside; None for nothing.
     """
 
+    promises = True
     beside: Beside | None = None
 
     def __init__(
@@ -63,6 +66,7 @@ class BaseRedisShim(ServerShim):
         one_server = settings.one_server if one_server is None else one_server
         server = settings.where if one_server else None
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
+        self.abandons = reads_from == "primary"
         self.prefix = prefix
         self.history = LogHistory()
         self._settings = settings
@@ -99,6 +103,32 @@ class BaseRedisShim(ServerShim):
             return frozenset()
         hour = self.clock.hour()
         return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record at the primary that *promise* is abandoned, unless it has a record.
+
+        Raises:
+            Unreachable: it does not answer, or is a replica by now.
+            redis.ResponseError: it refuses.
+        """
+        commands = [
+            set_record(promise, self.prefix, ABANDONED),
+            ("GET", record_key(promise, self.prefix)),
+        ]
+        try:
+            connection = self._settings.connect_to_primary(timeout_s=timeout_s)
+            try:
+                replies = exchange(connection, commands)
+            finally:
+                connection.disconnect()
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        for reply in replies:
+            if isinstance(reply, redis_module().exceptions.ReadOnlyError):
+                raise Unreachable(f"the primary of {self.datastore!r} is a replica now") from reply
+            if isinstance(reply, Exception):
+                raise reply
+        return is_abandoned(replies[-1])
 
     def minted(self, reply: Any) -> WriteId | None:
         """The position of a write, from the ``INFO`` behind it; None when there is none.

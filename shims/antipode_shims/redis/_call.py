@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import weakref
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, UnmetError, mark_incomplete
+from antipode import ConfigurationError, Status, UnmetError, mark_incomplete
 from antipode.shim import Floor, count, floor, record_read, record_write
 
 from ._beside_tap import BesideTap
@@ -43,11 +44,13 @@ class Call:
         asked: whether it was looked up for this call's reads already.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
+        recorded: the incarnation that showed the floor's promises before the read.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
     asked = False
     verdict: UnmetError | None = None
+    recorded = ""
     _in_doubt = False
     _uncovered = 0
     _positions: tuple[Any, ...] = ()
@@ -144,25 +147,30 @@ class Rules:
             call.held, call.asked = floor(self.shim, reads=reads), reads
         return call.held
 
-    def judge(self, held: Floor, reply: Any, *, final: bool) -> bool:
+    def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
         """Whether a read behind the look *reply* may be answered.
 
         Args:
             held: the floor.
             reply: to ``INFO replication``; an error as a value.
             final: the log history was asked already.
+            recorded: the incarnation that showed the floor's promises just before, on the same
+                connection. Another one has to be asked again.
 
         Raises:
             UnmetError: waiting cannot help.
         """
         place = primary_place(reply) or replica_place(reply)
-        if place is not None and plainly_shows(*place, held.writes):
+        shows = place is not None and plainly_shows(*place, held.writes)
+        if shows and not held.promises:
             return True
         try:
             state = parse_info(reply)
         except InfoError as error:
-            return held.accepts(refused(held.writes, error))
+            return held.accepts(refused(held.writes, error, held.promises))
         shown = observation(state, held.writes, self.shim.history)
+        if shown.server == recorded and (state.primary or not state.syncing):
+            shown = replace(shown, promises=dict.fromkeys(held.promises, Status.VISIBLE))
         if not final and unknown_logs(shown):
             return False
         return held.accepts(shown)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from types import ModuleType
 
-    from antipode import WriteId
+    from antipode import Promise, WriteId
 
 #: Pushes of a busy server come in faster than looks are worth; at most one look in this time.
 _LEAST_PUSH_S = 0.001
@@ -74,8 +74,24 @@ class RedisEndpoint(Endpoint):
             Unreachable: the connection failed, or the server is loading or busy.
             InfoError: the server does not let this user ask, or does not answer as Redis does.
         """
+        return self._look(writes, (), timeout_s)
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*, in one round trip; as :meth:`observe`.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            InfoError: as :meth:`observe`.
+        """
+        return self._look((), tuple(promises), timeout_s)
+
+    def _look(
+        self, writes: Collection[WriteId], promises: Sequence[Promise], timeout_s: float
+    ) -> Observation:
         self._set_timeout(timeout_s)
-        steps = look(writes, self._history, run_id=self._run_id)
+        steps = look(
+            writes, self._history, run_id=self._run_id, promises=promises, prefix=self._prefix
+        )
         try:
             replies = self._exchange(next(steps))
             while True:

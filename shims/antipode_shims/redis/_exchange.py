@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 from antipode.shim import Unreachable
 
 from ._client import response_error
-from ._info import InfoError, LogHistory, refused
-from ._look import Command, look, patient
+from ._info import InfoError, refused
+from ._look import Command, Look, look, patient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
-    from antipode import WriteId
-    from antipode.shim import Observation
+    from antipode.shim import Floor, Observation
+
+    from ._base import BaseRedisShim
 
 
 def nothing() -> None:
@@ -56,11 +57,9 @@ def _reply(connection: Any) -> Any:
         return error
 
 
-def look_on(
-    connection: Any, writes: Collection[WriteId], history: LogHistory, *, timeout_s: float
-) -> Observation:
+def look_on(connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float) -> Observation:
     """One look on a connection of the application, for a floor."""
-    steps = look(writes, history)
+    steps = _look_for(held, shim)
     try:
         commands = next(steps)
         while True:
@@ -68,7 +67,12 @@ def look_on(
     except StopIteration as end:
         return patient(end.value)
     except InfoError as error:
-        return refused(writes, error)
+        return refused(held.writes, error, held.promises)
+
+
+def _look_for(held: Floor, shim: BaseRedisShim) -> Look:
+    promises = tuple(held.promises)
+    return look(held.writes, shim.history, promises=promises, prefix=shim.prefix)
 
 
 async def exchange_async(
@@ -114,10 +118,10 @@ async def _reply_async(connection: Any) -> Any:
 
 
 async def look_on_async(
-    connection: Any, writes: Collection[WriteId], history: LogHistory, *, timeout_s: float
+    connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float
 ) -> Observation:
     """The asyncio twin of :func:`look_on`."""
-    steps = look(writes, history)
+    steps = _look_for(held, shim)
     try:
         commands = next(steps)
         while True:
@@ -126,4 +130,4 @@ async def look_on_async(
     except StopIteration as end:
         return patient(end.value)
     except InfoError as error:
-        return refused(writes, error)
+        return refused(held.writes, error, held.promises)

@@ -157,9 +157,14 @@ class SyncHooks:
     def _guarded(
         self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
     ) -> Any:
-        """Read behind a look in the same packet, until the look shows the floor."""
+        """Read behind a look in the same packet, until the look shows the floor.
+
+        Records of promises are looked for before, where the floor demands any.
+        """
         final = False
         while True:
+            if held.promises and not self._held(call, held, connection):
+                return None
             tap = plan()
             reply, error = None, None
             try:
@@ -169,7 +174,7 @@ class SyncHooks:
                     raise
                 error = raised
             try:
-                if self.rules.judge(held, tap.led, final=final):
+                if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
                 held.hold(self._look(held, connection))
             except UnmetError as unmet:
@@ -186,8 +191,15 @@ class SyncHooks:
 
     def _held(self, call: Call, held: Floor, connection: Any) -> bool:
         """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        look = self._look(held, connection)
+
+        def observe(timeout_s: float) -> Any:
+            shown = look(timeout_s)
+            call.recorded = shown.server
+            return shown
+
         try:
-            held.hold(self._look(held, connection))
+            held.hold(observe)
         except UnmetError as unmet:
             call.verdict = unmet
             return False
@@ -195,7 +207,7 @@ class SyncHooks:
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
         def observe(timeout_s: float) -> Any:
-            return look_on(connection, held.writes, self.shim.history, timeout_s=timeout_s)
+            return look_on(connection, held, self.shim, timeout_s=timeout_s)
 
         return observe
 

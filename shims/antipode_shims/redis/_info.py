@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from antipode import Status, WriteId
+from antipode import Promise, Status, WriteId
 from antipode.shim import Observation
 
 if TYPE_CHECKING:
@@ -221,8 +221,9 @@ def observation(
     history: LogHistory,
     *,
     run_id: str = "",
+    promises: Mapping[Promise, Status] | None = None,
 ) -> Observation:
-    """What a server in *state* shows of *writes*."""
+    """What a server in *state*, with these records of *promises*, shows of *writes*."""
     ends = history.of(state.replid)
     statuses: dict[WriteId, Status] = {}
     causes: dict[WriteId, str] = {}
@@ -233,13 +234,21 @@ def observation(
             statuses[write], cause = Status.UNDECIDABLE, "it is no position of a Redis log"
         if cause:
             causes[write] = cause
-    return Observation(incarnation(state, run_id), statuses, causes=causes)
+    server = incarnation(state, run_id)
+    return Observation(server, statuses, causes=causes, promises=promises or {})
 
 
-def refused(writes: Collection[WriteId], error: Exception) -> Observation:
+def refused(
+    writes: Collection[WriteId], error: Exception, promises: Collection[Promise] = ()
+) -> Observation:
     """What a server shows that does not let this user ask."""
-    causes = dict.fromkeys(writes, str(error))
-    return Observation("", dict.fromkeys(writes, Status.UNDECIDABLE), causes=causes)
+    return Observation(
+        "",
+        dict.fromkeys(writes, Status.UNDECIDABLE),
+        causes=dict.fromkeys(writes, str(error)),
+        promises=dict.fromkeys(promises, Status.UNDECIDABLE),
+        promise_causes=dict.fromkeys(promises, str(error)),
+    )
 
 
 def incarnation(state: ReplicationState, run_id: str) -> str:

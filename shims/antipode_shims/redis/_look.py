@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,25 +17,40 @@ from ._info import (
     parse_info,
     unknown_logs,
 )
+from ._records import answered, asking
+from ._records import shown as recorded
 
 if TYPE_CHECKING:
-    from antipode import WriteId
+    from antipode import Promise, WriteId
 
 Command = tuple[Any, ...]
 #: Yields commands for one round trip, is sent their replies, returns its result.
 Look = Generator[list[Command], list[Any], Observation]
 
 
-def look(writes: Collection[WriteId], history: LogHistory, *, run_id: str = "") -> Look:
+def look(
+    writes: Collection[WriteId],
+    history: LogHistory,
+    *,
+    run_id: str = "",
+    promises: Sequence[Promise] = (),
+    prefix: str = "",
+) -> Look:
     """Ask for the position; where a log is unknown, ask the log history once more.
 
     The second question is atomic: it must not pair one history's log with another's position.
+    So is the first where it is also for the records of *promises*.
 
     Raises:
         InfoError: the server does not answer as Redis does.
     """
-    replies = yield [INFO]
-    shown = observation(parse_info(replies[0]), writes, history, run_id=run_id)
+    if promises:
+        info, records = answered((yield asking(promises, prefix)))
+        state = parse_info(info)
+        found = recorded(promises, records, state)
+    else:
+        state, found = parse_info((yield [INFO])[0]), {}
+    shown = observation(state, writes, history, run_id=run_id, promises=found)
     logs = unknown_logs(shown)
     if not logs:
         return shown
@@ -45,7 +60,8 @@ def look(writes: Collection[WriteId], history: LogHistory, *, run_id: str = "") 
         return shown
     state = parse_info(answers[0])
     history.learn(state.replid, logs, answers[1])
-    return observation(state, writes, history, run_id=run_id)
+    later = observation(state, writes, history, run_id=run_id)
+    return replace(later, promises=found) if later.server == shown.server else later
 
 
 def patient(shown: Observation) -> Observation:

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, register
 
-from ._client import check_client, link_errors, redis_module, take_connection
+from ._client import check_client, link_errors, redis_module, take_connection, watch_error
 from ._exchange import exchange, exchange_async, look_on, look_on_async, nothing
+from ._records import watch_record
 from ._sentinel import settings_of
 from ._table2 import RedisTable2, Sent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from antipode import Promise
     from antipode.shim import Floor, Observation, OnRead, ReadsFrom
 
     from ._client import ServerSettings
     from ._look import Command
     from ._table2 import Expiry, Key, Value
+
+#: Most times that a write is tried whose promise gets another record meanwhile.
+FULFILMENTS = 3
 
 
 class RedisShim(RedisTable2):
@@ -41,6 +46,7 @@ class RedisShim(RedisTable2):
         *,
         ex: Expiry | None = None,
         px: Expiry | None = None,
+        fulfils: Promise | None = None,
     ) -> Lineage:
         """Set *key* to *value*, its lineage beside it, in one round trip.
 
@@ -50,36 +56,69 @@ class RedisShim(RedisTable2):
             lineage: what the value depends on; default the current lineage.
             ex: seconds until both expire.
             px: milliseconds until both expire.
+            fulfils: a promise that this write fulfils, in the same transaction; one more round
+                trip.
 
         Returns:
             The lineage with this write in it; it enters the current scope as well.
 
         Raises:
+            PromiseAbandoned: *fulfils* was given up; nothing is written.
             redis.RedisError: as redis-py does; without a reply the scope becomes ``incomplete``.
         """
         base = self.base(lineage)
         encoded = bytes(self._client.get_encoder().encode(value))
-        return self._send(self.write_commands(key, encoded, base, ex=ex, px=px), base)
+        commands = self.write_commands(key, encoded, base, ex=ex, px=px, fulfils=fulfils)
+        return self._send(commands, base, fulfils)
 
-    def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+    def delete(
+        self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | None = None
+    ) -> Lineage:
         """Delete *key*; a tombstone keeps the lineage for who finds nothing.
 
         Raises:
+            PromiseAbandoned: as :meth:`write`.
             redis.RedisError: as :meth:`write`.
         """
         base = self.base(lineage)
-        return self._send(self.delete_commands(key, base), base)
+        return self._send(self.delete_commands(key, base, fulfils), base, fulfils)
 
-    def _send(self, commands: list[Command], base: Lineage) -> Lineage:
+    def _send(self, commands: list[Command], base: Lineage, fulfils: Promise | None) -> Lineage:
         sent = Sent()
         with self._connection() as connection:
             try:
-                replies = self._attempts(connection, commands, on_send=sent)
+                replies = self._written(connection, commands, sent, fulfils)
             except BaseException as error:
                 self.failed(error, sent=sent.sent)
+                if fulfils is not None:
+                    connection.disconnect()  # Whoever gets it next watches nothing.
                 raise
             self._note_log(connection, replies[-1])
         return self.written(replies, base)
+
+    def _written(
+        self, connection: Any, commands: list[Command], sent: Sent, fulfils: Promise | None
+    ) -> list[Any]:
+        """The replies to a write, which may have to fulfil a promise.
+
+        Raises:
+            PromiseAbandoned: it was given up.
+            WatchError: (of redis-py) its record changes all the time.
+        """
+        if fulfils is None:
+            return self._attempts(connection, commands, on_send=sent)
+
+        def attempt() -> list[Any]:
+            watching = watch_record(fulfils, self.prefix)
+            self.watched(fulfils, exchange(connection, watching))
+            return exchange(connection, commands, on_send=sent)
+
+        for _ in range(FULFILMENTS):
+            replies = self._retried(connection, attempt)
+            if replies[-2] is not None:
+                return replies
+            sent.sent = False  # Another record came first: nothing was written.
+        raise watch_error()(f"the record of {fulfils} changes all the time")
 
     def read(self, key: Key) -> tuple[Any, Lineage]:
         """The value of *key*, None when there is none, and what it depends on.
@@ -94,8 +133,8 @@ class RedisShim(RedisTable2):
             UnmetError: a floor was not met.
             redis.RedisError: as redis-py does.
         """
-        commands = self.read_commands(key)
         held = self.floor()
+        commands = self.read_commands(key, held)
         with self._connection() as connection:
             replies = self._attempts(connection, commands)
             final = False
@@ -108,17 +147,19 @@ class RedisShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
         def observe(timeout_s: float) -> Observation:
-            return look_on(connection, held.writes, self.history, timeout_s=timeout_s)
+            return look_on(connection, held, self, timeout_s=timeout_s)
 
         return observe
 
     def _attempts(
         self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
     ) -> list[Any]:
-        """One round trip, repeated as the client is configured to."""
+        return self._retried(connection, lambda: exchange(connection, commands, on_send=on_send))
+
+    def _retried(self, connection: Any, attempt: Callable[[], list[Any]]) -> list[Any]:
+        """What *attempt* returns, repeated as the client is configured to."""
         replies: list[Any] = connection.retry.call_with_retry(
-            lambda: exchange(connection, commands, on_send=on_send),
-            lambda _error: connection.disconnect(),
+            attempt, lambda _error: connection.disconnect()
         )
         return replies
 
@@ -165,36 +206,62 @@ class RedisAsyncShim(RedisTable2):
         *,
         ex: Expiry | None = None,
         px: Expiry | None = None,
+        fulfils: Promise | None = None,
     ) -> Lineage:
         """As :meth:`RedisShim.write`; cancelled in flight, the scope becomes ``incomplete``."""
         base = self.base(lineage)
         encoded = bytes(self._client.get_encoder().encode(value))
-        return await self._send(self.write_commands(key, encoded, base, ex=ex, px=px), base)
+        commands = self.write_commands(key, encoded, base, ex=ex, px=px, fulfils=fulfils)
+        return await self._send(commands, base, fulfils)
 
-    async def delete(self, key: Key, lineage: Lineage | None = None) -> Lineage:
+    async def delete(
+        self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | None = None
+    ) -> Lineage:
         """As :meth:`RedisShim.delete`."""
         base = self.base(lineage)
-        return await self._send(self.delete_commands(key, base), base)
+        return await self._send(self.delete_commands(key, base, fulfils), base, fulfils)
 
-    async def _send(self, commands: list[Command], base: Lineage) -> Lineage:
+    async def _send(
+        self, commands: list[Command], base: Lineage, fulfils: Promise | None
+    ) -> Lineage:
         sent = Sent()
         pool = self._client.connection_pool
         connection = await take_connection(pool)
         try:
             try:
-                replies = await self._attempts(connection, commands, on_send=sent)
+                replies = await self._written(connection, commands, sent, fulfils)
             except BaseException as error:
                 self.failed(error, sent=sent.sent)
+                if fulfils is not None:
+                    await connection.disconnect()  # Whoever gets it next watches nothing.
                 raise
             await self._note_log(connection, replies[-1])
         finally:
             await pool.release(connection)
         return self.written(replies, base)
 
+    async def _written(
+        self, connection: Any, commands: list[Command], sent: Sent, fulfils: Promise | None
+    ) -> list[Any]:
+        if fulfils is None:
+            return await self._attempts(connection, commands, on_send=sent)
+
+        async def attempt() -> list[Any]:
+            watching = watch_record(fulfils, self.prefix)
+            self.watched(fulfils, await exchange_async(connection, watching))
+            return await exchange_async(connection, commands, on_send=sent)
+
+        for _ in range(FULFILMENTS):
+            replies = await self._retried(connection, attempt)
+            if replies[-2] is not None:
+                return replies
+            sent.sent = False  # Another record came first: nothing was written.
+        raise watch_error()(f"the record of {fulfils} changes all the time")
+
     async def read(self, key: Key) -> tuple[Any, Lineage]:
         """As :meth:`RedisShim.read`."""
-        commands = self.read_commands(key)
         held = self.floor()
+        commands = self.read_commands(key, held)
         pool = self._client.connection_pool
         connection = await take_connection(pool)
         try:
@@ -211,16 +278,22 @@ class RedisAsyncShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
         async def observe(timeout_s: float) -> Observation:
-            return await look_on_async(connection, held.writes, self.history, timeout_s=timeout_s)
+            return await look_on_async(connection, held, self, timeout_s=timeout_s)
 
         return observe
 
     async def _attempts(
         self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
     ) -> list[Any]:
+        return await self._retried(
+            connection, lambda: exchange_async(connection, commands, on_send=on_send)
+        )
+
+    async def _retried(
+        self, connection: Any, attempt: Callable[[], Awaitable[list[Any]]]
+    ) -> list[Any]:
         replies: list[Any] = await connection.retry.call_with_retry(
-            lambda: exchange_async(connection, commands, on_send=on_send),
-            lambda _error: connection.disconnect(),
+            attempt, lambda _error: connection.disconnect()
         )
         return replies
 

@@ -13,8 +13,12 @@ from ._base import BaseRedisShim
 from ._client import was_refused
 from ._companion import Match, companion_of, pack, unpack
 from ._info import INFO, InfoError, observation, parse_info, refused, unknown_logs
+from ._records import FULFILLED, look_up, refuse_abandoned, set_record
+from ._records import shown as recorded
 
 if TYPE_CHECKING:
+    from antipode import Promise
+
     from ._look import Command
 
     Key = str | bytes
@@ -33,6 +37,7 @@ class RedisTable2(BaseRedisShim):
         *,
         ex: Expiry | None,
         px: Expiry | None,
+        fulfils: Promise | None = None,
     ) -> list[Command]:
         """The packet of a write: both keys in one transaction, the position behind it.
 
@@ -45,11 +50,14 @@ class RedisTable2(BaseRedisShim):
             ("MULTI",),
             ("SET", key, value, *expiry),
             ("SET", companion_of(key, self.prefix), companion, *expiry),
+            *self._records(fulfils),
             ("EXEC",),
             INFO,
         ]
 
-    def delete_commands(self, key: Key, lineage: Lineage) -> list[Command]:
+    def delete_commands(
+        self, key: Key, lineage: Lineage, fulfils: Promise | None = None
+    ) -> list[Command]:
         """The packet of a deletion: a tombstone keeps its lineage as long as logs are waited on."""
         horizon_ms = int(config().horizon.total_seconds() * 1000)
         tombstone = pack(None, stored_text(lineage))
@@ -57,17 +65,33 @@ class RedisTable2(BaseRedisShim):
             ("MULTI",),
             ("DEL", key),
             ("SET", companion_of(key, self.prefix), tombstone, "PX", horizon_ms),
+            *self._records(fulfils),
             ("EXEC",),
             INFO,
         ]
 
-    def read_commands(self, key: Key) -> list[Command]:
+    def _records(self, fulfils: Promise | None) -> list[Command]:
+        return [] if fulfils is None else [set_record(fulfils, self.prefix, FULFILLED)]
+
+    def watched(self, promise: Promise, replies: list[Any]) -> None:
+        """Take in the replies to what watches a record, before the packet of a write.
+
+        Raises:
+            PromiseAbandoned: the promise was given up.
+            redis.ResponseError: the server refused.
+        """
+        _raise_errors(replies)
+        refuse_abandoned(promise, replies[-1])
+
+    def read_commands(self, key: Key, held: Floor | None) -> list[Command]:
         """The packet of a read: a look and both keys at one moment, the position behind it."""
+        promises = () if held is None else held.promises
         return [
             ("MULTI",),
             INFO,
             ("GET", key),
             ("GET", companion_of(key, self.prefix)),
+            *([look_up(promises, self.prefix)] if promises else []),
             ("EXEC",),
             INFO,
         ]
@@ -98,7 +122,7 @@ class RedisTable2(BaseRedisShim):
             redis.ResponseError: the server refused the read.
         """
         _raise_errors(replies[:-1])
-        _, value, companion = replies[-2]
+        _, value, companion, *_ = replies[-2]
         stored, match = unpack(value, companion, self.datastore)
         if match is not Match.OWN:
             count(match.value, self.datastore)
@@ -115,10 +139,13 @@ class RedisTable2(BaseRedisShim):
             redis.ResponseError: the server refused the read.
         """
         _raise_errors(replies[:-1])
+        info, _, _, *more = replies[-2]
         try:
-            shown = observation(parse_info(replies[-2][0]), held.writes, self.history)
+            state = parse_info(info)
+            found = recorded(held.promises, more[0], state) if more else {}
+            shown = observation(state, held.writes, self.history, promises=found)
         except InfoError as error:
-            shown = refused(held.writes, error)
+            shown = refused(held.writes, error, held.promises)
         if not final and unknown_logs(shown):
             return False
         return held.accepts(shown)
