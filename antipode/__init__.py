@@ -15,6 +15,7 @@ from ._barrier import (
     check,
     check_async,
 )
+from ._by_hand import append, remove, transfer
 from ._cancellable import Cancellable
 from ._config import Config, config, configure
 from ._errors import (
@@ -40,13 +41,10 @@ from ._recording import mark_incomplete
 from ._registry import register, unregister
 from ._scope import (
     Scope,
-    append,
     current,
-    remove,
     root,
     scope,
     stop,
-    transfer,
 )
 from ._text import deserialize, serialize
 from ._write_id import Incomplete, Promise, WriteId

@@ -20,7 +20,14 @@ OTHER_EXTRAS = {
     *("mysqlclient", "containers", "cli"),
 }
 # Guides that are not of a datastore.
-OTHER_GUIDES = {"testing", "containers", "post-notification", "telemetry", "dry-run", "integrations"}
+OTHER_GUIDES = {
+    "testing",
+    "containers",
+    "post-notification",
+    "telemetry",
+    "dry-run",
+    "integrations",
+}
 # Written apart, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 SLEEP = re.compile(r"\btime\." + r"sleep\(")
@@ -177,7 +184,7 @@ def test_modules_are_private() -> None:
         for path in python_files("antipode")
         if not path.relative_to(ROOT / "antipode").parts[0].startswith("_")
     }
-    assert public == {"shim", "testing"}
+    assert public == {"integrations", "shim", "testing"}
 
 
 def test_licence_is_there() -> None:
