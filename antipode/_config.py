@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
-from . import _seam
+from . import _hosts, _seam
 from ._errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def configure(
             once for each call site) or ``raise``.
         egress: the datastores whose entries may leave this process in baggage; None for all.
         egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
-            take: names, or ``*.`` and a domain for all names below it; None for all.
+            take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
+            and a port where it is of that port alone; None for all.
         dry_run_dir: the directory into which a dry run writes its records, a file for each
             process; made where it is missing. None: it writes none.
 
@@ -176,6 +177,9 @@ def _validated(new: Config) -> Config:
         _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
     if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
         _refuse("horizon", horizon, "a positive timedelta")
+    for host in new.egress_hosts or ():
+        if not isinstance(host, str) or _hosts.refused(host):
+            _refuse("egress_hosts", host, "of names or addresses of hosts, without scheme or path")
     (directory,) = _untyped(new, "dry_run_dir")
     if directory is not None and not (isinstance(directory, str) and directory):
         _refuse("dry_run_dir", directory, "the path of a directory")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._metrics import count
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
@@ -57,6 +59,7 @@ def with_member(header: str | None, text: str) -> str:
     joined = f"{MEMBER}={text}"
     for member in _others(header):
         if len(joined) + len(member) + 1 > MAX_HEADER_BYTES:
+            count("baggage_over_limit")
             break
         joined = f"{joined},{member}"
     return joined

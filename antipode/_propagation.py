@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
@@ -19,7 +20,15 @@ from opentelemetry.propagators.textmap import (
 from . import _seam
 from ._codec import encode
 from ._errors import ConfigurationError
-from ._headers import BAGGAGE, MAX_HEADER_BYTES, MEMBER, RESPONSE_HEADER, SENT_HEADER, has_member
+from ._headers import (
+    BAGGAGE,
+    MAX_HEADER_BYTES,
+    MEMBER,
+    RESPONSE_HEADER,
+    SENT_HEADER,
+    has_member,
+    with_member,
+)
 from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
@@ -27,7 +36,7 @@ from ._readable import readable
 from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, MutableMapping
+    from collections.abc import Iterable, MutableMapping
 
     from opentelemetry.context import Context
 
@@ -90,7 +99,7 @@ class AntipodePropagator(TextMapPropagator):
         if scope_in(context) is None:
             self.inner.inject(carrier, context, setter)
             return
-        checking = _Checking(setter)
+        checking = _Checking(setter, alone=len(baggage.get_all(context)) == 1)
         self.inner.inject(carrier, context, checking)
         if checking.lost and isinstance(baggage.get_baggage(MEMBER, context), LiveText):
             count("baggage_over_limit")
@@ -110,14 +119,29 @@ def _is_live(held: Scope, context: Context) -> bool:
 class _Checking(Setter[CarrierT]):
     """Passes on what is set, and notices when our member will not arrive."""
 
-    def __init__(self, setter: Setter[CarrierT]) -> None:
+    def __init__(self, setter: Setter[CarrierT], *, alone: bool) -> None:
         self._setter = setter
+        #: Whether there is no other member, so that without ours no header would be set.
+        self._alone = alone
         self.lost = False
 
     def set(self, carrier: CarrierT, key: str, value: str) -> None:
         if key == BAGGAGE:
             self.lost = not has_member(value) or len(value) > MAX_HEADER_BYTES
+            if self._alone and isinstance(carrier, Mapping):
+                value = _beside(carrier.get(BAGGAGE), value)
         self._setter.set(carrier, key, value)
+
+
+def _beside(given: object, value: str) -> str:
+    """The header *value*, which holds our member alone, and the members of the one *given*.
+
+    Where our member is all baggage there is, it would replace a header that is the user's own.
+    """
+    if not isinstance(given, str) or not given:
+        return value
+    (text,) = members([value])
+    return with_member(given, text)
 
 
 class _Trimming(Setter[CarrierT]):

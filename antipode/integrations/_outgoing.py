@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
+from antipode import _hosts
 from antipode._config import config
-from antipode._headers import MEMBER, has_member, with_member, without_member
+from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
+from antipode._propagation import members
 from antipode._readable import readable
 from antipode._scope import scope_in
 
@@ -40,17 +42,20 @@ class Outgoing:
 
     __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
 
-    def __init__(self, service: str, host: str, *, peer: str = "") -> None:
+    def __init__(
+        self, service: str, host: str, port: int | None = None, *, peer: str = ""
+    ) -> None:
         """Begin a call.
 
         Args:
             service: the subject of marks, and the service's name in messages.
             host: for ``egress_hosts``.
+            port: likewise; None where it is not known.
             peer: by what it is remembered how the service answers, where its name says too little.
         """
         self._service = service
         self._peer = peer or service
-        self._allowed = may_leave_to(host)
+        self._allowed = may_leave_to(host, port)
         held = scope_in()
         self._scope: Scope | None = held if self._allowed else None
         #: What the request carries; empty where it carries nothing, as after ``baggage.clear()``.
@@ -58,13 +63,25 @@ class Outgoing:
         if self._scope is not None and baggage.get_baggage(MEMBER) is not None:
             self.text = self._scope.text()
 
+    @property
+    def allowed(self) -> bool:
+        """Whether the host may get lineages, and its answers count."""
+        return self._allowed
+
     def baggage(self, header: str | None) -> str | None:
-        """The baggage header to send in place of *header*; empty for none, None for no change."""
+        """The baggage header to send in place of *header*; empty for none, None for no change.
+
+        A member of ours that is there already came from an instrumentation just now, or from
+        headers of another request, of which the caller knows nothing more: both are sent.
+        """
         if not self._allowed:
             return without_member(header) if header else None
-        if not self.text or (header and has_member(header)):
+        if self._scope is None or not self.text:
             return None
-        return with_member(header, self.text)
+        there = members([header]) if header else ()
+        if there == (self.text,):
+            return None
+        return with_member(header, self._scope.text_with(there) if there else self.text)
 
     @contextmanager
     def sending(self) -> Generator[None]:
@@ -148,16 +165,10 @@ def _note(service: str, *, speaks: bool) -> None:
             _answers[service] = speaks
 
 
-def may_leave_to(host: str) -> bool:
-    """Whether ``egress_hosts`` lets lineages go to *host*, a name or address without port."""
+def may_leave_to(host: str, port: int | None = None) -> bool:
+    """Whether ``egress_hosts`` lets lineages go to *host*, a name or an address."""
     allowed = config().egress_hosts
-    if allowed is None:
-        return True
-    host = host.lower().rstrip(".")
-    return any(
-        host == name or (name.startswith("*.") and host.endswith(name[1:]))
-        for name in map(str.lower, allowed)
-    )
+    return allowed is None or _hosts.names(allowed, host, port)
 
 
 def forget_services() -> None:

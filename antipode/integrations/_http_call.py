@@ -1,0 +1,113 @@
+"""One HTTP request on its way out, of whatever client: what it carries, and what its end says."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from antipode._headers import BAGGAGE, SENT_HEADER, has_member
+from antipode._metrics import logger
+
+from ._outgoing import Outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, MutableMapping
+    from contextlib import AbstractContextManager
+    from typing import Concatenate, ParamSpec
+
+    _P = ParamSpec("_P")
+
+_Call = TypeVar("_Call", bound="HttpCall")
+#: What proxies answer by themselves, whether or not the service behind them got the request.
+_OF_PROXIES = frozenset({502, 503, 504})
+_PORTS = {"http": 80, "https": 443}
+
+
+def _harmless(
+    method: Callable[Concatenate[_Call, _P], None],
+) -> Callable[Concatenate[_Call, _P], None]:
+    """*method*, whose failures are logged: a request of the application never fails by us."""
+
+    @functools.wraps(method)
+    def wrapper(self: _Call, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception:  # noqa: BLE001 - as said above
+            logger.warning("the lineage of a call is lost", exc_info=True)
+
+    return wrapper
+
+
+class HttpCall:
+    """A request of a client, sent once or by several attempts, in the scope that it began in."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, scheme: str, host: str, port: int | None, service: str | None) -> None:
+        """Begin.
+
+        Args:
+            scheme: of the URL.
+            host: of the URL, without port, as it is looked up.
+            port: of the URL; None for the scheme's.
+            service: the name of whom is called; None: the host, and the port where it is stated.
+        """
+        usual = _PORTS.get(scheme)
+        named = host if port is None or port == usual else f"{host}:{port}"
+        known = usual if port is None else port
+        self._call = Outgoing(service or named, host, known, peer=named)
+
+    def sending(self) -> AbstractContextManager[None]:
+        """See :meth:`Outgoing.sending`."""
+        return self._call.sending()
+
+    @_harmless
+    def outfit(self, headers: MutableMapping[str, Any], given: Iterable[str | bytes]) -> None:
+        """Let *headers* carry the lineage, or nothing of ours where the host may not get it.
+
+        Args:
+            headers: of the request, with names in any case.
+            given: the values of all baggage headers among them.
+        """
+        texts = [text.decode("latin-1") if isinstance(text, bytes) else text for text in given]
+        header = ",".join(texts)
+        changed = self._call.baggage(header or None)
+        if changed:
+            header = headers[BAGGAGE] = changed
+        elif changed is not None:
+            del headers[BAGGAGE]
+        if not self._call.allowed:
+            if SENT_HEADER in headers:
+                del headers[SENT_HEADER]
+        elif has_member(header):
+            headers[SENT_HEADER] = "1"
+
+    @_harmless
+    def response(self, status: int, lineage: str | None) -> None:
+        """An attempt was answered, by the service or by a proxy before it.
+
+        Args:
+            status: of the response.
+            lineage: its header ``antipode-lineage``; None without one.
+        """
+        if lineage is None and status in _OF_PROXIES:
+            self._call.failed()
+        elif lineage is None:
+            self._call.answered(None)
+        else:
+            for text in lineage.split(","):  # Where somebody repeated the header.
+                self._call.answered(text.strip())
+
+    @_harmless
+    def failed(self) -> None:
+        """An attempt was sent, or may have been, and its answer was not learned."""
+        self._call.failed()
+
+
+def began(scheme: str, host: str, port: int | None, service: str | None) -> HttpCall | None:
+    """A call; None where it cannot begin, which is logged."""
+    try:
+        return HttpCall(scheme, host, port, service)
+    except Exception:  # noqa: BLE001 - a request of the application never fails by us
+        logger.warning("a call goes without a lineage", exc_info=True)
+        return None
