@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ._metrics import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping
+    from collections.abc import Iterable, Iterator
 
 #: The name of the baggage member.
 MEMBER = "antipode"
@@ -20,24 +20,42 @@ SENT_HEADER = "antipode-sent"
 MAX_HEADER_BYTES = 8192
 
 
-def strip(headers: MutableMapping[str, str]) -> None:
+class Headers(Protocol):
+    """What holds headers: a ``dict``, or what a framework or a client has for them."""
+
+    def __iter__(self) -> Iterator[str]: ...
+    def __getitem__(self, name: str, /) -> str: ...
+    def __setitem__(self, name: str, value: str, /) -> None: ...
+    def __delitem__(self, name: str, /) -> None: ...
+
+
+def strip(headers: Headers) -> None:
     """Take everything of Antipode out of the headers of a request or a response, in place.
 
     For gateways: on the way in, so that nobody outside can make a request wait; on the way out,
     so that no lineage leaves. Other members of the baggage stay as they are.
 
     Args:
-        headers: names, in any case, to values.
+        headers: names, in any case, to values. Where it can hold a name more than once, all of
+            its values are looked at.
     """
-    for name in list(headers):
+    for name in dict.fromkeys(headers):
         kind = name.lower()
         if kind in (RESPONSE_HEADER, SENT_HEADER):
             del headers[name]
-        elif kind == BAGGAGE and (kept := without_member(headers[name])) is not None:
+        elif kind == BAGGAGE and (kept := without_member(_whole(headers, name))) is not None:
             if kept:
                 headers[name] = kept
             else:
                 del headers[name]
+
+
+def _whole(headers: Headers, name: str) -> str:
+    """All values of *name*: a mapping that holds several gives one when it is asked for one."""
+    for method in ("getlist", "get_list", "getall"):
+        if (values := getattr(headers, method, None)) is not None:
+            return ",".join(values(name))
+    return headers[name]
 
 
 def without_member(header: str) -> str | None:

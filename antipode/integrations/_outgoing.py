@@ -42,9 +42,7 @@ class Outgoing:
 
     __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
 
-    def __init__(
-        self, service: str, host: str, port: int | None = None, *, peer: str = ""
-    ) -> None:
+    def __init__(self, service: str, host: str, port: int | None = None, *, peer: str = "") -> None:
         """Begin a call.
 
         Args:

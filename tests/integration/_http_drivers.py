@@ -78,9 +78,7 @@ class Requests(Driver):
         with requests.Session() as session:
             session.trust_env = False
             self._choose(session, chosen=chosen, service=service)
-            return [
-                session.get(url, headers=headers, timeout=timeouts).status_code for url in urls
-            ]
+            return [session.get(url, headers=headers, timeout=timeouts).status_code for url in urls]
 
 
 class Httpx(Driver):
@@ -158,4 +156,9 @@ def _httpx_options(timeouts: tuple[float, float]) -> dict[str, Any]:
     return {"timeout": waits, "follow_redirects": True, "trust_env": False}
 
 
-DRIVERS = {"requests": Requests(), "httpx": Httpx(), "httpx-async": HttpxAsync(), "aiohttp": Aiohttp()}
+DRIVERS = {
+    "requests": Requests(),
+    "httpx": Httpx(),
+    "httpx-async": HttpxAsync(),
+    "aiohttp": Aiohttp(),
+}

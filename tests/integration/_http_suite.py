@@ -21,9 +21,7 @@ ORDERS = ("absent", "before", "after", "excluded", "suppressed")
 
 
 @contextlib.contextmanager
-def instrumented(
-    driver: Driver, order: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def instrumented(driver: Driver, order: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both instrumentations of all clients, in *order*; everything is undone."""
     package = driver.otel[2]
     if order == "excluded":
@@ -43,7 +41,7 @@ def instrumented(
 
 
 def _options(order: str) -> dict[str, str]:
-    """requests' instrumentation reads its variable once, when it is imported."""
+    """That of requests reads its variable once, when it is imported."""
     return {"excluded_urls": ".*"} if order == "excluded" else {}
 
 
