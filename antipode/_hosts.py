@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from ipaddress import ip_address
 
 _BELOW = "*."
 _MAX_PORT = 65_535
@@ -65,6 +64,8 @@ def _normal(host: str) -> str:
     """One spelling for each host; a name that cannot be one stays as it is, and matches itself."""
     host = host.lower().removesuffix(".")
     if ":" in host:
+        from ipaddress import ip_address
+
         try:
             return ip_address(host).compressed
         except ValueError:

@@ -281,12 +281,6 @@ class Scope:
         left("baggage", text, lineage)
         return text
 
-    def text_with(self, others: Iterable[str]) -> str:
-        """As :meth:`text`, with the lineages of *others*, which do not enter the scope."""
-        came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in others))
-        lineage = self.lineage.merge(came).branching(self._branches)
-        return _text(lineage, config(), self._notes())
-
     def answer(self) -> str:
         """What the response carries: the lineage without what came with the request.
 

@@ -10,16 +10,18 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from antipode import _hosts
+from antipode._bounds import encode_bounded
+from antipode._codec import decode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import scope_in
+from antipode._scope import INCOMING_SUBJECT, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
 
     from antipode._scope import Scope
 
@@ -79,7 +81,7 @@ class Outgoing:
         there = members([header]) if header else ()
         if there == (self.text,):
             return None
-        return with_member(header, self._scope.text_with(there) if there else self.text)
+        return with_member(header, _together(self.text, there) if there else self.text)
 
     @contextmanager
     def sending(self) -> Generator[None]:
@@ -151,6 +153,13 @@ class Outgoing:
         """It does so no longer."""
         if self._scope is not None:
             self._scope.finished()
+
+
+def _together(text: str, others: Iterable[str]) -> str:
+    """The lineage *text* and those of *others*, of which anyone may be the author, as one text."""
+    settings = config()
+    lineage = decode(text).merge(*(readable(INCOMING_SUBJECT, other) for other in others))
+    return encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
 
 
 def _note(service: str, *, speaks: bool) -> None:

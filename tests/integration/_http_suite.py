@@ -23,14 +23,13 @@ ORDERS = ("absent", "before", "after", "excluded", "suppressed")
 @contextlib.contextmanager
 def instrumented(driver: Driver, order: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both instrumentations of all clients, in *order*; everything is undone."""
-    package = driver.otel[2]
+    theirs = driver.instrumentor()  # That of requests reads its variable when it is imported.
     if order == "excluded":
-        monkeypatch.setenv(f"OTEL_PYTHON_{package}_EXCLUDED_URLS", ".*")
+        monkeypatch.setenv(f"OTEL_PYTHON_{driver.otel[2]}_EXCLUDED_URLS", ".*")
     with contextlib.ExitStack() as undo:
         if order == "after":
             driver.ours.instrument()
         if order != "absent":
-            theirs = driver.instrumentor()
             theirs.instrument(**_options(order))
             undo.callback(theirs.uninstrument)
         driver.ours.instrument()
@@ -41,7 +40,7 @@ def instrumented(driver: Driver, order: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _options(order: str) -> dict[str, str]:
-    """That of requests reads its variable once, when it is imported."""
+    """What does the same as the variable, for requests."""
     return {"excluded_urls": ".*"} if order == "excluded" else {}
 
 
