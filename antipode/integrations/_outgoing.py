@@ -11,7 +11,7 @@ from opentelemetry import context as otel_context
 
 from antipode import _hosts
 from antipode._bounds import encode_bounded
-from antipode._codec import decode
+from antipode._codec import decode, encode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"
 _EMPTY = Lineage()
+#: The answer of a request that added nothing.
+_NOTHING = encode(_EMPTY)
 _MOST_SERVICES = 10_000
 _lock = threading.Lock()
 #: Of each service whether it ever answered with a lineage.
@@ -109,6 +111,8 @@ class Outgoing:
                 _note(self._peer, speaks=False)
             return
         _note(self._peer, speaks=True)
+        if text == _NOTHING:
+            return
         held = self._scope
         if held is None:
             count("unscoped_response", self._service)

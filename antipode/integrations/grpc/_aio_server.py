@@ -1,0 +1,129 @@
+"""Interceptor of ``grpc.aio.server``: each call has a scope, and answers with its lineage."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from . import _server
+from ._library import grpc
+from ._serving import HELD, Serving, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from ._server import Behavior
+
+
+class AioServerInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # no annotations
+    """As :class:`ServerInterceptor`, for asyncio; handlers may be synchronous too."""
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
+    ) -> Any:
+        """Wrap the handler that *continuation* finds."""
+        handler = await continuation(handler_call_details)
+        return handler and _server.wrapped(handler, handler_call_details.method, _behave)
+
+
+class _Context:
+    """A servicer context whose ``abort`` sends the lineage: it sends the status at once."""
+
+    def __init__(self, context: Any, call: Serving) -> None:
+        self._context = context
+        setattr(self, HELD, call)
+        self._call = call
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    async def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
+        own = tuple(trailing_metadata) or self._context.trailing_metadata()
+        trailing = self._call.trailing(own, details or self._context.details())
+        await self._context.abort(code, details, trailing)
+
+    async def abort_with_status(self, status: Any) -> None:
+        await self.abort(status.code, status.details, status.trailing_metadata)
+
+
+class _ThreadContext:
+    """The same for a synchronous handler, whose context does not tell what was set."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._trailing: Any = ()
+        self._details = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
+        self._trailing = trailing_metadata
+        self._context.set_trailing_metadata(trailing_metadata)
+
+    def trailing_metadata(self) -> Any:
+        return self._trailing
+
+    def set_details(self, details: str) -> None:
+        self._details = details
+        self._context.set_details(details)
+
+    def details(self) -> str:
+        return self._details
+
+    def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
+        call: Serving = getattr(self, HELD)
+        own = tuple(trailing_metadata) or self._trailing
+        self._context.abort(code, details, call.trailing(own, details or self._details))
+
+    def abort_with_status(self, status: Any) -> None:
+        self.abort(status.code, status.details, status.trailing_metadata)
+
+
+def _behave(behavior: Behavior, service: str, streams: bool) -> Behavior:  # noqa: FBT001 - of a table
+    """*behavior* of a handler in a scope of its own, a function of the same kind: gRPC asks."""
+    if inspect.isasyncgenfunction(behavior):
+        return _async_generator(behavior, service)
+    if inspect.iscoroutinefunction(behavior):
+        return _coroutine(behavior, service)
+    inner = _server.behave(behavior, service, streams)
+    return lambda request, context: inner(request, _ThreadContext(context))
+
+
+def _coroutine(behavior: Behavior, service: str) -> Behavior:
+    async def respond(request: Any, context: Any) -> Any:
+        call = serving(context, service)
+        if call is None:
+            return await behavior(request, context)
+        try:
+            return await behavior(request, _Context(context, call))
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            call.finish(context)
+
+    return respond
+
+
+def _async_generator(behavior: Behavior, service: str) -> Behavior:
+    async def respond(request: Any, context: Any) -> AsyncIterator[Any]:
+        call = serving(context, service)
+        if call is None:
+            async for response in behavior(request, context):
+                yield response
+            return
+        here = True
+        try:
+            async for response in behavior(request, _Context(context, call)):
+                yield response
+        except GeneratorExit:
+            here = False  # Closed by the event loop after the client has gone, in another task.
+            raise
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            call.finish(context, here=here)
+
+    return respond

@@ -1,0 +1,98 @@
+"""One incoming call: its scope, and the lineage in its trailing metadata."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from antipode._headers import RESPONSE_HEADER
+from antipode._metrics import logger
+from antipode._propagation import members
+from antipode._readable import readable
+from antipode.integrations._incoming import Incoming
+from antipode.integrations._outgoing import IN_DOUBT
+
+from ._metadata import answers, fitting, read_request, trailing_room
+
+if TYPE_CHECKING:
+    from ._metadata import Entries
+
+#: Where a servicer context holds our call: whoever finds one there is nested in itself.
+HELD = "_antipode_call"
+
+
+def service_of(method: str | bytes) -> str:
+    """The full name of the service of *method*, ``/package.Service/Method``."""
+    name = method if isinstance(method, str) else method.decode()
+    return name.lstrip("/").rpartition("/")[0]
+
+
+class Serving:
+    """A call that is being served, from its metadata to its status."""
+
+    __slots__ = ("_answered", "_incoming", "_repeated", "_service", "error")
+
+    def __init__(self, context: Any, service: str) -> None:
+        """Begin the call of *context*, in the thread or task that serves it."""
+        request = read_request(context.invocation_metadata())
+        self._incoming = Incoming(request.baggage, sent=request.sent)
+        if len(request.baggage) > 1:  # An extraction by a mapping has seen the last one alone.
+            self._incoming.scope.receive(members(request.baggage))
+        self._repeated = request.repeated
+        self._service = service
+        self._answered = False
+        #: What the handler raised.
+        self.error: BaseException | None = None
+        with suppress(AttributeError):  # Contexts in Cython take no attributes.
+            setattr(context, HELD, self)
+
+    def trailing(self, own: Any, details: str | bytes | None) -> Entries:
+        """The trailing metadata to send in place of the application's *own*.
+
+        Args:
+            own: what the application set; None or empty for nothing.
+            details: the message of the status, which counts into the same limit.
+        """
+        self._answered = True
+        scope = self._incoming.scope
+        entries: Entries = tuple(own) if own else ()
+        if entries and (texts := answers(entries)):
+            # By hand, or by another of these interceptors: the last one speaks for all.
+            for text in texts:
+                scope.merge(readable(self._service, text))
+            entries = tuple([entry for entry in entries if entry[0] != RESPONSE_HEADER])
+        if self._repeated:
+            # What the attempts before this one did is known to nobody.
+            scope.mark_incomplete(self._service, IN_DOUBT)
+        text = self._incoming.answer()
+        if entries or details:
+            text = fitting((text,), trailing_room(entries, details))
+        return (*entries, (RESPONSE_HEADER, text)) if text else entries
+
+    def finish(self, context: Any, *, here: bool = True) -> None:
+        """Answer, unless an abort has, and end. Never raises.
+
+        Args:
+            context: the servicer context.
+            here: whether this is the thread or task that began.
+        """
+        try:
+            if not self._answered:
+                details = self._details(context)
+                own = context.trailing_metadata()
+                context.set_trailing_metadata(self.trailing(own, details))
+        except Exception:  # noqa: BLE001 - a hook never fails the call
+            logger.warning("a gRPC call cannot be answered with its lineage", exc_info=True)
+        self._incoming.end(leave=here)
+
+    def _details(self, context: Any) -> str | bytes | None:
+        """The message of the status to come."""
+        if self.error is None:
+            details: str | bytes | None = context.details()
+            return details
+        return context.details() or f"Exception calling application: {self.error!r:.8000}"
+
+
+def serving(context: Any, service: str) -> Serving | None:
+    """Begin to serve the call of *context*; None where an interceptor of ours does already."""
+    return Serving(context, service) if getattr(context, HELD, None) is None else None
