@@ -59,124 +59,139 @@ class Seen:
         self.metadata.append([tuple(each) for each in context.invocation_metadata()])
 
 
-def sync_methods(seen: Seen) -> dict[str, Callable[[Any, Any], Any]]:
+class _SyncMethods:
     """The methods for a thread pool."""
 
-    def unary_unary(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    def unary_unary(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         return request
 
-    def unary_stream(request: bytes, context: Any) -> Iterator[bytes]:
-        seen.call(context)
+    def unary_stream(self, request: bytes, context: Any) -> Iterator[bytes]:
+        self._seen.call(context)
         for number in range(3):
             antipode.append(write(f"{request.decode()}{number}"))
             yield request
 
-    def stream_unary(requests: Iterator[bytes], context: Any) -> bytes:
-        seen.call(context)
+    def stream_unary(self, requests: Iterator[bytes], context: Any) -> bytes:
+        self._seen.call(context)
         for request in requests:
             antipode.append(write(request.decode()))
         return b"done"
 
-    def stream_stream(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
-        seen.call(context)
+    def stream_stream(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        self._seen.call(context)
         for request in requests:
             antipode.append(write(request.decode()))
             yield request
 
-    def abort(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    def abort(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         context.set_trailing_metadata((("app", "kept"), ("app-bin", b"\x00\xff")))
         context.abort(grpc.StatusCode.NOT_FOUND, "no such post")
         return b""
 
-    def crash(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    def crash(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         raise LookupError(request)
 
-    def wait(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    def wait(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
-        seen.entered.set()
-        seen.leave.wait(10)
+        self._seen.entered.set()
+        self._seen.leave.wait(10)
         return request
 
-    def drip(request: bytes, context: Any) -> Iterator[bytes]:
-        seen.call(context)
+    def drip(self, request: bytes, context: Any) -> Iterator[bytes]:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         yield request
-        seen.entered.set()
-        while context.is_active() and not seen.leave.wait(0.01):
+        self._seen.entered.set()
+        while context.is_active() and not self._seen.leave.wait(0.01):
             yield request
 
-    return dict(_named(locals()))
 
-
-def aio_methods(seen: Seen) -> dict[str, Callable[[Any, Any], Any]]:
+class _AioMethods:
     """The methods for asyncio."""
 
-    async def unary_unary(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    async def unary_unary(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         return request
 
-    async def unary_stream(request: bytes, context: Any) -> AsyncIterator[bytes]:
-        seen.call(context)
+    async def unary_stream(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
+        self._seen.call(context)
         for number in range(3):
             antipode.append(write(f"{request.decode()}{number}"))
             yield request
 
-    async def stream_unary(requests: AsyncIterator[bytes], context: Any) -> bytes:
-        seen.call(context)
+    async def stream_unary(self, requests: AsyncIterator[bytes], context: Any) -> bytes:
+        self._seen.call(context)
         async for request in requests:
             antipode.append(write(request.decode()))
         return b"done"
 
-    async def stream_stream(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
-        seen.call(context)
+    async def stream_stream(
+        self, requests: AsyncIterator[bytes], context: Any
+    ) -> AsyncIterator[bytes]:
+        self._seen.call(context)
         async for request in requests:
             antipode.append(write(request.decode()))
             yield request
 
-    async def abort(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    async def abort(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         context.set_trailing_metadata((("app", "kept"), ("app-bin", b"\x00\xff")))
         await context.abort(grpc.StatusCode.NOT_FOUND, "no such post")
         return b""
 
-    async def crash(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    async def crash(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         raise LookupError(request)
 
-    async def wait(request: bytes, context: Any) -> bytes:
-        seen.call(context)
+    async def wait(self, request: bytes, context: Any) -> bytes:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
-        seen.entered.set()
-        await asyncio.to_thread(seen.leave.wait, 10)
+        self._seen.entered.set()
+        await asyncio.to_thread(self._seen.leave.wait, 10)
         return request
 
-    async def drip(request: bytes, context: Any) -> AsyncIterator[bytes]:
-        seen.call(context)
+    async def drip(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
+        self._seen.call(context)
         antipode.append(write(request.decode()))
         yield request
-        seen.entered.set()
-        while not await asyncio.to_thread(seen.leave.wait, 0.01):
+        self._seen.entered.set()
+        while not await asyncio.to_thread(self._seen.leave.wait, 0.01):
             yield request
 
-    return dict(_named(locals()))
+
+def sync_methods(seen: Seen) -> dict[str, Callable[[Any, Any], Any]]:
+    """The methods for a thread pool, by name."""
+    return _named(_SyncMethods(seen))
 
 
-def _named(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((name, value) for name, value in found.items() if callable(value))
+def aio_methods(seen: Seen) -> dict[str, Callable[[Any, Any], Any]]:
+    """The methods for asyncio, by name."""
+    return _named(_AioMethods(seen))
+
+
+def _named(methods: Any) -> dict[str, Callable[[Any, Any], Any]]:
+    names = [name for name in vars(type(methods)) if not name.startswith("_")]
+    return {name: getattr(methods, name) for name in names}
 
 
 def handler(methods: dict[str, Callable[[Any, Any], Any]], service: str = SERVICE) -> Any:
-    """*methods* as a generic handler; those of no kind's name are unary, or streams if they drip."""
+    """*methods* as a generic handler; others are unary, or streams if they drip."""
     made = {}
     for name, method in methods.items():
         kind = name if name in KINDS else "unary_stream" if name.startswith("drip") else KINDS[0]

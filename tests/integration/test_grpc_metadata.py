@@ -65,7 +65,7 @@ def methods(kind: str, seen: Seen) -> Any:
     ],
 )
 async def test_the_applications_metadata_arrives(client: str, given: Any) -> None:
-    """Of whatever type it is, with double keys and bytes, and its own baggage; it stays as it was."""
+    """Of whatever type it is, with double keys, bytes, its own baggage; it stays as it was."""
     seen = Seen()
     before = None if given is None else tuple(given)
     async with served(methods("sync", seen), kind="sync") as port, called(port, client) as to:
@@ -209,13 +209,15 @@ def test_targets_name_hosts(target: str, hosts: tuple[str, ...]) -> None:
         ("xds:///users", None, True),
     ],
 )
-def test_options_tell_whether_calls_are_sent_again(target: str, options: Any, found: bool) -> None:
+def test_options_tell_whether_calls_are_sent_again(
+    target: str, options: Any, *, found: bool
+) -> None:
     """What cannot be told counts as a retry policy."""
     assert may_retry(target, options) is found
 
 
 async def test_several_addresses_must_all_be_allowed() -> None:
-    """gRPC chooses among the addresses of a target: the lineage goes to none unless to all."""
+    """GRPC chooses among the addresses of a target: the lineage goes to none unless to all."""
     seen = Seen()
     async with served(methods("sync", seen), kind="sync") as port:
         for allowed, came in ((["127.0.0.1"], Lineage()), (["127.0.0.1", "127.0.0.2"], START)):

@@ -130,7 +130,7 @@ async def test_a_lost_connection_leaves_the_service_in_doubt(client: str) -> Non
 @clients
 @pytest.mark.parametrize("retries", [False, True])
 async def test_a_refused_connection_is_no_doubt_without_retries(
-    client: str, retries: bool
+    client: str, *, retries: bool
 ) -> None:
     """What was certainly not sent marks nothing; under a retry policy it is not certain."""
     options = RETRIES if retries else ()
@@ -201,7 +201,7 @@ async def test_hedged_calls_are_judged_one_by_one(seen: Seen) -> None:
 
 
 async def test_a_cancelled_task_leaves_the_service_in_doubt(seen: Seen) -> None:
-    """asyncio cancels the call with the task that awaits it."""
+    """Asyncio cancels the call with the task that awaits it."""
     async with (
         served(handler(aio_methods(seen)), kind="aio") as port,
         called(port, "aio") as to,
@@ -255,7 +255,7 @@ async def test_a_future_brings_its_lineage_when_its_status_arrives(seen: Seen) -
 
 
 async def test_a_result_is_never_seen_before_its_lineage(seen: Seen) -> None:
-    """gRPC wakes who waits for a result while its callbacks still run."""
+    """GRPC wakes who waits for a result while its callbacks still run."""
     async with (
         served(handler(aio_methods(seen)), kind="aio") as port,
         called(port, "sync") as to,
@@ -314,7 +314,7 @@ async def test_a_stream_that_is_not_read_to_its_end_is_in_doubt(client: str, see
 
 @clients
 async def test_a_stream_that_nobody_holds_is_in_doubt_or_open(client: str, seen: Seen) -> None:
-    """gRPC cancels a dropped stream at once, but for asyncio, where it runs on and says so."""
+    """GRPC cancels a dropped stream at once, but for asyncio, where it runs on and says so."""
     async with served(handler(aio_methods(seen)), kind="aio") as port, called(port, client) as to:
         call = made(to.channel, "drip")
         with antipode.scope() as held:
@@ -343,7 +343,7 @@ async def test_a_finaliser_waits_for_no_lock(seen: Seen) -> None:
 
 
 async def test_what_cannot_be_sent_is_no_doubt(seen: Seen) -> None:
-    """gRPC refuses a request that it cannot serialise before anything leaves."""
+    """GRPC refuses a request that it cannot serialise before anything leaves."""
 
     def serialise(_: Any) -> bytes:
         raise TypeError("no bytes")

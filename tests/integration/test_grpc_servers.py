@@ -20,7 +20,6 @@ from ._grpc_service import (
     START,
     Seen,
     aio_methods,
-    called,
     handler,
     made,
     served,
@@ -89,7 +88,7 @@ async def test_a_scope_ends_when_the_client_cancels(kind: str, seen: Seen) -> No
 
 @KINDS
 async def test_a_scope_ends_with_its_deadline(kind: str, seen: Seen) -> None:
-    """asyncio cancels the handler; a thread goes on, and its scope ends when it does."""
+    """Asyncio cancels the handler; a thread goes on, and its scope ends when it does."""
     interceptors = [interceptor(kind)]
     async with (
         served(methods(kind, seen), kind=kind, interceptors=interceptors) as port,
@@ -258,7 +257,7 @@ async def test_writes_after_the_answer_are_counted(kind: str) -> None:
 
 
 async def test_asyncio_serves_synchronous_handlers(seen: Seen) -> None:
-    """gRPC runs them in threads, with a context that cannot tell what was set on it."""
+    """GRPC runs them in threads, with a context that cannot tell what was set on it."""
     interceptors = [interceptor("aio")]
     async with (
         served(methods("sync", seen), kind="aio", interceptors=interceptors, workers=1) as port,
