@@ -19,6 +19,7 @@ from opentelemetry.propagators.textmap import (
 
 from . import _seam
 from ._codec import encode
+from ._config import config
 from ._errors import ConfigurationError
 from ._headers import (
     BAGGAGE,
@@ -216,8 +217,10 @@ def instrument() -> None:
     Call it after the propagator is set.
 
     Raises:
-        ConfigurationError: the global propagator carries no baggage.
+        ConfigurationError: the global propagator carries no baggage, or a setting in the
+            environment is not what it takes.
     """
+    config()  # A dry run begins here, before the first request: it would miss where that came from.
     # Not above: it loads the propagators of OTEL_PROPAGATORS, of which this module may be one.
     from opentelemetry import propagate
 

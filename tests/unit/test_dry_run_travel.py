@@ -263,3 +263,16 @@ def test_greatest_version_of_a_log_is_kept() -> None:
         notes.guard("eu", write(version))
     assert len(notes.items()) == 2
     assert notes.covers("eu", write(9))
+
+
+def test_the_first_request_of_a_process_is_the_one_it_came_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The dry run of a service begins when it is instrumented, not somewhere in a request."""
+    monkeypatch.setenv("ANTIPODE_MODE", "dry-run")
+    monkeypatch.setenv("ANTIPODE_DRY_RUN_DIR", str(tmp_path))
+    antipode.instrument()
+    with antipode.scope("1~0r0123456789abcdef"):
+        pass
+    (opened,) = records(tmp_path, "scope")
+    assert opened["request"] == "0123456789abcdef"
