@@ -17,6 +17,7 @@ from opentelemetry import context as otel_context
 
 from . import _seam
 from ._arguments import bounded
+from ._branch import Branch
 from ._config import config
 from ._engine import PROMISE_GRACE_S
 from ._errors import ConfigurationError
@@ -87,13 +88,13 @@ def fulfilling(promise: Promise | str) -> Generator[Promise]:
     if outer is None:
         yield mine
         return
-    inner = outer.branch(mine)
+    inner = Branch(outer, mine)
     token = otel_context.attach(context_with(inner))
     try:
         yield mine
     finally:
         otel_context.detach(token)
-        outer.join(inner)
+        inner.join(outer)
 
 
 def abandon(promise: Promise | str, *, timeout: float = 5.0) -> bool:

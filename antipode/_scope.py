@@ -212,29 +212,12 @@ class Scope:
             self._take_in()
             self._lineage = without_promises(self._lineage, {each.id for each in promises})
 
-    def branch(self, promise: Promise) -> Scope:
-        """A scope for the branch that fulfils *promise*: all that is here but the promise."""
-        branch = Scope()
+    def parts(self) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], tuple[Floor, ...], int]:
+        """The lineage, what of it came, samples to come, floors, how many branches run."""
         with self._lock:
             self._take_in()
-            branch.own = self.own | {promise.id}
-            branch.notes = self.notes
-            branch._came = self._came
-            branch._lineage = branch._noted(self._lineage)
-            branch._deferred = self._deferred
-            branch._floors = {n: floor.without(branch.own) for n, floor in self._floors.items()}
-        return branch
-
-    def join(self, branch: Scope) -> None:
-        """Take over what *branch* gathered: its lineage, its floors and whether it stopped."""
-        if branch.stopped:
-            self.stop()
-            return
-        self.merge(branch.known)
-        for sample in branch._deferred:
-            self.defer(sample)
-        for floor in branch._floors.values():
-            self.set_floor(floor)
+            floors = tuple(self._floors.values())
+            return self._lineage, self._came, list(self._deferred), floors, self._branches
 
     def mark_incomplete(self, subject: str, reason: str) -> Lineage:
         """Note that something of *subject* is missing, and why."""

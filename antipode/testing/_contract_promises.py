@@ -142,7 +142,7 @@ class PromiseContract:
         wait_until(lambda: antipode.check(lineage).ok, what="the record", timeout_s=store.timeout_s)
         assert statuses(asyncio.run(antipode.check_async(lineage))) == {Status.VISIBLE}
 
-    @category("promises")
+    @category("promises", "abandonment")
     def test_expired_promise_is_abandoned(self, store: ContractStore, key: str) -> None:
         """Without a record a promise ends an hour after its expiry; with one it stays met."""
         kept, broken = (promised(store, expires_in_s=-2 * 3600) for _ in range(2))

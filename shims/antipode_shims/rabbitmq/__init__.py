@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._headers import fulfil
 from ._instrument import instrument_channel, uninstrument_channel
 from ._message import message
 from ._shim import RabbitMQShim, shim
@@ -33,6 +34,7 @@ __all__ = [
     "RabbitMQShim",
     "Receipts",
     "async_shim",
+    "fulfil",
     "instrument_channel",
     "message",
     "shim",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from antipode import Promise
+
     from ._tap import Receipts
 
 
@@ -74,6 +76,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         lineage: Lineage | None = None,
         *,
         mandatory: bool = False,
+        fulfils: Promise | None = None,
         **properties: Any,
     ) -> Lineage:
         """Publish with a confirm; as :meth:`RabbitMQShim.write`.
@@ -83,6 +86,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
             value: the body; text is sent as UTF-8.
             lineage: what the message depends on; default the current lineage.
             mandatory: fail where no queue is bound.
+            fulfils: a promise that this message fulfils, for whoever has receipts.
             properties: of ``aio_pika.Message``, such as ``delivery_mode=2``.
 
         Returns:
@@ -105,7 +109,11 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
             exchange = await channel.get_exchange(self.exchange, ensure=False)
         write = state.publications.next(self.exchange, key)
         properties["headers"] = outgoing(
-            properties.get("headers"), datastore=self.datastore, lineage=before, write=write
+            properties.get("headers"),
+            datastore=self.datastore,
+            lineage=before,
+            write=write,
+            fulfils=fulfils,
         )
         body = value.encode() if isinstance(value, str) else value
         try:

@@ -1,9 +1,10 @@
 """What this shim puts into message headers and finds there. Pure: no client, no I/O.
 
-Two headers. ``baggage`` is the W3C header that OpenTelemetry's instrumentations of pika and
+Three headers. ``baggage`` is the W3C header that OpenTelemetry's instrumentations of pika and
 aio-pika write and read, with the lineage as its member ``antipode``: a service that only knows
 baggage passes it on. ``antipode-write`` names the message's own write, as the text of a lineage
 with that one entry; receipts are kept by it, and a consumer adds it to what it depends on.
+``antipode-promise`` is the token of a promise that the message fulfils, where it fulfils one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._readable import readable
 from antipode._scope import Scope, scope_in
+from antipode._write_id import Promise
 from antipode.shim import stored_text, unreadable
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 BAGGAGE = "baggage"
 WRITE = "antipode-write"
+PROMISE = "antipode-promise"
 #: Subject of ``incomplete`` when an unreadable header does not say whose it is.
 UNKNOWN_SUBJECT = BAGGAGE
 
@@ -44,6 +47,7 @@ def outgoing(
     datastore: str,
     lineage: Lineage | None = None,
     write: WriteId | None = None,
+    fulfils: Promise | None = None,
 ) -> dict[str, Any]:
     """A copy of *headers* that carries a lineage; *headers* itself is not touched.
 
@@ -56,8 +60,9 @@ def outgoing(
         datastore: for counting.
         lineage: what to send; None: the current lineage.
         write: the message's own write; a copied one of another message is removed.
+        fulfils: a promise that the message fulfils.
     """
-    sent = dict(headers or {})
+    sent = dict(headers or {}) if fulfils is None else fulfil(headers, fulfils)
     sent.pop(WRITE, None)
     if write is not None:
         sent[WRITE] = encode(Lineage([write]))
@@ -68,6 +73,37 @@ def outgoing(
             held.notes = current.notes  # A dry run's, of this request whatever it sends.
         _put_lineage(sent, held, datastore)
     return sent
+
+
+def fulfil(headers: Mapping[str, Any] | None, promise: Promise | str) -> dict[str, Any]:
+    """A copy of *headers* with which a message fulfils *promise*, once it is routed.
+
+    Whoever waits needs receipts of the datastore: its tap, or its consumer, sees the header.
+
+    Args:
+        headers: the application's; None for none.
+        promise: the promise, or its ``token``.
+
+    Raises:
+        LineageDecodeError: *promise* is a text and no token.
+    """
+    found = Promise.parse(promise) if isinstance(promise, str) else promise
+    return {**(headers or {}), PROMISE: found.token}
+
+
+def own_promise(headers: Mapping[str, Any] | None) -> Promise | None:
+    """The promise that a message fulfils; None where it fulfils none.
+
+    Raises:
+        ValueError: what the header holds is no token.
+    """
+    header = (headers or {}).get(PROMISE)
+    if header is None:
+        return None
+    if (text := _as_text(header)) is None:
+        msg = f"a {type(header).__name__} header"
+        raise ValueError(msg)
+    return Promise.parse(text)
 
 
 def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:

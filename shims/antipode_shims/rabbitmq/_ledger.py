@@ -13,6 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from antipode._engine import PROMISE_GRACE_S
 from antipode._outcomes import Status
 
 from ._publisher import ROLL_S, birth_s
@@ -20,7 +21,7 @@ from ._publisher import ROLL_S, birth_s
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode._write_id import WriteId
+    from antipode._write_id import Promise, WriteId
     from antipode.shim import Wake
 
 #: Publishers remembered; over it the one heard first is forgotten.
@@ -29,6 +30,8 @@ MAX_PUBLISHERS = 4096
 MAX_AHEAD = 1024
 #: Publications whose first question, and deliveries, are remembered.
 MAX_ASKED = 4096
+#: Promises remembered that were fulfilled; over it the one seen first is forgotten.
+MAX_FULFILLED = 65_536
 #: Seconds by which the clocks of publishers and readers may differ.
 SKEW_S = 5.0
 
@@ -37,6 +40,7 @@ _GAP = (
     "published before this process listened, refused, or lost"
 )
 _AWAY = "it may have passed while the connection of the receipts was down"
+_MISSED = "what fulfils it may have passed before this process listened, or was forgotten since"
 _STRANGER = "its publisher began before this process listened, or was forgotten since"
 
 
@@ -94,6 +98,7 @@ class Ledger:
         self._publishers: OrderedDict[str, _Publisher] = OrderedDict()
         self._delivered: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._asked: OrderedDict[tuple[str, int], float] = OrderedDict()
+        self._fulfilled: OrderedDict[str, None] = OrderedDict()
         self._wakes: set[Wake] = set()
         self._remembers_from_s = wall()
         self._epoch = 0
@@ -135,6 +140,30 @@ class Ledger:
             if len(self._delivered) > MAX_ASKED:
                 self._delivered.popitem(last=False)
         self.see(write)
+
+    def fulfil(self, promise: Promise) -> None:
+        """Note that a message was routed, or received, that fulfils *promise*."""
+        with self._lock:
+            self._fulfilled[promise.id] = None
+            if len(self._fulfilled) > MAX_FULFILLED:
+                self._fulfilled.popitem(last=False)
+        self.notify()
+
+    def judge_promises(self, promises: Collection[Promise]) -> dict[Promise, tuple[Status, str]]:
+        """For each of *promises*, its outcome and the cause.
+
+        That nothing was seen is no proof that nothing was sent: past its expiry an unseen
+        promise is not abandoned here, but undecidable.
+        """
+        with self._lock:
+            return {promise: self._judge_promise(promise) for promise in promises}
+
+    def _judge_promise(self, promise: Promise) -> tuple[Status, str]:
+        if promise.id in self._fulfilled:
+            return Status.VISIBLE, ""
+        if promise.expires_s + PROMISE_GRACE_S < self._wall():
+            return Status.UNDECIDABLE, _MISSED
+        return Status.NOT_YET, ""
 
     def _forget_oldest(self) -> None:
         """Forget the publisher that was heard first, and note what may be forgotten now."""

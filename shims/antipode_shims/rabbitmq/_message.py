@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode._registry import shims_of
 from antipode._scope import Scope, scope
 
-from ._headers import received
+from ._headers import own_promise, received
 
 if TYPE_CHECKING:
     from antipode._lineage import Lineage
@@ -40,6 +40,9 @@ def message(msg: Any) -> AbstractContextManager[Scope]:
 def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator[Scope]:
     """The scope of a message with *headers*, consumed from the datastore *subject*."""
     lineage, write = received(headers, subject)
+    for datastore in {subject, *([write.datastore] if write is not None else [])} - {""}:
+        for shim in shims_of(datastore):
+            fulfilled_by(headers, getattr(shim, "ledger", None), datastore)
     if write is not None:
         # Which region a channel consumes in only its application knows: the one where its
         # receipts listen, for a process reads in one region.
@@ -48,6 +51,16 @@ def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator
         lineage = lineage.append(write)
     with scope(lineage) as held:
         yield held
+
+
+def fulfilled_by(headers: Mapping[str, Any] | None, ledger: Ledger | None, datastore: str) -> None:
+    """Tell the receipts of *datastore* which promise a message fulfils that was received here."""
+    if ledger is None:
+        return
+    with suppress(ValueError):  # Counted where the tap sees it.
+        promise = own_promise(headers)
+        if promise is not None and promise.datastore == datastore:
+            ledger.fulfil(promise)
 
 
 def deliver(ledger: Ledger | None, write: WriteId, lineage: Lineage) -> None:

@@ -24,6 +24,8 @@ from ._table2 import BaseRabbitMQShim, Delivery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from antipode._write_id import Promise
+
     from ._tap import Receipts
 
 
@@ -82,6 +84,7 @@ class RabbitMQShim(BaseRabbitMQShim):
         *,
         properties: Any = None,
         mandatory: bool = False,
+        fulfils: Promise | None = None,
     ) -> Lineage:
         """Publish with a confirm (Table 2's ``write``).
 
@@ -91,6 +94,7 @@ class RabbitMQShim(BaseRabbitMQShim):
             lineage: what the message depends on; default the current lineage.
             properties: pika ``BasicProperties``, not modified.
             mandatory: fail where no queue is bound.
+            fulfils: a promise that this message fulfils, for whoever has receipts.
 
         Returns:
             *lineage* with this publication, which enters the current scope too.
@@ -112,6 +116,7 @@ class RabbitMQShim(BaseRabbitMQShim):
                 datastore=self.datastore,
                 lineage=before,
                 write=write,
+                fulfils=fulfils,
             )
             sent = with_headers(properties, headers)
             send(

@@ -10,7 +10,7 @@ from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable, record
 
 from ._headers import received
 from ._ledger import Ledger
-from ._message import deliver
+from ._message import deliver, fulfilled_by
 from ._tap import Receipts, ReceiptsEndpoint, Tap
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class BaseRabbitMQShim(Shim):
         self._listen(connection, Receipts() if receipts is True else receipts or None)
 
     def _listen(self, connection: Any, wanted: Receipts | None) -> None:
-        self.waitable = self.looks = wanted is not None
+        self.waitable = self.looks = self.promises = wanted is not None
         if wanted is None:
             return
         self.ledger = Ledger(gap_age_s=wanted.gap_age_s)
@@ -94,6 +94,7 @@ class BaseRabbitMQShim(Shim):
         under the same name.
         """
         lineage, write = received(headers, self.datastore)
+        fulfilled_by(headers, self.ledger, self.datastore)
         if write is None:
             return lineage
         deliver(self.ledger, write, lineage)

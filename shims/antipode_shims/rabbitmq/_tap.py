@@ -17,12 +17,12 @@ from antipode.shim import Endpoint, Observation, Unreachable, Wake
 
 from ._clients import pika
 from ._connect import CONNECT_S, close_quietly, connect, describe, parameters_of
-from ._headers import own_write
+from ._headers import own_promise, own_write
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode._write_id import WriteId
+    from antipode._write_id import Promise, WriteId
 
     from ._ledger import Ledger
 
@@ -209,6 +209,7 @@ class Tap:
         return str(queue)
 
     def _on_message(self, _channel: Any, _method: Any, properties: Any, _body: Any) -> None:
+        self._see_promise(properties.headers)
         try:
             write = own_write(properties.headers)
         except ValueError as error:
@@ -224,6 +225,17 @@ class Tap:
             return
         if write is not None and write.datastore == self._datastore:
             self._ledger.see(write)
+
+    def _see_promise(self, headers: Any) -> None:
+        try:
+            promise = own_promise(headers)
+        except ValueError as error:
+            count("unreadable", self._datastore)
+            message = "a publication in %r says unreadably which promise it fulfils (%s)"
+            log_once("unreadable", self._datastore, "promise", message, self._datastore, error)
+            return
+        if promise is not None and promise.datastore == self._datastore:
+            self._ledger.fulfil(promise)
 
 
 class ReceiptsEndpoint(Endpoint):
@@ -248,10 +260,30 @@ class ReceiptsEndpoint(Endpoint):
                 if status is not Status.VISIBLE:
                     judged[write] = Status.UNREACHABLE, why
         return Observation(
-            "consumers" if self._tap is None else self._tap.queue,
+            self._server,
             {write: status for write, (status, _) in judged.items()},
             causes={write: cause for write, (_, cause) in judged.items() if cause},
         )
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:  # noqa: ARG002
+        """Look for what was seen to fulfil *promises*; takes no time."""
+        self._changes = self._ledger.changes
+        judged = self._ledger.judge_promises(promises)
+        why = "" if self._tap is None else self._tap.deaf
+        if why:
+            for promise, (status, _) in judged.items():
+                if status is not Status.VISIBLE:
+                    judged[promise] = Status.UNREACHABLE, why
+        return Observation(
+            self._server,
+            {},
+            promises={promise: status for promise, (status, _) in judged.items()},
+            promise_causes={promise: cause for promise, (_, cause) in judged.items() if cause},
+        )
+
+    @property
+    def _server(self) -> str:
+        return "consumers" if self._tap is None else self._tap.queue
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait until something is seen, *wake*, or *timeout_s* seconds have passed."""
