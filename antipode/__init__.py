@@ -35,6 +35,7 @@ from ._errors import (
 from ._headers import strip
 from ._lineage import Lineage
 from ._metrics import Metric, metrics
+from ._open_branch import branch
 from ._outcomes import BarrierResult, Outcome, Status
 from ._promise import abandon, abandon_async, fulfilling, promise
 from ._recording import mark_incomplete
@@ -89,6 +90,7 @@ __all__ = [
     "barrier",
     "barrier_async",
     "barrier_callback",
+    "branch",
     "check",
     "check_async",
     "config",

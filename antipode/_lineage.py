@@ -250,6 +250,8 @@ class Lineage(Collection[WriteId]):
         new._incomplete = self._incomplete - other._incomplete
         new._promises = self._promises - other._promises
         new._unknown = self._unknown - other._unknown
+        if self._open_branches <= other._open_branches:
+            new._open_branches = 0
         return new
 
     def branching(self, open_branches: int) -> Lineage:

@@ -78,7 +78,8 @@ class Scope:
         self._state = "open"
         self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
         self._came = _EMPTY
-        self._branches = 0
+        # Added to and taken from without the lock, which a garbage collection may find held.
+        self._branches: list[None] = []
         #: Whether its response was sent: what is written now is in nobody's lineage but its own.
         self.answered = False
         #: Whether an extraction opened it, for whoever handles the request to take over.
@@ -198,13 +199,11 @@ class Scope:
 
     def began(self) -> None:
         """A branch of the request begins: what leaves before it is over says so."""
-        with self._lock:
-            self._branches += 1
+        self._branches.append(None)
 
     def finished(self) -> None:
         """A branch of the request is over."""
-        with self._lock:
-            self._branches -= 1
+        self._branches.pop()
 
     def forget(self, *promises: Promise) -> None:
         """Drop *promises*, of which nothing can be known any more."""
@@ -212,8 +211,10 @@ class Scope:
             self._take_in()
             self._lineage = without_promises(self._lineage, {each.id for each in promises})
 
-    def parts(self) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], tuple[Floor, ...], int]:
-        """The lineage, what of it came, samples to come, floors, how many branches run."""
+    def parts(
+        self,
+    ) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], tuple[Floor, ...], list[None]]:
+        """The lineage, what of it came, samples to come, floors, the branches that run."""
         with self._lock:
             self._take_in()
             floors = tuple(self._floors.values())
@@ -255,7 +256,7 @@ class Scope:
         settings = config()
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
-        lineage, notes = self.lineage.branching(self._branches), self._notes()
+        lineage, notes = self.lineage.branching(len(self._branches)), self._notes()
         held = self._text
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
@@ -276,7 +277,7 @@ class Scope:
             return _NOTHING  # What came was not even looked at.
         settings = config()
         lineage, notes = self.lineage, self._notes()
-        added = lineage.beyond(self._came).branching(self._branches)
+        added = lineage.beyond(self._came).branching(len(self._branches))
         if added.empty and not notes:
             return _NOTHING
         text = _text(added, settings, notes)

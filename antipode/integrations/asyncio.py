@@ -1,0 +1,136 @@
+"""Tasks of asyncio: each is an open branch of the scope that it was made in, until it is done.
+
+asyncio copies the context into every task by itself, and the scope with it. What this adds is the
+count: a task that is awaited before the response leaves nothing behind, one that was only started
+shows in the response as ``open_branches``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from antipode._open_branch import OpenBranch
+from antipode._scope import scope_in
+
+from ._method import Method
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from antipode._scope import Scope
+
+__all__ = ["instrument", "instrument_loop", "uninstrument", "uninstrument_loop"]
+
+#: Packages whose own tasks serve a connection, or are the handling of the request itself.
+SERVICES = frozenset(
+    {"aio_pika", "aiohttp", "aiormq", "antipode", "antipode_shims", "pymongo", "starlette"}
+)
+#: Packages whose tasks run a coroutine of somebody else, by the name that it has there.
+_RUNNERS = {"anyio": "coro"}
+_services = SERVICES
+
+
+class _Factory:
+    """A task factory that counts what the loop's own, or asyncio's, makes."""
+
+    def __init__(self, inner: Callable[..., Any] | None) -> None:
+        self.inner = inner
+
+    def __call__(self, loop: Any, coro: Any, **kwargs: Any) -> Any:
+        make = self.inner
+        if make is None:
+            return _counted(asyncio.Task, (coro,), {"loop": loop, **kwargs})
+        return _counted(make, (loop, coro), kwargs)
+
+
+def instrument(*, services: Iterable[str] = ()) -> None:
+    """Count the tasks of all event loops that are asyncio's own. Idempotent.
+
+    Loops of another make, such as uvloop's, are instrumented one by one:
+    :func:`instrument_loop`.
+
+    Args:
+        services: further packages whose own tasks are no part of the request that starts them,
+            by the first part of their names.
+    """
+    global _services  # noqa: PLW0603 - one instrumentation for the process
+    _services = SERVICES.union([services] if isinstance(services, str) else services)
+    _CREATE_TASK.wrap()
+
+
+def uninstrument() -> None:
+    """Undo :func:`instrument`. Idempotent; tasks that run are counted to their ends."""
+    _CREATE_TASK.unwrap()
+
+
+def instrument_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Count the tasks of *loop*, by a task factory around the one that is set. Idempotent.
+
+    A factory that is set later, such as ``asyncio.eager_task_factory``, takes its place.
+    """
+    held = loop.get_task_factory()
+    if not isinstance(held, _Factory):
+        loop.set_task_factory(_Factory(held))
+
+
+def uninstrument_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Undo :func:`instrument_loop`. Idempotent."""
+    held = loop.get_task_factory()
+    if isinstance(held, _Factory):
+        loop.set_task_factory(held.inner)
+
+
+def _create_task(
+    call: Callable[..., Any], loop: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``BaseEventLoop.create_task``, whatever factory the loop has."""
+    if isinstance(loop.get_task_factory(), _Factory):
+        return call(*args, **kwargs)
+    return _counted(call, args, kwargs)
+
+
+def _counted(make: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The task that *make* makes, as a branch of its scope."""
+    held = _scope_of(kwargs.get("context"))
+    if held is None or _serves(args[-1] if args else kwargs.get("coro")):
+        return make(*args, **kwargs)
+    opened = OpenBranch(held)  # Before: an eager task runs while it is made.
+    try:
+        task = make(*args, **kwargs)
+    except BaseException:
+        opened.finish()
+        raise
+    if task.done():
+        opened.finish()
+    else:
+        # Called in the order of their making: before whoever awaits the task goes on.
+        task.add_done_callback(lambda _: opened.finish())
+    return task
+
+
+def _scope_of(context: Any) -> Scope | None:
+    # A copy costs nothing, and can be entered where the context itself is entered already.
+    return scope_in() if context is None else context.copy().run(scope_in)
+
+
+def _serves(coro: Any) -> bool:
+    """Whether a library made *coro* for itself."""
+    module, frame = _origin(coro)
+    inner = _RUNNERS.get(module)
+    if inner is not None and frame is not None:
+        module, _ = _origin(frame.f_locals.get(inner))
+    return module in _services
+
+
+def _origin(coro: Any) -> tuple[str, Any]:
+    """The package whose code *coro* is, and its frame."""
+    frame = getattr(coro, "cr_frame", None)
+    return ("", None) if frame is None else (_package(frame), frame)
+
+
+def _package(frame: Any) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+_CREATE_TASK = Method(asyncio.BaseEventLoop, "create_task", _create_task)
