@@ -108,6 +108,16 @@ COUNTERS: dict[str, Counter] = {
         "antipode.failed_looks", "{look}", "Looks at servers that failed and were repeated"
     ),
     "looks": Counter("antipode.looks", "{look}", "How often a server was asked what it shows"),
+    "message_dead_lettered": Counter(
+        "antipode.dead_lettered_messages",
+        "{message}",
+        "Messages that a consumer gave up: what they depend on is lost, or never came",
+    ),
+    "message_deferred": Counter(
+        "antipode.deferred_messages",
+        "{message}",
+        "Messages that went back to the broker until what they depend on is visible",
+    ),
     "promise_abandoned": Counter(
         "antipode.abandoned_promises", "{promise}", "Promises that this process gave up"
     ),

@@ -1,0 +1,112 @@
+"""Celery: a task has a scope of its own, from its message's headers until it ends.
+
+What a task publishes (chains, groups, callbacks, retries) carries its lineage, in the header
+``baggage`` of the message. Works beside OpenTelemetry's instrumentation of Celery, whichever comes
+first, and without it. Result backends are not needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+
+from antipode._headers import BAGGAGE
+from antipode._open_branch import outside
+from antipode._scope import context_with, scope_in
+
+from ._celery_barrier import when_visible
+from ._celery_messages import Task, baggage_of, baggage_to_send
+from ._celery_signals import put, signals, take_out
+from ._incoming import Incoming
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from antipode._scope import Scope
+
+__all__ = ["instrument", "uninstrument", "when_visible"]
+
+_OUTER = "_antipode_outer"
+_HELD = "_antipode_held"
+
+
+def instrument() -> None:
+    """Give every task a scope of its own, and every message the lineage. Idempotent.
+
+    For all applications of the process. Call it in publishers and in workers, there before
+    their processes are forked or in each of them; the order with OpenTelemetry's
+    ``CeleryInstrumentor`` does not matter.
+    """
+    sent = signals()
+    put(sent.task_prerun, _before_receivers, first=True)
+    put(sent.task_prerun, _before_run)
+    put(sent.task_postrun, _after_run, first=True)
+    put(sent.before_task_publish, _before_publish)
+
+
+def uninstrument() -> None:
+    """Undo :func:`instrument`. Idempotent; tasks that run now end in their scopes."""
+    sent = signals()
+    take_out(sent.task_prerun, _before_receivers, _before_run)
+    take_out(sent.before_task_publish, _before_publish)
+
+
+class _TaskRequest:
+    """A task that is a request of its own, apart from whatever its worker was started in."""
+
+    def __init__(self, header: str | None, outer: Scope | None) -> None:
+        context = outside() if outer is not None and scope_in() is outer else None
+        self._token = None if context is None else otel_context.attach(context)
+        self._incoming = Incoming([] if header is None else [header])
+
+    def end(self) -> None:
+        self._incoming.end()
+        if self._token is not None:
+            otel_context.detach(self._token)
+
+
+class _PartOf:
+    """A task that runs within a request, in whose scope it stays."""
+
+    def __init__(self, outer: Scope) -> None:
+        # An extraction from the task's headers may have begun an empty context.
+        lost = scope_in() is not outer
+        self._token = otel_context.attach(context_with(outer)) if lost else None
+
+    def end(self) -> None:
+        if self._token is not None:
+            otel_context.detach(self._token)
+
+
+def _before_receivers(task: Task, **_: object) -> None:
+    """Remember what a task runs within, before other receivers change the context."""
+    vars(task.request)[_OUTER] = scope_in()
+
+
+def _before_run(task: Task, **_: object) -> None:
+    """Open the scope of a task, behind all other receivers."""
+    request = task.request
+    outer: Scope | None = vars(request).pop(_OUTER, None)
+    if request.is_eager and outer is not None:
+        vars(request)[_HELD] = _PartOf(outer)
+    else:
+        vars(request)[_HELD] = _TaskRequest(baggage_of(request), outer)
+
+
+def _after_run(task: Task, **_: object) -> None:
+    """End the scope of a task, before all other receivers."""
+    held: _TaskRequest | _PartOf | None = vars(task.request).pop(_HELD, None)
+    if held is not None:
+        held.end()
+
+
+def _before_publish(headers: MutableMapping[str, Any] | None = None, **_: object) -> None:
+    """Put the lineage into the headers of a message."""
+    if headers is None:
+        return
+    header = baggage_to_send(headers.get(BAGGAGE))
+    if header:
+        headers[BAGGAGE] = header
+    elif header is not None:
+        headers.pop(BAGGAGE, None)
