@@ -8,6 +8,7 @@ from urllib.parse import unquote_plus
 
 from opentelemetry import baggage
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.propagators.textmap import (
     CarrierT,
     Getter,
@@ -29,6 +30,7 @@ from ._headers import (
     SENT_HEADER,
     has_member,
     with_member,
+    without_member,
 )
 from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
@@ -56,6 +58,7 @@ class AntipodePropagator(TextMapPropagator):
     def __init__(self, inner: TextMapPropagator) -> None:
         """Wrap *inner*."""
         self.inner = inner
+        self._stock = _is_stock(inner)
 
     @property
     def fields(self) -> set[str]:
@@ -72,13 +75,14 @@ class AntipodePropagator(TextMapPropagator):
 
         A second extraction in the same request joins the first one's scope while it is open.
         """
-        found = self.inner.extract(carrier, context, getter)
+        others = _Others(getter)
+        found = self.inner.extract(carrier, context, others)
         held = scope_in(context)
         if held is not None and held.open:
             if held.carrier is not carrier:
-                held.receive(_incoming(carrier, getter))
+                held.receive(_incoming(carrier, others))
             return found if _is_live(held, found) else context_with(held, found)
-        held = Scope(incoming=_incoming(carrier, getter))
+        held = Scope(incoming=_incoming(carrier, others))
         held.arrived = True
         held.carrier = carrier
         opened = context_with(held, found)
@@ -100,7 +104,12 @@ class AntipodePropagator(TextMapPropagator):
         if scope_in(context) is None:
             self.inner.inject(carrier, context, setter)
             return
-        checking = _Checking(setter, alone=len(baggage.get_all(context)) == 1)
+        entries = baggage.get_all(context)
+        handle = entries.get(MEMBER) if self._stock and len(entries) == 1 else None
+        if isinstance(handle, LiveText):
+            self._inject_alone(carrier, context, setter, str(handle))
+            return
+        checking = _Checking(setter, alone=len(entries) == 1)
         self.inner.inject(carrier, context, checking)
         if checking.lost and isinstance(baggage.get_baggage(MEMBER, context), LiveText):
             count("baggage_over_limit")
@@ -109,6 +118,53 @@ class AntipodePropagator(TextMapPropagator):
             )
             log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES)
             self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
+
+    def _inject_alone(
+        self, carrier: CarrierT, context: Context | None, setter: Setter[CarrierT], text: str
+    ) -> None:
+        """Inject all but baggage, and *text* as the only member, as the stock propagator would.
+
+        To quote what needs no quoting and to look for limits that it cannot reach takes the stock
+        one longer than all of ours.
+        """
+        self.inner.inject(carrier, baggage.clear(context), setter)
+        given = carrier.get(BAGGAGE) if isinstance(carrier, Mapping) else None
+        own = given if isinstance(given, str) else None
+        setter.set(carrier, BAGGAGE, with_member(own, text) if own else f"{MEMBER}={text}")
+
+
+def _is_stock(inner: TextMapPropagator) -> bool:
+    """Whether the baggage of *inner* is OpenTelemetry's own: another may filter or limit it."""
+    parts = getattr(inner, "_propagators", ()) if type(inner) is CompositePropagator else (inner,)
+    carrying = [part for part in parts if BAGGAGE in part.fields]
+    return bool(carrying) and all(type(part) is W3CBaggagePropagator for part in carrying)
+
+
+class _Others(Getter[CarrierT]):
+    """Reads headers without our members, which the wrapped propagator would decode in vain."""
+
+    def __init__(self, getter: Getter[CarrierT]) -> None:
+        self._getter = getter
+        #: The baggage headers as they came, once somebody has asked for them.
+        self.baggage: list[str] | None = None
+
+    def get(self, carrier: CarrierT, key: str) -> list[str] | None:
+        found = self._getter.get(carrier, key)
+        if key != BAGGAGE:
+            return found
+        self.baggage = found or []
+        kept = [each if (rest := without_member(each)) is None else rest for each in self.baggage]
+        return [each for each in kept if each] or None
+
+    def keys(self, carrier: CarrierT) -> list[str]:
+        return self._getter.keys(carrier)
+
+    def members(self, carrier: CarrierT) -> tuple[str, ...]:
+        """The values of all our members in the headers of *carrier*."""
+        if self.baggage is None:
+            self.get(carrier, BAGGAGE)
+        texts = members(self.baggage or ())
+        return texts if texts or not self._getter.get(carrier, SENT_HEADER) else stripped()
 
 
 def _is_live(held: Scope, context: Context) -> bool:
@@ -167,20 +223,17 @@ def _ours_first(context: Context | None) -> Context:
     return ordered
 
 
-def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[str, ...]:
+def _incoming(carrier: CarrierT, others: _Others[CarrierT]) -> tuple[str, ...]:
     """The texts of all our members in the baggage headers of *carrier*.
 
     Reads the headers itself: SDKs look at the first one only, and lose all of it when one
     member or the sum is too long.
     """
     try:
-        texts = members(getter.get(carrier, BAGGAGE) or ())
-        if not texts and getter.get(carrier, SENT_HEADER):
-            return stripped()
+        return others.members(carrier)
     except Exception:  # noqa: BLE001 - propagation never throws
         logger.warning("the baggage of a request cannot be read", exc_info=True)
         return ("",)  # No lineage, so it will be marked unreadable.
-    return texts
 
 
 def stripped() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import contextvars
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry import baggage, propagate
@@ -18,7 +18,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
-from antipode._propagation import AntipodeBaggagePropagator
+from antipode._live_text import LiveText
+from antipode._propagation import AntipodeBaggagePropagator, AntipodePropagator
 from antipode._scope import scope_in
 
 if TYPE_CHECKING:
@@ -330,3 +331,35 @@ def test_a_process_named_by_its_environment_may_begin_with_any_call(first: str) 
         timeout=60,
         check=True,
     )
+
+
+def test_alone_the_member_is_injected_as_the_stock_propagator_would() -> None:
+    """The short way for a request without other baggage gives the same header as the long one."""
+    with antipode.scope(Lineage([WriteId("a store", "k~.-_/", 1, minted_h=500_000)])):
+        ours: dict[str, str] = {}
+        stock: dict[str, str] = {}
+        AntipodePropagator(W3CBaggagePropagator()).inject(ours)
+        W3CBaggagePropagator().inject(stock)
+    assert ours == stock
+
+
+def test_a_propagator_that_filters_baggage_is_asked() -> None:
+    """Who sends no lineages to some hosts by a propagator of their own goes on to do so."""
+
+    class Filtering(W3CBaggagePropagator):
+        def inject(self, *args: Any, **kwargs: Any) -> None:
+            """Send nothing."""
+
+    headers: dict[str, str] = {}
+    with antipode.scope(Lineage([WriteId("posts", "p1", 1)])):
+        AntipodePropagator(Filtering()).inject(headers)
+    assert not headers
+
+
+def test_the_wrapped_propagator_sees_the_members_of_others() -> None:
+    """Ours is taken out before it reads: it would decode it in vain, or find it too long."""
+    header = "a=1,antipode=1~i-.size,b=2"
+    extracted = AntipodePropagator(W3CBaggagePropagator()).extract({"baggage": header})
+    entries = dict(baggage.get_all(extracted))
+    assert isinstance(entries.pop("antipode"), LiveText)
+    assert entries == {"a": "1", "b": "2"}
