@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 # Section titles and folders, in the order of a reader; the pages that come first in their folder.
 SECTIONS = (
-    ("Concepts", "concepts", ("lineage.md", "scope.md", "barrier.md", "stored-lineage.md")),
+    (
+        "Concepts",
+        "concepts",
+        ("lineage.md", "scope.md", "barrier.md", "promises.md", "stored-lineage.md"),
+    ),
     ("Guides", "guides", ()),
     ("Results", "results", ("index.md",)),
     ("Specification", "spec", ("README.md", "lineage-format.md")),

@@ -10,6 +10,7 @@ import pika
 import pytest
 
 import antipode
+from antipode import Lineage
 from antipode.testing import wait_until
 from tests.integration._rabbitmq_bench import TIMEOUT_S
 
@@ -61,13 +62,19 @@ def test_an_existing_service(url: str) -> None:
 
 
 def test_receipts_and_table_2(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second example begins to listen; the third writes, reads and receives."""
+    """The second example begins to listen, the third fulfils a promise, the fourth reads."""
     names: dict[str, Any] = {}
     run(0, url, names)
     names["connection"].close()
     antipode.unregister("notifications")
     run(1, url, names)
+    with antipode.scope():
+        promise = antipode.promise("notifications", expires_in_s=60)
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        names.update(channel=connection.channel(), token=promise.token)
+        run(2, url, names)
+    assert antipode.barrier(Lineage(promises=[promise]), timeout=TIMEOUT_S).ok
     antipode.unregister("notifications")
-    run(2, url, names)
+    run(3, url, names)
     assert names["value"] == b"post:1"
     assert "post:1" in capsys.readouterr().out
