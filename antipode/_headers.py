@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ._metrics import count
 
@@ -81,6 +81,26 @@ def with_member(header: str | None, text: str) -> str:
             break
         joined = f"{joined},{member}"
     return joined
+
+
+def same_request(one: object, other: object) -> bool:
+    """Whether two carriers hold the headers of one request.
+
+    Who copies an ASGI request's headers, as FastAPI's own telemetry does, copies the list: the
+    pairs in it are the same objects.
+    """
+    if one is other:
+        return True
+    first = _first_pair(one)
+    return first is not None and first is _first_pair(other)
+
+
+def _first_pair(carrier: object) -> object:
+    if isinstance(carrier, dict):
+        pairs = cast("dict[str, object]", carrier).get("headers")
+    else:
+        pairs = getattr(carrier, "raw", None)
+    return cast("list[object]", pairs)[0] if isinstance(pairs, (list, tuple)) and pairs else None
 
 
 def _others(header: str | None) -> Iterable[str]:

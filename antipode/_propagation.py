@@ -29,6 +29,7 @@ from ._headers import (
     RESPONSE_HEADER,
     SENT_HEADER,
     has_member,
+    same_request,
     with_member,
     without_member,
 )
@@ -77,9 +78,9 @@ class AntipodePropagator(TextMapPropagator):
         """
         others = _Others(getter)
         found = self.inner.extract(carrier, context, others)
-        held = scope_in(context)
-        if held is not None and held.open:
-            if held.carrier is not carrier:
+        held = _joined(carrier, context)
+        if held is not None:
+            if not same_request(held.carrier, carrier):
                 held.receive(_incoming(carrier, others))
             return found if _is_live(held, found) else context_with(held, found)
         held = Scope(incoming=_incoming(carrier, others))
@@ -165,6 +166,19 @@ class _Others(Getter[CarrierT]):
             self.get(carrier, BAGGAGE)
         texts = members(self.baggage or ())
         return texts if texts or not self._getter.get(carrier, SENT_HEADER) else stripped()
+
+
+def _joined(carrier: object, context: Context | None) -> Scope | None:
+    """The open scope of the request that *carrier* is from; None where it has none yet.
+
+    Before us in a composite, a propagator of others may have made a context out of nothing.
+    """
+    held = scope_in(context)
+    if held is None and context is not None:
+        held = scope_in()
+        if held is not None and not same_request(held.carrier, carrier):
+            return None
+    return held if held is not None and held.open else None
 
 
 def _is_live(held: Scope, context: Context) -> bool:

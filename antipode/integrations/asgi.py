@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
+from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER, same_request
 from antipode._metrics import logger
 from antipode._scope import scope_in
 
@@ -87,15 +87,11 @@ def begin(scope: AsgiScope) -> Incoming:
 
 
 def _carrier(scope: AsgiScope) -> object:
-    """What an instrumentation extracted from, if that was this request; else *scope*.
-
-    FastAPI's own extracts from a copy of the headers, in which they are the same objects.
-    """
+    """What an instrumentation extracted from, if that was this request; else *scope*."""
     held = scope_in()
-    if held is None or not held.arrived or held.carrier is scope:
-        return scope
-    theirs, ours = getattr(held.carrier, "raw", None), scope["headers"]
-    return held.carrier if theirs and ours and theirs[0] is ours[0] else scope
+    if held is not None and held.arrived and same_request(held.carrier, scope):
+        return held.carrier
+    return scope
 
 
 class _Answering:

@@ -18,6 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import antipode
 from antipode import Lineage, _metrics
+from antipode._propagation import AntipodeBaggagePropagator
 from antipode.integrations.asgi import AntipodeMiddleware, instrument_app
 from tests.integration._ingress import ADDED, CAME, asgi, ask, sent
 
@@ -46,10 +47,22 @@ class Spans:
         return [e.name for e in self._exporter.get_finished_spans() if e.kind.name == "SERVER"]
 
 
-@pytest.fixture(params=["tracecontext,baggage", "baggage,tracecontext"], autouse=True)
+ORDERS = [
+    "tracecontext,baggage",
+    "baggage,tracecontext",
+    "tracecontext,antipode",
+    "antipode,tracecontext",
+]
+
+
+@pytest.fixture(params=ORDERS, autouse=True)
 def propagators(request: pytest.FixtureRequest) -> None:
-    """Stock propagators: the first request has them wrapped."""
-    made = {"tracecontext": TraceContextTextMapPropagator(), "baggage": W3CBaggagePropagator()}
+    """What `OTEL_PROPAGATORS` may set: the first request has stock ones wrapped."""
+    made: dict[str, Any] = {
+        "tracecontext": TraceContextTextMapPropagator(),
+        "baggage": W3CBaggagePropagator(),
+        "antipode": AntipodeBaggagePropagator(),
+    }
     order = [made[name] for name in request.param.split(",")]
     propagate.set_global_textmap(CompositePropagator(order))
 
