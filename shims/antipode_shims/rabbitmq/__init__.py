@@ -1,22 +1,26 @@
 """RabbitMQ: lineages in message headers, barriers on what was routed in the reader's region.
 
 Instrumented clients (pika, aio-pika) keep their calls and objects: :func:`instrument_channel`,
-:func:`message`. The Table 2 face is :func:`shim`, and :func:`async_shim` for asyncio. See
-docs/guides/rabbitmq.md.
+:func:`message`. Workers that give back what they cannot handle yet: :func:`consume`, and
+:func:`async_consume` for asyncio. The Table 2 face is :func:`shim`, and :func:`async_shim` for
+asyncio. See docs/guides/rabbitmq.md.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._consumer import RabbitMQConsumer, consume
 from ._headers import fulfil
 from ._instrument import instrument_channel, uninstrument_channel
 from ._message import message
 from ._shim import RabbitMQShim, shim
 from ._table2 import Delivery
 from ._tap import Receipts
+from ._terms import BY_REJECTION
 
 if TYPE_CHECKING:
+    from ._async_consumer import RabbitMQAsyncConsumer, async_consume
     from ._async_shim import RabbitMQAsyncShim, async_shim
 
 #: Calls of instrumented channels that put the lineage into headers and enter what was confirmed.
@@ -27,13 +31,18 @@ COVERED_WRITES = frozenset({"basic_publish", "Exchange.publish"})
 COVERED_READS = frozenset({"basic_consume", "Queue.consume"})
 
 __all__ = [
+    "BY_REJECTION",
     "COVERED_READS",
     "COVERED_WRITES",
     "Delivery",
+    "RabbitMQAsyncConsumer",
     "RabbitMQAsyncShim",
+    "RabbitMQConsumer",
     "RabbitMQShim",
     "Receipts",
+    "async_consume",
     "async_shim",
+    "consume",
     "fulfil",
     "instrument_channel",
     "message",
@@ -48,5 +57,9 @@ def __getattr__(name: str) -> object:
         from . import _async_shim
 
         return getattr(_async_shim, name)
+    if name in ("RabbitMQAsyncConsumer", "async_consume"):
+        from . import _async_consumer
+
+        return getattr(_async_consumer, name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -108,8 +108,8 @@ def own_promise(headers: Mapping[str, Any] | None) -> Promise | None:
 
 def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     present = sent.get(BAGGAGE)
-    ours, others = _split(_as_text(present)) if present is not None else ([], [])
-    if present is not None and _as_text(present) is None:
+    ours, others = _split(as_text(present)) if present is not None else ([], [])
+    if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
     if held.lineage.empty and not ours:
         return
@@ -143,7 +143,7 @@ def _within_limits(members: list[str], datastore: str) -> str:
     return ",".join(kept)
 
 
-def _as_text(header: object) -> str | None:
+def as_text(header: object) -> str | None:
     """A header as text; None for a type that no propagator writes."""
     if isinstance(header, (bytes, bytearray)):
         try:
@@ -179,7 +179,7 @@ def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:
     if header is None:
         return Lineage()
     subject = subject or UNKNOWN_SUBJECT
-    text = _as_text(header)
+    text = as_text(header)
     if text is None:
         return unreadable(subject, f"a {type(header).__name__} header")
     if len(text) > _MAX_READ:
@@ -199,7 +199,7 @@ def own_write(headers: Mapping[str, Any] | None) -> WriteId | None:
     header = (headers or {}).get(WRITE)
     if header is None:
         return None
-    text = _as_text(header)
+    text = as_text(header)
     if text is None:
         msg = f"a {type(header).__name__} header"
         raise ValueError(msg)

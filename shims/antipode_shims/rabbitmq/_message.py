@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+
 from antipode._registry import shims_of
 from antipode._scope import Scope, scope
 
-from ._headers import own_promise, received
+from ._headers import BAGGAGE, as_text, own_promise, received
 
 if TYPE_CHECKING:
     from antipode._lineage import Lineage
@@ -61,6 +65,24 @@ def fulfilled_by(headers: Mapping[str, Any] | None, ledger: Ledger | None, datas
         promise = own_promise(headers)
         if promise is not None and promise.datastore == datastore:
             ledger.fulfil(promise)
+
+
+@contextmanager
+def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]:
+    """The scope of a message, with the baggage of its request: that alone, and all of it.
+
+    Instrumentations of clients make the message's span current, and not all of them its baggage.
+    """
+    context = baggage.clear()
+    text = as_text((headers or {}).get(BAGGAGE))
+    if text is not None:
+        context = W3CBaggagePropagator().extract({BAGGAGE: text}, context=context)
+    token = otel_context.attach(context)
+    try:
+        with message_of(headers, subject) as held:
+            yield held
+    finally:
+        otel_context.detach(token)
 
 
 def deliver(ledger: Ledger | None, write: WriteId, lineage: Lineage) -> None:
