@@ -13,7 +13,7 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode.testing import wait_until
 from antipode_shims import embedded, rabbitmq
-from tests.integration._rabbitmq_bench import NEWS, TIMEOUT_S, Bench
+from tests.integration._rabbitmq_bench import NEWS, TIMEOUT_S, Bench, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,18 +38,30 @@ class Posts:
         assert isinstance(self.last.version, int)
         return replace(self.last, version=self.last.version + 1)
 
-    @property
-    def lost(self) -> WriteId:
-        """A write that the store is sure to have lost."""
-        self.shim.close()
-        raise NotImplementedError
-
     def write(self) -> None:
         """Make the next write."""
-        self.shim.write("post:1", b"second", Lineage())
+        (self.last,) = self.shim.write("post:1", b"next", Lineage())
 
     def close(self) -> None:
         self.shim.close()
+
+
+class Seen:
+    """A handler that keeps what it got, and the lineage it ran with."""
+
+    def __init__(self, then: Callable[[bytes], object] = lambda _: None) -> None:
+        self.messages: list[tuple[Any, Any, bytes]] = []
+        self.lineages: list[Lineage] = []
+        self._then = then
+
+    def __call__(self, _channel: Any, method: Any, properties: Any, body: bytes) -> None:
+        self.messages.append((method, properties, body))
+        self.lineages.append(antipode.current())
+        self._then(body)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [body for _, _, body in self.messages]
 
 
 class Workers(Bench):
@@ -61,6 +73,7 @@ class Workers(Bench):
         self.dead = f"dead.{self.name}"
         self.source = rabbitmq.instrument_channel(self.channel(), datastore=NEWS)
         self.source.queue_declare(self.queue, durable=True)
+        self.source.queue_declare(self.dead, durable=True)
         self.source.exchange_declare(self.name, "fanout", durable=True)
         self.source.queue_bind(self.queue, self.name)
         self._threads: list[threading.Thread] = []
@@ -112,11 +125,14 @@ class Workers(Bench):
 
     def until(self, condition: Callable[[], bool], *, what: str) -> None:
         """Return when a condition holds, while the workers work; raise what one of them raised."""
-        wait_until(
-            lambda: bool(self.failures) or condition(), what=what, timeout_s=2 * TIMEOUT_S
-        )
+        wait_until(lambda: bool(self.failures) or condition(), what=what, timeout_s=2 * TIMEOUT_S)
         if self.failures:
             raise self.failures.pop(0)
+
+    def deferrals(self, least: int = 1) -> None:
+        """Return once so many more messages were deferred."""
+        wanted = counted("message_deferred") + least
+        self.until(lambda: counted("message_deferred") >= wanted, what="deferrals")
 
     def depth(self, queue: str | None = None) -> int:
         """How many messages are ready in a queue."""
@@ -130,15 +146,8 @@ class Workers(Bench):
         found: list[Any] = []
 
         def came() -> bool:
-            channel = self.source.connection.channel()
-            try:
-                found[:] = channel.basic_get(self.dead, auto_ack=True)
-                return found[0] is not None
-            except pika.exceptions.ChannelClosedByBroker:  # It is declared with the first one.
-                return False
-            finally:
-                if channel.is_open:
-                    channel.close()
+            found[:] = self.source.basic_get(self.dead, auto_ack=True)
+            return found[0] is not None
 
         self.until(came, what="a dead letter")
         return tuple(found)

@@ -13,11 +13,13 @@ from tests.integration._mysql_beside import IN_COLUMNS, IN_SIDE_TABLES, make_pos
 from tests.integration._mysql_clients import STORES, Sql
 from tests.integration._mysql_promises import Branches
 from tests.integration._rabbitmq_bench import NEWS, Bench
+from tests.integration._rabbitmq_workers import Posts, Workers
 from tests.integration._redis_beside import KEYS
 from tests.integration._redis_clients import client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from antipode.testing import RabbitMQTopology, RedisTopology
 
@@ -72,6 +74,20 @@ def channel(bench: Bench) -> Any:
     channel = bench.channel()
     bench.declare(channel)
     return rabbitmq.instrument_channel(channel, datastore=NEWS)
+
+
+@pytest.fixture
+def workers(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Workers]:
+    """A RabbitMQ work queue of one test, and its workers."""
+    with contextlib.closing(Workers(antipode_rabbitmq)) as one:
+        yield one
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Iterator[Posts]:
+    """A store whose next write messages can depend on."""
+    with contextlib.closing(Posts(tmp_path)) as one:
+        yield one
 
 
 @pytest.fixture(params=STORES)

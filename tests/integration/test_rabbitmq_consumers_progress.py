@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,9 @@ import antipode
 from antipode.testing import TopologyTimeout, wait_until
 from antipode_shims import rabbitmq
 from tests.integration._rabbitmq_bench import NEWS, counted
-from tests.integration._rabbitmq_workers import Posts, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from antipode.testing import RabbitMQTopology
+    from tests.integration._rabbitmq_workers import Posts, Workers
 
 pytestmark = pytest.mark.store("rabbitmq")
 
@@ -30,53 +26,39 @@ WRITE = b"write"
 MOST_S = 30.0
 
 
-@pytest.fixture
-def workers(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Workers]:
-    with contextlib.closing(Workers(antipode_rabbitmq)) as one:
-        yield one
-
-
-@pytest.fixture
-def posts(tmp_path: Path) -> Iterator[Posts]:
-    with contextlib.closing(Posts(tmp_path)) as one:
-        yield one
-
-
 class Progress:
     """A handler that notes what it handled and when; one message makes the write."""
 
-    def __init__(self, posts: Posts) -> None:
-        self.posts = posts
+    def __init__(self, later: Posts) -> None:
+        self.later = later
         self.handled: list[tuple[float, bytes]] = []
 
     def __call__(self, _channel: Any, _method: Any, _properties: Any, body: bytes) -> None:
         if body == WRITE:
-            self.posts.write()
+            self.later.write()
         self.handled.append((time.monotonic(), body))
 
     def longest_pause_s(self) -> float:
         """Between two messages."""
         times = [at_s for at_s, _ in self.handled]
-        return max(b - a for a, b in zip(times, times[1:], strict=False))
+        return max(b - a for a, b in itertools.pairwise(times))
 
 
-def fill(workers: Workers, posts: Posts) -> None:
+def fill(workers: Workers, later: Posts) -> None:
     """Messages that depend on a write, and behind them the one whose handling makes it."""
     for number in range(BLOCKED):
-        workers.publish(b"%d" % number, posts.next)
+        workers.publish(b"%d" % number, later.next)
     workers.publish(WRITE)
 
 
-@pytest.mark.parametrize(
-    "terms", [{}, {"on_unmet": "wait", "timeout": 0.5}], ids=["defer", "wait"]
-)
+@pytest.mark.parametrize("terms", [{}, {"on_unmet": "wait", "timeout": 0.5}], ids=["defer", "wait"])
 def test_blocked_messages_let_through_what_they_wait_for(
-    workers: Workers, posts: Posts, terms: dict[str, Any]
+    workers: Workers, later: Posts, terms: dict[str, Any]
 ) -> None:
     """All 401 are handled, each once, the write first, within bounds; none is given up."""
-    fill(workers, posts)
+    fill(workers, later)
     deferred = counted("message_deferred")
-    progress = Progress(posts)
+    progress = Progress(later)
     began_s = time.monotonic()
     workers.work(progress, threads=WORKERS, delay_s=DELAYS, **terms)
     wait_until(
@@ -101,14 +83,14 @@ def test_blocked_messages_let_through_what_they_wait_for(
     assert workers.depth() == 0
 
 
-def test_a_blocking_barrier_starves_what_it_waits_for(workers: Workers, posts: Posts) -> None:
+def test_a_blocking_barrier_starves_what_it_waits_for(workers: Workers, later: Posts) -> None:
     """What consumers are for: with barriers in callbacks nothing moves, for as long as one likes.
 
     A requeued message comes back to the head of its queue, so that four workers wait for the same
     four messages; then a consumer gets all of them through.
     """
-    fill(workers, posts)
-    progress = Progress(posts)
+    fill(workers, later)
+    progress = Progress(later)
 
     def blocks(channel: Any, method: Any, properties: Any, body: bytes) -> None:
         try:

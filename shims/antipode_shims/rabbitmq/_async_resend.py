@@ -41,7 +41,7 @@ class AsyncResender:
         name = delays.name(delay_ms)
         async with self._lock:
             for _ in range(TRIES):
-                if not self._leases.sure(name):
+                if not self._leases.fresh(name):
                     at_s = self._leases.monotonic()
                     await self._declare(name, delays.declared(delay_ms))
                     self._leases.begin(name, at_s)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: How long a delay queue outlives the last declaration, on top of its delay. The broker deletes
 #: an unused queue with all that is in it, so that what is published must be sure to expire first.
 SPARE_S = 600.0
+_FRESH, _SURE = 0.5, 0.9
 _MOST_NAME = 255
 _LEAST_DELAY_S = 0.001
 _MOST_DELAY_S = 86_400.0
@@ -99,10 +100,11 @@ def within(name: str) -> str:
 
 @dataclass(slots=True)
 class Leases:
-    """Which delay queues are sure to outlive what is published to them now.
+    """Which delay queues are sure to outlive what is published to them.
 
-    A queue that was declared at some moment, by this client's clock, lives for its delay and
-    :data:`SPARE_S` from then on. A message confirmed before half of that was over expires first.
+    A queue whose declaration was sent at some moment, by this client's clock, lives for its delay
+    and :data:`SPARE_S` from then on at least. So a message that was confirmed before the spare
+    time was over has expired, and is back in the work queue, before its delay queue can.
     """
 
     monotonic: Callable[[], float] = time.monotonic
@@ -112,10 +114,18 @@ class Leases:
         """Note a declaration that was sent at *at_s*."""
         self._since_s[name] = at_s
 
+    def fresh(self, name: str) -> bool:
+        """Whether there is ample time to publish to the queue."""
+        return self._spent(name) < _FRESH
+
     def sure(self, name: str) -> bool:
-        """Whether a message that is in the queue by now expires before the queue does."""
+        """Whether a message that was confirmed by now expires before the queue does."""
+        return self._spent(name) < _SURE
+
+    def _spent(self, name: str) -> float:
+        """The share of the spare time that is over."""
         since_s = self._since_s.get(name)
-        return since_s is not None and self.monotonic() - since_s < SPARE_S / 2
+        return 1.0 if since_s is None else (self.monotonic() - since_s) / SPARE_S
 
     def end(self, name: str) -> None:
         """Declare it again before the next publication."""

@@ -40,7 +40,7 @@ class Resender:
         """
         name = delays.name(delay_ms)
         for _ in range(TRIES):
-            if not self._leases.sure(name):
+            if not self._leases.fresh(name):
                 at_s = self._leases.monotonic()
                 self._declare(name, delays.declared(delay_ms))
                 self._leases.begin(name, at_s)
