@@ -134,6 +134,11 @@ class Workers(Bench):
         wanted = counted("message_deferred") + least
         self.until(lambda: counted("message_deferred") >= wanted, what="deferrals")
 
+    def consumers(self) -> int:
+        """How many consumers the work queue has."""
+        found: int = self.source.queue_declare(self.queue, passive=True).method.consumer_count
+        return found
+
     def depth(self, queue: str | None = None) -> int:
         """How many messages are ready in a queue."""
         channel = self.source.connection.channel()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ._delays import Leases
-from ._resend import TRIES, refused, vanishing
+from ._resend import TRIES, refused, untouched, vanishing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -83,13 +83,14 @@ class AsyncResender:
         channel = await self._opened()
         async with _refusals(name):
             try:
-                await channel.basic_publish(
-                    body,
-                    routing_key=name,
-                    properties=properties,
-                    mandatory=True,
-                    timeout=ANSWER_S,
-                )
+                with untouched():
+                    await channel.basic_publish(
+                        body,
+                        routing_key=name,
+                        properties=properties,
+                        mandatory=True,
+                        timeout=ANSWER_S,
+                    )
             except aiormq.exceptions.PublishError:
                 return False
         return True

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import context as otel_context
+
+from antipode._clock import UNTRACED
 from antipode._errors import ConfigurationError
 
 from ._clients import pika
@@ -17,13 +20,13 @@ if TYPE_CHECKING:
 
 #: A queue may have expired or been deleted just before a publication; not again and again.
 TRIES = 3
+_UNTOUCHED = otel_context.set_value(UNTRACED, value=True, context=otel_context.Context())
 
 
 class Resender:
     """Publishes confirmed, and mandatory: when a call returns, a queue of the broker has it.
 
-    Calls what the class defines, not the methods of the channel, which instrumentations replace
-    to add headers of the moment: the message's own must stay.
+    Calls what the class defines, not the method of the channel that this shim may have replaced.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -77,7 +80,7 @@ class Resender:
     def _publish(self, name: str, properties: Any, body: bytes) -> bool:
         """Whether it was routed."""
         channel = self._opened()
-        with _refusals(name):
+        with _refusals(name), untouched():
             try:
                 type(channel).basic_publish(channel, "", name, body, properties, mandatory=True)
             except pika().exceptions.UnroutableError:
@@ -89,6 +92,19 @@ class Resender:
             self._channel = self._connection.channel()
             self._channel.confirm_delivery()
         return self._channel
+
+
+@contextlib.contextmanager
+def untouched() -> Iterator[None]:
+    """Let instrumentations add no headers of this moment: the message keeps those it has.
+
+    OpenTelemetry's makes no span and injects nothing; others find no context to inject.
+    """
+    token = otel_context.attach(_UNTOUCHED)
+    try:
+        yield
+    finally:
+        otel_context.detach(token)
 
 
 @contextlib.contextmanager
