@@ -82,11 +82,13 @@ class Workers(Bench):
 
     def publish(self, body: bytes, *depends_on: WriteId, **properties: Any) -> None:
         """Publish a persistent message that depends on these writes."""
-        properties.setdefault("delivery_mode", 2)
         with antipode.scope(Lineage(depends_on)):
-            self.source.basic_publish(
-                self.name, "the.key", body, pika.BasicProperties(**properties)
-            )
+            self.send(body, **properties)
+
+    def send(self, body: bytes, **properties: Any) -> None:
+        """Publish a persistent message in the current scope."""
+        sent = pika.BasicProperties(**{"delivery_mode": 2, **properties})
+        self.source.basic_publish(self.name, "the.key", body, sent)
 
     def consumer(self, handler: Callable[..., object], **terms: Any) -> Any:
         """A consumer on a connection of its own, which is not started."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode._barrier import barrier_async, check_async
 from antipode._errors import ConfigurationError, UnmetError
 from antipode._metrics import count, logger
+from antipode._promise import fulfilling
 
 from ._async_delivery import AsyncDelivery
 from ._async_resend import ANSWER_S, AsyncResender, gone
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from antipode._arguments import Names
     from antipode._outcomes import BarrierResult
+    from antipode._write_id import Promise
 
     from ._terms import OnError, OnMessageUnmet, Rejection
 
@@ -45,6 +47,7 @@ def async_consume(
     exclude: Names = (),
     prefetch: int = 10,
     delay_arguments: Mapping[str, Any] | None = None,
+    fulfils: Callable[[Any], Promise | str | None] | None = None,
 ) -> RabbitMQAsyncConsumer:
     """The asyncio twin of :func:`consume`, over aio-pika.
 
@@ -66,6 +69,7 @@ def async_consume(
         exclude: as in :func:`consume`.
         prefetch: as in :func:`consume`.
         delay_arguments: as in :func:`consume`.
+        fulfils: as in :func:`consume`, of aio-pika's message.
 
     Raises:
         ConfigurationError: as :func:`consume`.
@@ -83,6 +87,7 @@ def async_consume(
         exclude,
         prefetch,
         delay_arguments or {},
+        fulfils,
     )
     return RabbitMQAsyncConsumer(channel, None if isinstance(queue, str) else queue, handler, terms)
 
@@ -212,8 +217,9 @@ class RabbitMQAsyncConsumer:
                 await self._give_back(message)
                 return
             delivery = AsyncDelivery(message)
-            with handling(delivery.envelope.headers, self._terms.datastore):
-                await self._look(delivery)
+            with ExitStack() as scope:
+                scope.enter_context(handling(delivery.envelope.headers, self._terms.datastore))
+                await self._begin(delivery, scope)
         except Exception as error:  # noqa: BLE001 - raised again by run()
             if isinstance(error, gone()):  # Then the broker gives it back by itself.
                 logger.debug("a message of %r was not settled: %r", self._terms.queue, error)
@@ -227,6 +233,18 @@ class RabbitMQAsyncConsumer:
         if not message.processed:
             with suppress(*gone()):
                 await message.nack(requeue=True)
+
+    async def _begin(self, delivery: AsyncDelivery, scope: ExitStack) -> None:
+        fulfils = self._terms.fulfils
+        if fulfils is not None:
+            try:
+                promise = fulfils(delivery.message)
+                if promise is not None:
+                    scope.enter_context(fulfilling(promise))
+            except Exception as error:  # noqa: BLE001 - on_error says what becomes of it
+                await self._failed(delivery, error)
+                return
+        await self._look(delivery)
 
     async def _look(self, delivery: AsyncDelivery) -> None:
         terms = self._terms

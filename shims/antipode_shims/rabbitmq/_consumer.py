@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from antipode._arguments import Names
     from antipode._outcomes import BarrierResult
+    from antipode._write_id import Promise
 
     from ._terms import OnError, OnMessageUnmet, Rejection
 
@@ -48,6 +49,7 @@ def consume(
     exclude: Names = (),
     prefetch: int = 10,
     delay_arguments: Mapping[str, Any] | None = None,
+    fulfils: Callable[[Any, Any, bytes], Promise | str | None] | None = None,
 ) -> RabbitMQConsumer:
     """Handle the messages of a queue once what they depend on is visible here.
 
@@ -80,6 +82,8 @@ def consume(
         exclude: as in :func:`antipode.barrier`.
         prefetch: how many messages the broker sends ahead of their acknowledgement.
         delay_arguments: of the delay queues, such as ``{"x-queue-type": "quorum"}``.
+        fulfils: says of ``(method, properties, body)`` which promise its handler will fulfil; None
+            for none. The message does not wait for that one, which would be for itself.
 
     Returns:
         The consumer, which is not started yet: use it as a context manager, or call its ``run``.
@@ -100,6 +104,7 @@ def consume(
         exclude,
         prefetch,
         delay_arguments or {},
+        fulfils,
     )
     return RabbitMQConsumer(channel, handler, terms)
 
@@ -222,7 +227,7 @@ class RabbitMQConsumer:
             return
         delivery = Delivery.of(method, properties, body)
         self._unsettled[number] = delivery
-        self._step(delivery, lambda: self._look(delivery))
+        self._step(delivery, lambda: self._begin(delivery))
 
     def _step(self, delivery: Delivery, act: Callable[[], None]) -> None:
         """Run a step of a message in its context; what fails ends :meth:`run`, not pika's loop."""
@@ -230,6 +235,17 @@ class RabbitMQConsumer:
             delivery.enter(self._terms.datastore, act)
         except Exception as error:  # noqa: BLE001 - raised again by run()
             self._failure = error
+
+    def _begin(self, delivery: Delivery) -> None:
+        if self._terms.fulfils is not None:
+            try:
+                delivery.fulfil(self._terms.fulfils)
+            except Exception as error:
+                self._failed(delivery, error)
+                if self._terms.on_error == "raise":
+                    raise
+                return
+        self._look(delivery)
 
     def _look(self, delivery: Delivery) -> None:
         terms = self._terms

@@ -8,6 +8,8 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from antipode._promise import fulfilling
+
 from ._envelope import Envelope
 from ._message import handling
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from antipode._cancellable import Cancellable
+    from antipode._write_id import Promise
 
 
 @dataclass(slots=True)
@@ -77,6 +80,17 @@ class Delivery:
         finally:
             if self.wait is None:
                 self._scope.close()
+
+    def fulfil(self, fulfils: Callable[..., Promise | str | None]) -> None:
+        """From here on not wait for the promise that the handler will fulfil.
+
+        Raises:
+            Exception: what *fulfils* raised.
+            LineageDecodeError: what it returned is a text and no token.
+        """
+        promise = fulfils(self.method, self.properties, self.body)
+        if promise is not None and self._scope is not None:
+            self._scope.enter_context(fulfilling(promise))
 
     def leave(self) -> None:
         """Stop waiting, and end the scope. For a message that waits; otherwise nothing."""

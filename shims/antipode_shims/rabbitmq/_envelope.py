@@ -67,15 +67,14 @@ class Envelope:
         headers = {name: value for name, value in headers.items() if not _is_changed(name)}
         if isinstance(kept, dict):
             headers |= kept
-        attempts = held.get("attempts")
-        counted = isinstance(attempts, int) and deferred is not None
+        attempts, without = held.get("attempts"), held.get("message_id")
         return Envelope(
             headers or None,
             _text(held, "exchange", self.exchange),
             _text(held, "routing_key", self.routing_key),
             _text(held, "expiration", None),
-            None if held.get("message_id") is False else self.message_id,
-            max(int(attempts), 0) if counted and isinstance(attempts, int) else 0,
+            None if without is False else "" if without == "" else self.message_id,
+            max(attempts, 0) if isinstance(attempts, int) and deferred is not None else 0,
         )
 
     def deferred(self) -> dict[str, Any]:
@@ -97,8 +96,8 @@ class Envelope:
             kept["headers"] = apart
         if self.expiration is not None:
             kept["expiration"] = self.expiration
-        if self.message_id is None:  # Some clients make one up.
-            kept["message_id"] = False
+        if not self.message_id:  # Some clients make one up.
+            kept["message_id"] = False if self.message_id is None else ""
         return headers, kept
 
 

@@ -13,10 +13,11 @@ from antipode._errors import BarrierTimeout, ConfigurationError
 from ._delays import Delays, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from antipode._arguments import Names
     from antipode._outcomes import BarrierResult
+    from antipode._write_id import Promise
 
 OnMessageUnmet = Literal["defer", "wait"]
 OnError = Literal["raise", "requeue", "defer", "dead_letter"]
@@ -52,6 +53,7 @@ class Terms:
     exclude: Names = ()
     prefetch: int = 10
     delay_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    fulfils: Callable[..., Promise | str | None] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done.
