@@ -74,22 +74,11 @@ def async_consume(
     Raises:
         ConfigurationError: as :func:`consume`.
     """
-    terms = Terms(
-        queue if isinstance(queue, str) else getattr(queue, "name", ""),
-        datastore,
-        on_unmet,
-        timeout,
-        max_attempts,
-        delay_s,
-        dead_letter,
-        on_error,
-        only,
-        exclude,
-        prefetch,
-        delay_arguments or {},
-        fulfils,
-    )
-    return RabbitMQAsyncConsumer(channel, None if isinstance(queue, str) else queue, handler, terms)
+    name = queue if isinstance(queue, str) else getattr(queue, "name", "")
+    found = None if isinstance(queue, str) else queue
+    how = on_unmet, timeout, max_attempts, delay_s, dead_letter, on_error
+    what = only, exclude, prefetch, delay_arguments or {}, fulfils
+    return RabbitMQAsyncConsumer(channel, found, handler, Terms(name, datastore, *how, *what))
 
 
 class RabbitMQAsyncConsumer:

@@ -59,8 +59,7 @@ def consume(
     is acknowledged when its handler has returned, or when the broker has confirmed its copy.
 
     Args:
-        channel: pika's ``BlockingChannel``, instrumented or not. Its connection must be served by
-            :meth:`RabbitMQConsumer.run` alone.
+        channel: pika's ``BlockingChannel``; its connection must be served by ``run()`` alone.
         queue: what to consume.
         handler: called with pika's ``(channel, method, properties, body)``, of the message as it
             was published first; it leaves acknowledging to the consumer. The message is deferred
@@ -86,27 +85,14 @@ def consume(
             for none. The message does not wait for that one, which would be for itself.
 
     Returns:
-        The consumer, which is not started yet: use it as a context manager, or call its ``run``.
+        The consumer, not started yet: use it as a context manager, or call its ``run``.
 
     Raises:
         ConfigurationError: an argument is not one of its values.
     """
-    terms = Terms(
-        queue,
-        datastore,
-        on_unmet,
-        timeout,
-        max_attempts,
-        delay_s,
-        dead_letter,
-        on_error,
-        only,
-        exclude,
-        prefetch,
-        delay_arguments or {},
-        fulfils,
-    )
-    return RabbitMQConsumer(channel, handler, terms)
+    how = on_unmet, timeout, max_attempts, delay_s, dead_letter, on_error
+    what = only, exclude, prefetch, delay_arguments or {}, fulfils
+    return RabbitMQConsumer(channel, handler, Terms(queue, datastore, *how, *what))
 
 
 class RabbitMQConsumer:
