@@ -100,7 +100,7 @@ def own_promise(headers: Mapping[str, Any] | None) -> Promise | None:
     header = (headers or {}).get(PROMISE)
     if header is None:
         return None
-    if (text := _as_text(header)) is None:
+    if (text := as_text(header)) is None:
         msg = f"a {type(header).__name__} header"
         raise ValueError(msg)
     return Promise.parse(text)
