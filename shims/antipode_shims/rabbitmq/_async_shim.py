@@ -94,8 +94,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
 
         Raises:
             aio_pika.exceptions.DeliveryError: the broker refused it, or nobody takes it.
-            aio_pika.exceptions.AMQPError: the connection was lost: it is in doubt, as it is
-                when the call is cancelled.
+            aio_pika.exceptions.AMQPError: the connection was lost: in doubt, as when cancelled.
             Unreachable: there is no connection, and nothing was sent.
         """
         before = current() if lineage is None else lineage
