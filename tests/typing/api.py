@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing_extensions import assert_type
 
 import antipode
-from antipode import BarrierResult, BarrierTimeout, Cancellable, Lineage, Outcome, Scope, WriteId
+from antipode import (
+    BarrierResult,
+    BarrierTimeout,
+    Cancellable,
+    Lineage,
+    Outcome,
+    Promise,
+    Scope,
+    WriteId,
+)
 
 
 def values() -> None:
@@ -31,6 +40,17 @@ def scopes() -> None:
         assert_type(antipode.current(), Lineage)
     assert_type(antipode.root(), Lineage)
     assert_type(antipode.transfer(Lineage(), target=Lineage()), Lineage)
+
+
+async def promises() -> None:
+    """A promise, its token, the branch that fulfils it, and who gives it up."""
+    promise = antipode.promise("refunds", expires_in_s=60)
+    assert_type(promise, Promise)
+    assert_type(Promise.parse(promise.token), Promise)
+    with antipode.fulfilling(promise) as mine, antipode.fulfilling(promise.token):
+        assert_type(mine, Promise)
+    assert_type(antipode.abandon(promise, timeout=1.0), bool)
+    assert_type(await antipode.abandon_async("token"), bool)
 
 
 def waits() -> None:
