@@ -56,9 +56,17 @@ class AntipodePropagator(TextMapPropagator):
     that the member was not dropped for the SDK's size limits. It never raises.
     """
 
-    def __init__(self, inner: TextMapPropagator) -> None:
-        """Wrap *inner*."""
+    def __init__(
+        self, inner: TextMapPropagator, *, replaced: TextMapPropagator | None = None
+    ) -> None:
+        """Wrap *inner*.
+
+        Args:
+            inner: what injects and extracts baggage.
+            replaced: what :func:`uninstrument` brings back; None: *inner*.
+        """
         self.inner = inner
+        self.replaced = inner if replaced is None else replaced
         self._stock = _is_stock(inner)
 
     @property
@@ -291,23 +299,32 @@ def instrument() -> None:
     # Not above: it loads the propagators of OTEL_PROPAGATORS, of which this module may be one.
     from opentelemetry import propagate
 
-    inner = propagate.get_global_textmap()
-    if isinstance(inner, AntipodePropagator) or _holds_ours(inner):
+    found = propagate.get_global_textmap()
+    if isinstance(found, AntipodePropagator):
         return
-    if BAGGAGE not in inner.fields:
+    if BAGGAGE not in found.fields:
         msg = (
             "the global propagator carries no baggage, so no lineage can travel: set "
             "OTEL_PROPAGATORS=tracecontext,baggage or call set_global_textmap() before "
             "antipode.instrument()"
         )
         raise ConfigurationError(msg)
-    propagate.set_global_textmap(AntipodePropagator(inner))
+    propagate.set_global_textmap(AntipodePropagator(_without_ours(found), replaced=found))
 
 
-def _holds_ours(inner: TextMapPropagator) -> bool:
-    """Whether a composite holds our propagator already, by the entry point."""
-    parts: Iterable[object] = getattr(inner, "_propagators", ())
-    return any(isinstance(part, AntipodePropagator) for part in parts)
+def _without_ours(found: TextMapPropagator) -> TextMapPropagator:
+    """*found* with plain baggage where it holds our propagator, by the entry point.
+
+    Beside others ours depends on their order: the one of traces begins with an empty context, in
+    which no scope is, and the one of baggage puts the text that came in place of the live handle.
+    """
+    parts: Iterable[TextMapPropagator] = getattr(found, "_propagators", ())
+    if not any(isinstance(part, AntipodePropagator) for part in parts):
+        return found
+    others = [part for part in parts if not isinstance(part, AntipodePropagator)]
+    if not any(BAGGAGE in part.fields for part in others):
+        others.append(W3CBaggagePropagator())
+    return CompositePropagator(others)
 
 
 def uninstrument() -> None:
@@ -318,7 +335,7 @@ def uninstrument() -> None:
     if isinstance(wrapped, AntipodePropagator) and not isinstance(
         wrapped, AntipodeBaggagePropagator
     ):
-        propagate.set_global_textmap(wrapped.inner)
+        propagate.set_global_textmap(wrapped.replaced)
 
 
 def inject_response(carrier: MutableMapping[str, str]) -> None:

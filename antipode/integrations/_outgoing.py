@@ -15,13 +15,16 @@ from antipode._codec import decode, encode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
+from antipode._live_text import LiveText
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT, scope_in
+from antipode._scope import INCOMING_SUBJECT, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+
+    from opentelemetry.context import Context
 
     from antipode._scope import Scope
 
@@ -87,15 +90,30 @@ class Outgoing:
 
     @contextmanager
     def sending(self) -> Generator[None]:
-        """Where *host* may not get the lineage, hide it from instrumentations inside."""
-        if self._allowed:
+        """Let instrumentations inside send what is sent here.
+
+        That is nothing where *host* may not get the lineage. Where somebody put the text that came
+        in place of the live handle, as a second extraction does, it is the lineage of now.
+        """
+        changed = self._changed()
+        if changed is None:
             yield
             return
-        token = otel_context.attach(baggage.remove_baggage(MEMBER))
+        token = otel_context.attach(changed)
         try:
             yield
         finally:
             otel_context.detach(token)
+
+    def _changed(self) -> Context | None:
+        """The context in which to send; None for the current one."""
+        if not self._allowed:
+            return baggage.remove_baggage(MEMBER)
+        if self._scope is None or not self.text:
+            return None
+        member = baggage.get_baggage(MEMBER)
+        live = isinstance(member, LiveText) and member.scope is self._scope
+        return None if live else context_with(self._scope)
 
     def answered(self, text: str | None) -> None:
         """The service answered, with the lineage *text* or without one.

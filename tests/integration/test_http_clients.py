@@ -98,6 +98,19 @@ def test_the_header_of_another_request_is_added_to(
     assert "tenant=acme" in origin.received("baggage")[0]
 
 
+def test_the_text_that_came_is_not_sent_on(driver: Driver, order: str, origin: Origin) -> None:
+    """A stock extraction puts it where the live handle was; what the request added must go too."""
+    with antipode.scope(Lineage([POST])):
+        came = antipode.serialize()
+        antipode.append(OTHER)
+        token = otel_context.attach(baggage.set_baggage("antipode", came))
+        try:
+            driver.get(origin.url("nothing"))
+        finally:
+            otel_context.detach(token)
+    assert sent(origin) == Lineage([POST, OTHER])
+
+
 def test_each_hop_is_a_call_of_its_own(client: Driver, origin: Origin) -> None:
     """The lineage of a redirect is merged, and goes on to where it leads."""
     with antipode.scope(Lineage([POST])):

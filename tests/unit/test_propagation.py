@@ -12,6 +12,7 @@ import pytest
 from opentelemetry import baggage, propagate
 from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.context import Context
 from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.propagators.textmap import Getter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -24,8 +25,6 @@ from antipode._scope import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from opentelemetry.context import Context
 
 POST = WriteId("posts", "log", 7, minted_h=500_000)
 USER = WriteId("users", "log", 3, minted_h=500_000)
@@ -254,13 +253,40 @@ def test_the_entry_point_is_a_superset_of_baggage() -> None:
     """With ``OTEL_PROPAGATORS=tracecontext,antipode`` everything works, instrumented or not."""
     ours = CompositePropagator([TraceContextTextMapPropagator(), AntipodeBaggagePropagator()])
     propagate.set_global_textmap(ours)
-    antipode.instrument()
+    for _ in range(2):
+        token = otel_context.attach(baggage.set_baggage("tenant", "a"))
+        context = propagate.extract(sent(Lineage([POST])))
+        otel_context.detach(token)
+        assert antipode.current(context=context) == Lineage([POST])
+        assert baggage.get_baggage("tenant", context) == "a"
+        antipode.instrument()
+    antipode.uninstrument()
     assert propagate.get_global_textmap() is ours
-    token = otel_context.attach(baggage.set_baggage("tenant", "a"))
-    context = propagate.extract(sent(Lineage([POST])))
-    otel_context.detach(token)
-    assert antipode.current(context=context) == Lineage([POST])
-    assert baggage.get_baggage("tenant", context) == "a"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_the_order_of_propagators_is_nothing(order: tuple[int, ...]) -> None:
+    """A second extraction joins the scope, and what is sent is the lineage of that moment.
+
+    The propagator of traces begins with an empty context, and the one of baggage would put the
+    text that came in place of the live handle.
+    """
+    kinds = (TraceContextTextMapPropagator, AntipodeBaggagePropagator, W3CBaggagePropagator)
+    propagate.set_global_textmap(CompositePropagator([kinds[kind]() for kind in order]))
+    antipode.instrument()
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    headers = {"traceparent": trace, **sent(Lineage([POST]))}
+    token = otel_context.attach(propagate.extract(headers))
+    again = otel_context.attach(propagate.extract(dict(headers)))
+    try:
+        antipode.append(USER)
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        assert received(carrier, Context()) == Lineage([POST, USER])
+    finally:
+        otel_context.detach(again)
+        assert antipode.current() == Lineage([POST, USER])
+        otel_context.detach(token)
 
 
 def test_a_response_carries_the_callees_writes_back() -> None:
