@@ -18,6 +18,8 @@ RESPONSE_HEADER = "antipode-lineage"
 SENT_HEADER = "antipode-sent"
 #: What the W3C lets a platform limit all baggage to. The header is percent-encoded: all ASCII.
 MAX_HEADER_BYTES = 8192
+#: And to how many members.
+MAX_MEMBERS = 64
 
 
 class Headers(Protocol):

@@ -25,6 +25,7 @@ from ._errors import ConfigurationError
 from ._headers import (
     BAGGAGE,
     MAX_HEADER_BYTES,
+    MAX_MEMBERS,
     MEMBER,
     RESPONSE_HEADER,
     SENT_HEADER,
@@ -123,9 +124,10 @@ class AntipodePropagator(TextMapPropagator):
         if checking.lost and isinstance(baggage.get_baggage(MEMBER, context), LiveText):
             count("baggage_over_limit")
             message = (
-                "the baggage header exceeds %d bytes: the lineage goes first, members are lost"
+                "the baggage header exceeds %d bytes or %d members: the lineage goes first, others "
+                "are lost"
             )
-            log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES)
+            log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES, MAX_MEMBERS)
             self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
 
     def _inject_alone(
@@ -206,10 +208,17 @@ class _Checking(Setter[CarrierT]):
 
     def set(self, carrier: CarrierT, key: str, value: str) -> None:
         if key == BAGGAGE:
-            self.lost = not has_member(value) or len(value) > MAX_HEADER_BYTES
+            # Some SDKs pass the first members on alone.
+            among = value if value.count(",") < MAX_MEMBERS else _first(value)
+            self.lost = not has_member(among) or len(value) > MAX_HEADER_BYTES
             if self._alone and isinstance(carrier, Mapping):
                 value = _beside(carrier.get(BAGGAGE), value)
         self._setter.set(carrier, key, value)
+
+
+def _first(header: str) -> str:
+    """The members of *header* that every SDK passes on."""
+    return ",".join(header.split(",", MAX_MEMBERS)[:MAX_MEMBERS])
 
 
 def _beside(given: object, value: str) -> str:

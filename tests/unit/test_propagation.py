@@ -232,6 +232,20 @@ def test_a_broken_carrier_does_not_break_the_request() -> None:
     assert antipode.current(context=context) == Lineage(incomplete=[UNREADABLE])
 
 
+def test_the_lineage_is_among_the_members_that_every_sdk_passes_on() -> None:
+    """Some keep the first 64: with more before ours it goes first, and all others with it."""
+    with antipode.scope(Lineage([POST])):
+        context = baggage.clear()
+        for number in range(64):
+            context = baggage.set_baggage(f"m{number}", "x", context)
+        ours = baggage.get_baggage("antipode")
+        assert ours is not None
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier, baggage.set_baggage("antipode", ours, context))
+    names = [member.partition("=")[0] for member in carrier["baggage"].split(",")]
+    assert names == ["antipode", *(f"m{number}" for number in range(64))]
+
+
 def test_instrument_is_idempotent_and_undoable() -> None:
     """Twice is once, and ``uninstrument()`` gives the user's propagator back."""
     wrapped = propagate.get_global_textmap()
