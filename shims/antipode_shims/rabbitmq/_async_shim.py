@@ -107,12 +107,9 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         if self.exchange:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
         write = state.publications.next(self.exchange, key)
+        given = properties.get("headers")
         properties["headers"] = outgoing(
-            properties.get("headers"),
-            datastore=self.datastore,
-            lineage=before,
-            write=write,
-            fulfils=fulfils,
+            given, datastore=self.datastore, lineage=before, write=write, fulfils=fulfils
         )
         body = value.encode() if isinstance(value, str) else value
         try:
