@@ -30,6 +30,8 @@ from antipode.integrations import grpc as lineages
 STORE = "load"
 #: The longest that a request works, in seconds.
 WORK_S = 0.004
+#: The numbers of all requests that came.
+_came: set[int] = set()
 
 
 def wrote(what: str, number: int) -> None:
@@ -39,6 +41,7 @@ def wrote(what: str, number: int) -> None:
 
 async def handle(number: int, manner: str) -> None:
     """Work for a while, alone and in branches, with other requests in between."""
+    _came.add(number)
     wrote("s", number)
     await asyncio.sleep(random.random() * WORK_S)
     if manner == "branches":
@@ -55,6 +58,7 @@ async def _branch(number: int) -> None:
 
 def handle_here(number: int, manner: str) -> None:
     """The twin of :func:`handle` in a thread."""
+    _came.add(number)
     wrote("s", number)
     threading.Event().wait(random.random() * WORK_S)
     if manner == "branches":
@@ -84,7 +88,11 @@ def threaded_app() -> Any:
     """Flask."""
     app = Flask("load")
 
-    @app.get("/<int:number>/<manner>")
+    @app.get("/came/<int:number>")
+    def _(number: int) -> dict[str, bool]:
+        return {"came": number in _came}
+
+    @app.get("/<int:number>/<manner>", endpoint="work")
     def _(number: int, manner: str) -> dict[str, int]:
         handle_here(number, manner)
         return {"number": number}
@@ -146,7 +154,9 @@ async def serve() -> None:
     """Listen on every transport until standard input ends."""
     logging.disable(logging.ERROR)  # Errors that were asked for.
     http = listening()
-    server = uvicorn.Server(uvicorn.Config(http_app(), log_level="critical", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(http_app(), log_level="critical", lifespan="off", timeout_keep_alive=600)
+    )
     rpc = grpc.aio.server(interceptors=[lineages.aio_server_interceptor()])
     rpc.add_generic_rpc_handlers((rpc_handlers(),))
     threaded_rpc = grpc.server(ThreadPoolExecutor(64), interceptors=[lineages.server_interceptor()])

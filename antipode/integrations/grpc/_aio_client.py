@@ -28,23 +28,43 @@ class AioInterceptor:
     ) -> Any:
         method = self._channel.method(details.method)
         call, sent = method.begin(details.metadata)
-        inner = await continuation(
-            grpc.aio.ClientCallDetails(
-                details.method,
-                details.timeout,
-                grpc.aio.Metadata(*sent),
-                details.credentials,
-                details.wait_for_ready,
-            ),
-            request,
-        )
+        try:
+            inner = await continuation(
+                grpc.aio.ClientCallDetails(
+                    details.method,
+                    details.timeout,
+                    grpc.aio.Metadata(*sent),
+                    details.credentials,
+                    details.wait_for_ready,
+                ),
+                request,
+            )
+        except BaseException as error:  # Of an interceptor inside of ours, which may have sent it.
+            method.raised(call, error)
+            raise
         if streams:
             call.began()
         try:
             inner.add_done_callback(_ending(method, call, streams=streams))
         except NotImplementedError:  # An interceptor inside of ours has awaited the call.
             await _ended(method, call, inner, streams=streams)
+            return inner
+        if not streams:
+            await _over(call, inner)
         return inner
+
+
+async def _over(call: Outgoing, inner: Any) -> None:
+    """Wait until *inner* is over, here: gRPC forgets a call whose awaiter is cancelled early on.
+
+    It would go on by itself then, unknown to whoever gave it up and looks at the lineage.
+    """
+    try:
+        await inner.code()
+    except BaseException:
+        inner.cancel()
+        call.failed()
+        raise
 
 
 def _ending(method: Method, call: Outgoing, *, streams: bool) -> Callable[[Any], None]:

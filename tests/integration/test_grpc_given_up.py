@@ -1,0 +1,58 @@
+"""Calls over asyncio channels that are given up at any moment: what was sent is never forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+
+import antipode
+from antipode import Incomplete
+from antipode.integrations.grpc import aio_client_interceptors, aio_server_interceptor
+
+#: Calls, each given up after one more step of the event loop than the last, up to some.
+CALLS, STEPS = 400, 40
+
+
+async def test_a_call_that_is_given_up_leaves_a_doubt_at_once() -> None:
+    """Whoever gives up a call that a service got finds its lineage incomplete there and then.
+
+    gRPC forgets a call whose awaiter is cancelled between its start and the first await of its
+    answer: nobody cancels it, and it ends by itself.
+    """
+    came: set[int] = set()
+    doubted: set[int] = set()
+
+    async def once(request: bytes, context: object) -> bytes:
+        came.add(int(request))
+        await asyncio.sleep(0.1)
+        return request
+
+    server = grpc.aio.server(interceptors=[aio_server_interceptor()])
+    handlers = {"Once": grpc.unary_unary_rpc_method_handler(once)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("given.Up", handlers),))
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    interceptors = aio_client_interceptors()
+    async with grpc.aio.insecure_channel(target, interceptors=interceptors) as channel:
+        method = channel.unary_unary("/given.Up/Once")
+        await method(str(CALLS).encode())  # Now there is a connection.
+
+        async def call(number: int) -> None:
+            await method(str(number).encode())
+
+        for number in range(CALLS):
+            with antipode.scope():
+                task = asyncio.ensure_future(call(number))
+                for _ in range(number % STEPS):
+                    await asyncio.sleep(0)
+                task.cancel()
+                try:
+                    await task
+                except asyncio.CancelledError:
+                    if Incomplete("given.Up", "in_doubt") in antipode.current().incomplete:
+                        doubted.add(number)
+        await method(str(CALLS).encode())  # Whatever was sent before has come by now.
+    await server.stop(0)
+    assert len(came) > 1
+    assert came - {CALLS} <= doubted
