@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pymongo
 import pytest
 
 import antipode
+from antipode import PromiseAbandoned
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode_shims import mongodb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Lineage, WriteId
+    from antipode import Lineage, Promise, WriteId
     from antipode.testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
@@ -36,6 +37,8 @@ class MongoContractStore(ContractStore):
     topology: MongoDBTopology
     # A secondary that lost its source looks for it once a second.
     promptly_s = 1.5
+    # One of two that write a record at the same time is told to try again.
+    aborted = (PromiseAbandoned, pymongo.errors.OperationFailure)
 
     def __init__(self, topology: MongoDBTopology, stack: ExitStack) -> None:
         self._stack = stack
@@ -45,9 +48,22 @@ class MongoContractStore(ContractStore):
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
         """Write a document that never was there before."""
-        document = {"value": value, "number": next(self._numbers)}
-        written: Lineage = self.writer.write(key, document, lineage)
+        written: Lineage = self.writer.write(key, self._new(value), lineage)
         return written
+
+    def _new(self, value: bytes) -> dict[str, Any]:
+        return {"value": value, "number": next(self._numbers)}
+
+    def fulfil(self, key: str, value: bytes, promise: Promise) -> None:
+        self.writer.write(key, self._new(value), fulfils=promise)
+
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        """The transaction of a plain client, which fulfils and then fails."""
+        plain = self._client(self.topology.primary)
+        with plain.start_session() as session, session.start_transaction():
+            plain.contract.posts.insert_one({"_id": key, "value": value}, session=session)
+            mongodb.fulfil(plain.contract, promise, session=session)
+            raise RuntimeError("the branch fails")
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         return _value(self.reader.read(key))
@@ -161,11 +177,6 @@ def _value(found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
 
 class TestMongoDB(ShimContract):
     """Real servers."""
-
-    opt_outs: ClassVar[dict[str, str]] = {
-        "abandonment": "promises are to come",
-        "promises": "promises are to come",
-    }
 
     @pytest.fixture
     def store(self, antipode_mongodb: MongoDBTopology) -> Iterator[MongoContractStore]:

@@ -6,7 +6,7 @@ Writes, reads, updates and deletes are PyMongo's own calls; shims are what the c
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pymongo
 import pytest
@@ -14,6 +14,7 @@ import pytest
 import antipode
 from antipode import Lineage, Metric
 from antipode.testing import LagProxy, ShimContract
+from antipode_shims import mongodb
 from antipode_shims.mongodb import _beside, _call, instrument_client, uninstrument_client
 
 from ._noted import noted_read, noted_write, noting
@@ -22,6 +23,7 @@ from .test_mongodb import MongoContractStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from antipode import Promise
     from antipode.testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
@@ -37,7 +39,12 @@ class NativeStore(MongoContractStore):
     def _shim(self, address: Any, **options: Any) -> Any:
         client = self._settled(address)
         instrument_client(
-            client, datastore="posts", lineage="beside", collections=["posts"], **options
+            client,
+            datastore="posts",
+            lineage="beside",
+            collections=["posts"],
+            promise_database="contract",
+            **options,
         )
         self._stack.callback(uninstrument_client, client)
         shim = client._antipode.shim
@@ -66,6 +73,15 @@ class NativeStore(MongoContractStore):
         document = {"value": value, "number": next(self._numbers)}
         return self._within(lineage, lambda c: c.replace_one({"_id": key}, document, upsert=True))
 
+    def fulfil(self, key: str, value: bytes, promise: Promise) -> None:
+        """A transaction of the instrumented client."""
+        client = self._clients[self.writer]
+        document = self._new(value)
+        with client.start_session() as session, session.start_transaction():
+            posts = self._posts(self.writer)
+            posts.replace_one({"_id": key}, document, upsert=True, session=session)
+            mongodb.fulfil(client.contract, promise, session=session)
+
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         change = {"$set": {field: value}}
         return self._within(lineage, lambda c: c.update_one({"_id": key}, change, upsert=True))
@@ -91,7 +107,7 @@ class NativeStore(MongoContractStore):
             address.host, address.port, directConnection=True
         ) as client:
             near: Any = {"reads_from": "replica", "lineage": "beside", "collections": ["posts"]}
-            instrument_client(client, datastore="posts", **near)
+            instrument_client(client, datastore="posts", promise_database="contract", **near)
             try:
                 document = await client.contract.posts.find_one({"_id": key})
             finally:
@@ -118,11 +134,6 @@ class NativeStore(MongoContractStore):
 
 class TestNativeMongoDB(ShimContract):
     """Real servers."""
-
-    opt_outs: ClassVar[dict[str, str]] = {
-        "abandonment": "promises are to come",
-        "promises": "promises are to come",
-    }
 
     @pytest.fixture
     def store(

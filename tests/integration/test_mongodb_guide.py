@@ -30,6 +30,7 @@ def test_examples_run(antipode_mongodb: MongoDBTopology) -> None:
     exec(compile(examples, str(GUIDE), "exec"), names)  # noqa: S102 - our own examples
     assert names["value"] == {"text": "hello", "likes": 1}
     assert {write.datastore for write in names["lineage"]} == {"posts"}
+    assert names["refund"] == {"_id": "refund:1"}
     for one in ("writer", "reader", "feed"):
         mongodb.uninstrument_client(names[one])
         names[one].close()

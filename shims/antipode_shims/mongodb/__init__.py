@@ -6,9 +6,12 @@ a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 
 from __future__ import annotations
 
+from ._async_shim import MongoAsyncShim
 from ._commands import COVERED_READS, COVERED_WRITES
+from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
-from ._shim import MongoAsyncShim, MongoShim, async_shim, shim
+from ._promises import promises_ddl
+from ._shim import MongoShim, async_shim, shim
 
 __all__ = [
     "COVERED_READS",
@@ -16,7 +19,10 @@ __all__ = [
     "MongoAsyncShim",
     "MongoShim",
     "async_shim",
+    "fulfil",
+    "fulfil_async",
     "instrument_client",
+    "promises_ddl",
     "shim",
     "uninstrument_client",
 ]

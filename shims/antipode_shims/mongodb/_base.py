@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode import Lineage, WriteId, mark_incomplete
+from antipode._registry import shims_of
 from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._client import farewell, link_errors
@@ -12,6 +13,7 @@ from ._endpoint import MongoEndpoint, talk
 from ._history import LogHistory
 from ._look import hello, look, shown_in, target_in
 from ._position import log_of, timestamp_of
+from ._promises import abandoning
 from ._reply import local_position, read_position, state_of_reply, write_position
 from ._wait import SLICE_S, held_find, refused
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from bson import Timestamp
 
+    from antipode import Promise
     from antipode.shim import Endpoint, OnRead, ReadsFrom
 
     from ._client import ServerSettings
@@ -37,6 +40,7 @@ class BaseMongoShim(ServerShim):
         history: what is known of earlier terms.
         majority: whether reads have read concern ``majority`` or stronger.
         set_name: of the replica set; empty until :meth:`learn_set` was called.
+        promise_database: where this client says that promises are recorded; else empty.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class BaseMongoShim(ServerShim):
         read_concern: str | None = None,
         wait_in: tuple[str, str] = ("test", "antipode"),
         one_server: bool | None = None,
+        promise_database: str = "",
     ) -> None:
         """Take over the options; connects to nothing.
 
@@ -62,6 +67,7 @@ class BaseMongoShim(ServerShim):
                 the server. It need not exist.
             one_server: whether every read goes to one server, where ``at="now"`` can look;
                 None: so for the primary, and for a client with ``directConnection=True``.
+            promise_database: where promises are recorded; empty where that is not known.
 
         Raises:
             ConfigurationError: an option is not one of its values.
@@ -76,6 +82,7 @@ class BaseMongoShim(ServerShim):
         self._settings = settings
         self._reads: ReadsFrom = reads_from
         self._wait_in = wait_in
+        self.promise_database = promise_database
         #: False once the server has refused a wait for good: then it is polled before reads.
         self._server_waits = True
 
@@ -93,7 +100,45 @@ class BaseMongoShim(ServerShim):
             reads_from=self._reads,
             majority=self.majority,
             wait_in=self._wait_in,
+            promised_in=self.promised_in,
         )
+
+    @property
+    def promised_in(self) -> str:
+        """The database of promises, by this client or another one of its datastore; or empty."""
+        if self.promise_database:
+            return self.promise_database
+        others = (one for one in shims_of(self.datastore) if isinstance(one, BaseMongoShim))
+        return next(filter(None, (one.promise_database for one in others)), "")
+
+    @property
+    def promises(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether it is known where promises are recorded."""
+        return bool(self.promised_in)
+
+    @property
+    def abandons(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether it reaches the primary, and knows where promises are recorded."""
+        return self.reads_from == "primary" and self.promises
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record at the primary that *promise* is abandoned.
+
+        Waits for a transaction that is about to fulfil it.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before.
+
+        Raises:
+            Unreachable: the primary does not answer in time.
+            ConfigurationError: this user may not write there.
+        """
+        with farewell(self._settings.connect("primary", timeout_s=timeout_s)) as client:
+            try:
+                steps = abandoning(self.promised_in, promise)
+                return talk(client, steps, timeout_s=timeout_s)
+            except link_errors() as error:
+                raise Unreachable(str(error)) from error
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         """The primary's position of now.

@@ -5,21 +5,22 @@ from __future__ import annotations
 import select
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import Endpoint, Unreachable
+from antipode.shim import Endpoint, Observation, Unreachable
 
 from ._client import close, is_known, link_errors, pymongo_module, refusals
 from ._look import T, converse, hello, shown_in, target_in
+from ._promises import records
 from ._wait import ServerWait
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode import WriteId
-    from antipode.shim import Observation, ReadsFrom, Wake
+    from antipode import Promise, WriteId
+    from antipode.shim import ReadsFrom, Wake
 
     from ._history import LogHistory
     from ._look import Conversation, Look, Question, Target
-    from ._reply import Reply
+    from ._reply import Reply, ServerState
 
 
 class MongoEndpoint(Endpoint):
@@ -39,12 +40,14 @@ class MongoEndpoint(Endpoint):
         reads_from: ReadsFrom,
         majority: bool,
         wait_in: tuple[str, str],
+        promised_in: str = "",
     ) -> None:
         """Look through *client*, which is of this endpoint's own and has one server."""
         self._client = client
         self._history = history
         self._reads_from = reads_from
         self._majority = majority
+        self._promised_in = promised_in
         self._target: Target | None = None
         self._wait = ServerWait(client, *wait_in)
 
@@ -56,19 +59,41 @@ class MongoEndpoint(Endpoint):
             ConfigurationError: it is a mongos, or no member of a replica set.
             pymongo.errors.OperationFailure: it does not let this user in.
         """
+        return self._talk(self._look(writes), timeout_s)
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*; two round trips.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            ConfigurationError: as :meth:`observe`; or this user may not read there.
+            pymongo.errors.OperationFailure: as :meth:`observe`.
+        """
+        return self._talk(self._find(promises), timeout_s)
+
+    def _talk(self, look: Look, timeout_s: float) -> Observation:
         if not is_known(self._client):
             raise Unreachable("its server does not answer any more")
         try:
-            shown = talk(self._client, self._look(writes), timeout_s=timeout_s)
+            return talk(self._client, look, timeout_s=timeout_s)
         except link_errors() as error:
             raise Unreachable(str(error) or type(error).__name__) from error
-        return shown
 
-    def _look(self, writes: Collection[WriteId]) -> Look:
+    def _find(self, promises: Collection[Promise]) -> Look:
+        state = yield from self._hello()
+        self._target, self.blocks = None, False  # The server cannot wait for a record.
+        found = yield from records(self._promised_in, promises, majority=self._majority)
+        return Observation(state.incarnation, {}, promises=found)
+
+    def _hello(self) -> Conversation[ServerState]:
         state = yield from hello()
         if self._reads_from == "primary" and not state.primary:
             msg = "the server is not primary any more"
             raise Unreachable(msg)
+        return state
+
+    def _look(self, writes: Collection[WriteId]) -> Look:
+        state = yield from self._hello()
         shown = yield from shown_in(state, writes, self._history, majority=self._majority)
         target = target_in(shown, state, majority=self._majority)
         self._target = target if self._wait.works else None

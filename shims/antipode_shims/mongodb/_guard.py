@@ -7,6 +7,7 @@ judged by what the read's own read concern shows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,8 +16,9 @@ from antipode.shim import Observation, Unreachable
 
 from ._client import link_errors, refusals
 from ._commands import READING_WRITES, Kind, kind_of
-from ._known import COMMITTED, DEFAULTS, covers, positions_of
+from ._known import COMMITTED, DEFAULTS, covers, keeps, positions_of
 from ._position import version_of
+from ._promises import NOWHERE, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,13 +105,22 @@ class Guard:
             options = session._transaction.opts  # noqa: SLF001 - shown nowhere else
             read_concern = options.read_concern if options else None
         elif session is not None and session.options.snapshot:
-            self._check_snapshot(_reaches(session._snapshot_time, self.held))  # noqa: SLF001
+            self._check_snapshot(self._within(session))
             return "snapshot"
         if read_concern is not None and read_concern.level:
             return str(read_concern.level)
         concern: Mapping[str, str] = command.get("readConcern", {})
         # One that says something else alone, such as afterClusterTime, is not completed.
         return concern.get("level", "local" if concern else None)
+
+    def _within(self, session: Any) -> bool:
+        """Whether the snapshot of a session that reads from one is, or will be, recent enough."""
+        snapshot: Any = session._snapshot_time  # noqa: SLF001
+        state = self._rules.session(session)
+        if snapshot is None:  # The read that comes takes it, once the floor is shown.
+            state.proved = positions_of(self.held)
+            return True
+        return _reaches(snapshot, self.held) and keeps(state.proved, self.held)
 
     def _check_snapshot(self, recent: bool) -> None:  # noqa: FBT001 - what it is about
         if not recent:
@@ -129,12 +140,15 @@ class Guard:
         if self._implied and defaults.due:
             defaults.learn((yield DEFAULTS))
         self._majority = majority or (self._implied and defaults.majority)
+        shim, held = self._rules.shim, self.held
         # Half of the time: the connection is cut where its server has not answered by then.
-        return (
-            yield from self._rules.shim.observe(
-                self.held.writes, majority=self._majority, wait_s=timeout_s / 2
-            )
-        )
+        shown = yield from shim.observe(held.writes, majority=self._majority, wait_s=timeout_s / 2)
+        if not held.promises:
+            return shown
+        if not shim.promised_in:
+            return replace(shown, promise_causes=dict.fromkeys(held.promises, NOWHERE))
+        found = yield from records(shim.promised_in, held.promises, majority=self._majority)
+        return replace(shown, promises=found)
 
     def learn(self, observation: Observation) -> None:
         """Note what the server showed when the floor was met."""
@@ -154,9 +168,7 @@ def _reads(name: str, command: Mapping[str, Any]) -> bool:
 
 
 def _reaches(snapshot: Any, held: Floor) -> bool:
-    """Whether a snapshot, if it was taken already, is as recent as the floor."""
-    if snapshot is None:
-        return True
+    """Whether a snapshot is as recent as the writes of a floor."""
     return all(version <= version_of(snapshot) for version in positions_of(held).values())
 
 

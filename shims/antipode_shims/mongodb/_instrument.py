@@ -9,7 +9,7 @@ from antipode.shim import beside_names
 
 from ._async_hooks import AsyncClient, AsyncHooks
 from ._base import BaseMongoShim
-from ._client import ServerSettings, is_async, known_set_name
+from ._client import ServerSettings, is_async, known_set_name, pymongo_module
 from ._hooks import SyncClient, SyncHooks, adopt, disown
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def instrument_client(
     on_read: OnRead = "merge",
     collections: Collection[str] = (),
     one_server: bool | None = None,
+    promise_database: str | None = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
 
@@ -49,18 +50,18 @@ def instrument_client(
         lineage: ``none``, or ``beside``: store lineages in documents.
         on_read: ``merge`` adds what a read of the named collections finds, and a position that
             covers it, to the current scope; ``ignore`` does not.
-        collections: names, or names with that of the database (``app.posts``), for ``beside``.
+        collections: names, also with that of the database (``app.posts``), for ``beside``.
         one_server: whether all its reads go to one server, where ``at="now"`` can look; None: so
             for the primary, and for a client with ``directConnection=True``.
+        promise_database: where promises are recorded; None: the database that its URL names.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
 
     Raises:
         ConfigurationError: a client that has found a mongos or a server outside of a replica set
-            (one that has not connected yet raises it at its first use), ``beside`` without
-            *collections* or the other way round, another datastore than before, or PyMongo is
-            missing or older.
+            (one that has not connected yet raises it at its first use), ``beside`` or
+            *collections* alone, another datastore than before, or PyMongo is missing or older.
     """
     asynchronous = is_async(client)
     names = beside_names(lineage, collections, datastore=datastore, option="collections")
@@ -75,6 +76,7 @@ def instrument_client(
         on_read=on_read,
         read_concern=plain.read_concern.level,
         one_server=one_server,
+        promise_database=_promised_in(plain, promise_database),
     )
     register(shim)
     if asynchronous:
@@ -82,6 +84,16 @@ def instrument_client(
     else:
         adopt(client, SyncClient, SyncHooks(shim, client, names))
     return client
+
+
+def _promised_in(client: Any, named: str | None) -> str:
+    """The database of promises; empty where nobody says."""
+    if named is not None:
+        return named
+    try:
+        return str(client.get_default_database().name)
+    except pymongo_module().errors.ConfigurationError:
+        return ""
 
 
 def _instrumented(client: Any, datastore: str) -> bool:

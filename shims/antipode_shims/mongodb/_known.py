@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from antipode.shim import log_once
 
+from ._promises import MARK
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from antipode import Promise
     from antipode.shim import Floor
 
     from ._look import Question
@@ -20,6 +23,7 @@ COMMITTED = frozenset({"majority", "snapshot"})
 #: The question after the servers' default, which an administrator may change.
 DEFAULTS: Question = ("admin", {"getDefaultRWConcern": 1, "inMemory": True})
 _DEFAULTS_S = 60.0
+_MOST_KNOWN = 1_000
 
 
 class Known:
@@ -39,6 +43,8 @@ class Known:
         for positions in (self._local, self._committed) if majority else (self._local,):
             for log, version in positions_of(held).items():
                 positions[log] = max(version, positions.get(log, -1))
+            while len(positions) > _MOST_KNOWN:  # The oldest go, and are asked about again.
+                positions.pop(next(iter(list(positions))), None)
 
     def shows(self, held: Floor, *, majority: bool) -> bool:
         """Whether reads are known to show what *held* demands."""
@@ -46,8 +52,8 @@ class Known:
 
 
 def positions_of(held: Floor) -> dict[str, int]:
-    """The largest position of each log that *held* demands."""
-    positions: dict[str, int] = {}
+    """The largest position of each log that *held* demands; promises have names of their own."""
+    positions = dict.fromkeys(map(_named, held.promises), 0)
     for write in held.writes:
         if isinstance(write.version, int):
             positions[write.key] = max(write.version, positions.get(write.key, -1))
@@ -59,7 +65,16 @@ def covers(positions: Mapping[str, int], held: Floor) -> bool:
     return all(
         isinstance(write.version, int) and write.version <= positions.get(write.key, -1)
         for write in held.writes
-    )
+    ) and keeps(positions, held)
+
+
+def keeps(positions: Mapping[str, int], held: Floor) -> bool:
+    """Whether *positions* name every promise that *held* demands."""
+    return not held.promises or all(_named(each) in positions for each in held.promises)
+
+
+def _named(promise: Promise) -> str:
+    return f"{MARK}{promise.id}"
 
 
 class Defaults:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from antipode import ConfigurationError, Lineage, Status, current, mark_incomplete
+from antipode import ConfigurationError, Lineage, Status, WriteId, current, mark_incomplete
 from antipode.shim import Floor, Observation, count, floor, record_read, record_write
 
 from ._base import BaseMongoShim
@@ -14,16 +15,19 @@ from ._document import FIELD, Match, added, birth_of, found, whole
 from ._graves import Births, birth_mark, born_in, buried, bury, search
 from ._look import look
 from ._numbers import Numbers
-from ._reply import ASK, check_member
+from ._position import log_key, version_of
+from ._promises import found_in
+from ._promises import search as search_promises
+from ._reply import ASK, check_member, state_of_hello, state_of_reply
 from ._wait import SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antipode import WriteId
+    from antipode import Promise
 
     from ._look import Conversation, Question
-    from ._reply import Reply
+    from ._reply import Reply, ServerState
 
     #: A document, if any, what was deleted before it, and the last reply.
     Answer = tuple[Any, Lineage, Reply]
@@ -34,10 +38,36 @@ _UNHEARD = 72
 _LEVELS = (None, "local", "majority")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Promises that have a record, as some server showed.
+
+    Attributes:
+        statuses: what the records say.
+        covering: what another server has to show before the records show there, too.
+    """
+
+    statuses: Mapping[Promise, Status]
+    covering: frozenset[WriteId]
+
+    def beside(self, shown: Observation) -> Observation:
+        """*shown* with the promises, which are met where it shows what covers their records."""
+        met = all(shown.statuses.get(each) is Status.VISIBLE for each in self.covering)
+        return replace(shown, promises=self.statuses if met else {})
+
+
 class MongoTable2(BaseMongoShim):
     """What the synchronous and the asyncio shim share."""
 
-    def __init__(self, datastore: str, collection: Any, *, field: str, **options: Any) -> None:
+    def __init__(
+        self,
+        datastore: str,
+        collection: Any,
+        *,
+        field: str,
+        promise_database: str | None,
+        **options: Any,
+    ) -> None:
         """Store values in the field *field* of the documents of *collection*.
 
         Raises:
@@ -52,6 +82,7 @@ class MongoTable2(BaseMongoShim):
             **options,
             read_concern=level,
             wait_in=(database, collection.name),
+            promise_database=promise_database or database,
         )
         self._database = database
         self._collection = collection
@@ -139,6 +170,46 @@ class MongoTable2(BaseMongoShim):
             return base.marked((self.datastore, "unsampled"))
         return base.append(write)
 
+    def within(self, question: Question) -> dict[str, Any]:
+        """The command of *question* as a transaction takes it: that has the write concern."""
+        return {name: value for name, value in question[1].items() if name != "writeConcern"}
+
+    def taken(self, reply: Reply) -> Reply:
+        """The reply to a write of a transaction.
+
+        Raises:
+            pymongo.errors.WriteError: the server refused the write.
+        """
+        if errors := reply.get("writeErrors"):
+            _refused(errors[0])
+        return reply
+
+    def committed(self, told: Reply, operation: Any, now: Any, base: Lineage) -> Lineage:
+        """*base* with the write of a transaction in it, which enters the scope as well.
+
+        A commit's reply is PyMongo's own. Its timestamp is the session's; its term is that of the
+        primary that took the write, if it is the same after the commit.
+
+        Args:
+            told: the reply to a write of the transaction, which asked with ``ASK``.
+            operation: the session's ``operation_time`` after the commit.
+            now: the reply to ``hello`` after it, None where there was none.
+            base: what the value depends on.
+        """
+        before, after = state_of_reply(told, self.set_name), None if now is None else _state(now)
+        version = version_of(operation)
+        key: str | None = None
+        if self._collection.write_concern.document.get("w") == "majority":
+            key = log_key(self.set_name, None)
+        elif _same_primary(before, after):
+            key = log_key(self.set_name, before.applied.term if before else None)
+        if key is None:
+            mark_incomplete(self.datastore, "unsampled")
+            return base.marked((self.datastore, "unsampled"))
+        write = WriteId(self.datastore, key, version, self.clock.hour())
+        record_write(write)
+        return base.append(write)
+
     def failed(self, error: BaseException) -> None:
         """Take in that a write ended without an acknowledgement."""
         if in_doubt(error):
@@ -184,21 +255,42 @@ class MongoTable2(BaseMongoShim):
             self._births.learn([birth], dead)
         return document, dead, reply
 
-    def _held(self, held: Floor, key: Any, answers: list[Answer]) -> Conversation[Observation]:
+    def _held(
+        self, held: Floor, key: Any, answers: list[Answer], kept: list[Kept]
+    ) -> Conversation[Observation]:
         """Read where and when *held* is met, and tell what the server showed at the read.
 
         The read carries the wait: the server holds it back. Where it cannot, not having heard of
-        the position yet, a look tells whether waiting is of any use.
+        the position yet, a look tells whether waiting is of any use. Promises are looked for first;
+        the server that reads then has to show what covers their records.
         """
+        if held.promises and not kept:
+            found = yield from self._records(held)
+            if any(found.statuses.get(each) is not Status.VISIBLE for each in held.promises):
+                return Observation("", {}, promises=found.statuses)
+            kept.append(found)
+        covering = kept[0].covering if kept else frozenset[WriteId]()
         try:
-            answer = yield from self._read(key, self.after(held.writes))
+            answer = yield from self._read(key, self.after({*held.writes, *covering}))
         except pymongo_module().errors.OperationFailure as error:
             if error.code != _UNHEARD:
                 raise
             shown = yield from look(held.writes, self.history, majority=self.majority)
             return _unread(shown)
         answers[:] = [answer]
-        return (yield from self.shown(answer[-1], held.writes))
+        shown = yield from self.shown(answer[-1], {*held.writes, *covering})
+        return kept[0].beside(shown) if kept else shown
+
+    def _records(self, held: Floor) -> Conversation[Kept]:
+        """The records of the promises of *held*, on whatever server answers."""
+        where, promises = self.promised_in, held.promises
+        database, command = search_promises(where, promises, majority=self.majority)
+        reply = yield database, {**command, **ASK}
+        found = found_in(reply, database, promises)
+        lineage = Lineage() if isinstance(reply, Exception) else self.covering(reply)
+        if lineage.incomplete:
+            return Kept({}, frozenset())
+        return Kept(found, frozenset(lineage))
 
     def seen(self, answer: Answer) -> tuple[Any, Lineage]:
         """The value and what is known of it: its stored lineage and a covering position."""
@@ -234,6 +326,17 @@ def _unread(shown: Observation) -> Observation:
         for write, status in shown.statuses.items()
     }
     return Observation(shown.server, statuses, causes=shown.causes)
+
+
+def _same_primary(before: ServerState | None, after: ServerState | None) -> bool:
+    """Whether one primary was there all the time: a term has one."""
+    if before is None or after is None or not (before.primary and after.primary):
+        return False
+    return before.applied.term == after.applied.term
+
+
+def _state(reply: Any) -> ServerState | None:
+    return None if isinstance(reply, Exception) else state_of_hello(reply)
 
 
 def _sound(reply: Any) -> Any:

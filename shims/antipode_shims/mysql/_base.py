@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
+from antipode._registry import shims_of
 from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._endpoint import MySQLEndpoint
@@ -91,7 +92,18 @@ class BaseMySQLShim(ServerShim):
 
     @property
     def promised_in(self) -> str:
-        """The table of promises with its schema; empty where the client names no database."""
+        """The table of promises with its schema; empty where no client names a database.
+
+        A client that names none looks where others of its datastore do.
+        """
+        if own := self.own_promises:
+            return own
+        others = (one for one in shims_of(self.datastore) if isinstance(one, BaseMySQLShim))
+        return next(filter(None, (one.own_promises for one in others)), "")
+
+    @property
+    def own_promises(self) -> str:
+        """The table as this client names it; empty where it names no database."""
         return place(self.promise_table, self.settings.database)
 
     @property

@@ -172,7 +172,7 @@ def _table(raw: Any, promise: Promise, table: str | None) -> str:
     if table is not None:
         return check_name(table)
     shims = [one for one in shims_of(promise.datastore) if isinstance(one, BaseMySQLShim)]
-    found = sorted({one.promised_in for one in shims if one.promised_in})
+    found = sorted({one.own_promises for one in shims if one.own_promises})
     if len(found) > 1:
         msg = (
             f"clients of {promise.datastore!r} look for promises in {' and '.join(found)}: give "
