@@ -16,6 +16,7 @@ DEMO_LAG_MS ?= 100
 # For the evaluation: --quick takes minutes, --only table1,figure6 less than everything.
 BENCH_ARGS ?=
 LOAD_BARRIERS ?= 100000
+LOAD_RESPONSES ?= 1000000
 # The stores whose real servers the tests use; those that are not named are skipped.
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
@@ -65,8 +66,8 @@ up: ## start the stack of docker-compose.yml: two regions of every store
 down: ## stop that stack and remove its data
 	@tools/containers.sh down
 
-load: $(VENV)/.with-dev stores ## an hour's worth of barriers over each store, in minutes
-	@ANTIPODE_LOAD_BARRIERS=$(LOAD_BARRIERS) tools/run_load.sh $(PY) $(STORES)
+load: $(VENV)/.with-dev stores ## an hour's worth of barriers over each store in minutes, then a million responses
+	@ANTIPODE_LOAD_BARRIERS=$(LOAD_BARRIERS) ANTIPODE_LOAD_RESPONSES=$(LOAD_RESPONSES) tools/run_load.sh $(PY) $(STORES)
 
 bench: $(VENV)/.with-dev stores ## the benchmarks into build/bench, the evaluation into docs/results (over an hour)
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_ARGS)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Many barriers over each of the stores named, while these are delayed, cut and promoted.
-# Environment: ANTIPODE_LOAD_BARRIERS (how many, over each).
+# Many barriers over each of the stores named, while these are delayed, cut and promoted; then many
+# responses over mixed transports.
+# Environment: ANTIPODE_LOAD_BARRIERS (how many, over each), ANTIPODE_LOAD_RESPONSES (how many).
 set -euo pipefail
 python=$1
 shift
