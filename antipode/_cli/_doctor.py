@@ -16,6 +16,7 @@ from antipode._scope import Scope, context_with, scope_in
 from antipode._write_id import WriteId
 
 from ._check import Check, Verdict, ok, problem, unknown
+from ._doctor_integrations import integrations
 from ._doctor_stores import stores
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ _SERVERS = frozenset(
     }
 )
 
+#: Our modules that open a scope for each request or message.
+_OURS = ("asgi", "celery", "django", "grpc", "wsgi")
+
 
 def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
     """All checks, in the order in which their failures explain each other.
@@ -91,6 +95,7 @@ def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
     yield _propagation(propagator, imported=imported)
     yield _ingress(propagator, imported=imported)
     yield _server(imported=imported)
+    yield from integrations(settings, imported=imported)
     yield from stores(imported=imported, timeout_s=timeout_s)
 
 
@@ -110,6 +115,10 @@ def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:
     """Whether a lineage that leaves here arrives."""
     if "baggage" not in propagator.fields:
         said = "the global propagator carries no baggage, so no lineage travels"
+        if not imported and (named := os.environ.get("OTEL_PROPAGATORS", "")):
+            # What every process with this environment does, until its code says something else.
+            said = f"OTEL_PROPAGATORS={named!r} has no baggage: no lineage passes such a process"
+            return problem("propagation", said, _BAGGAGE)
         return (
             problem("propagation", said, _BAGGAGE)
             if imported
@@ -158,6 +167,9 @@ def _server(*, imported: bool) -> Check:
     found = sorted(loaded & _SERVERS)
     if found:
         return ok(subject, f"OpenTelemetry's instrumentation of {', '.join(found)} is loaded")
+    ours = {f"antipode.integrations.{name}" for name in _OURS} & sys.modules.keys()
+    if ours:
+        return ok(subject, f"{', '.join(sorted(ours))}: loaded, and opens a scope for each")
     said = "whether anything extracts incoming requests: no instrumentation of a server is loaded"
     todo = (
         "where none is, call opentelemetry.propagate.extract() or antipode.scope() for each "

@@ -17,7 +17,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode._cli import main
+from antipode._cli import _doctor_integrations, main
 from antipode._cli._doctor import examine
 from antipode.shim import Endpoint, Observation
 from antipode.testing import FakeStore, VirtualClock
@@ -35,6 +35,14 @@ ROOT = Path(__file__).parents[2]
 def _stock() -> None:
     """A process with OpenTelemetry's stock propagators."""
     propagate.set_global_textmap(W3CBaggagePropagator())
+
+
+@pytest.fixture(autouse=True)
+def modules(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What the process has loaded, to which a test may add; other tests have loaded anything."""
+    names: set[str] = set()
+    monkeypatch.setattr(_doctor_integrations, "loaded", lambda: frozenset(names))
+    return names
 
 
 def store(name: str = "posts", *, waitable: bool = True) -> FakeStore:
