@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("antipode", "shims", "benchmarks", "tests", "tools")
+CODE = ("antipode", "shims", "benchmarks", "examples", "tests", "tools")
 FILE_LINES = 450
 FUNCTION_LINES = 60
 # Extras that are not a datastore.
 OTHER_EXTRAS = {
-    *("testing", "bench", "docs", "test", "integrations-test", "dev"),
+    *("testing", "bench", "docs", "test", "integrations-test", "dev", "examples"),
     *("mysqlclient", "containers", "cli"),
 }
 # Guides that are not of a datastore.
@@ -27,6 +27,7 @@ OTHER_GUIDES = {
     "telemetry",
     "dry-run",
     "integrations",
+    "worked-example",
 }
 # Written apart, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")

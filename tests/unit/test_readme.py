@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 def test_the_example_runs_and_shows_what_the_text_says() -> None:
     """As a newcomer would: the code block in a process of its own, in at most 25 lines."""
-    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    code = BLOCKS[0]
     assert len(code.splitlines()) <= 25
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
@@ -22,6 +25,16 @@ def test_the_example_runs_and_shows_what_the_text_says() -> None:
     waited = re.fullmatch(r"waited (\d+) ms", shown[2])
     assert waited is not None
     assert 50 <= int(waited[1]) <= 1000
+
+
+@pytest.mark.parametrize(("block", "name"), [(1, "us_api.py"), (2, "eu_tasks.py")])
+def test_the_second_example_is_what_its_tests_run(block: int, name: str) -> None:
+    """Each of its lines is in the file of the worked example, in the same order."""
+    assert len(BLOCKS) == 3
+    text = (ROOT / "examples" / "posts" / name).read_text(encoding="utf-8")
+    rest = iter([line.strip() for line in text.splitlines()])
+    shown = [line.strip() for line in BLOCKS[block].splitlines()]
+    assert [line for line in shown if line and line not in rest] == []
 
 
 def test_the_links_lead_somewhere() -> None:
