@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _server
 from ._library import grpc
-from ._serving import HELD, Serving, serving
+from ._serving import Serving, serving
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 class AioServerInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # no annotations
     """As :class:`ServerInterceptor`, for asyncio; handlers may be synchronous too."""
 
+    def __init__(self) -> None:
+        self._wrapped = _server.Wrapped(_behave)
+
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
     ) -> Any:
         """Wrap the handler that *continuation* finds."""
         handler = await continuation(handler_call_details)
-        return handler and _server.wrapped(handler, handler_call_details.method, _behave)
+        return handler and self._wrapped.of(handler, handler_call_details.method)
 
 
 class _Context:
@@ -31,11 +34,13 @@ class _Context:
 
     def __init__(self, context: Any, call: Serving) -> None:
         self._context = context
-        setattr(self, HELD, call)
         self._call = call
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
+
+    def invocation_metadata(self) -> Any:
+        return self._call.metadata
 
     async def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
         own = tuple(trailing_metadata) or self._context.trailing_metadata()
@@ -51,8 +56,17 @@ class _ThreadContext:
 
     def __init__(self, context: Any) -> None:
         self._context = context
+        self._metadata = context.invocation_metadata()
+        self._call: Serving | None = None
         self._trailing: Any = ()
         self._details = ""
+
+    def serves(self, call: Serving) -> None:
+        """Know the call whose answer an abort sends."""
+        self._call = call
+
+    def invocation_metadata(self) -> Any:
+        return self._metadata
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -72,9 +86,10 @@ class _ThreadContext:
         return self._details
 
     def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
-        call: Serving = getattr(self, HELD)
         own = tuple(trailing_metadata) or self._trailing
-        self._context.abort(code, details, call.trailing(own, details or self._details))
+        if self._call is not None:  # Else one around this one answers.
+            own = self._call.trailing(own, details or self._details)
+        self._context.abort(code, details, own)
 
     def abort_with_status(self, status: Any) -> None:
         self.abort(status.code, status.details, status.trailing_metadata)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from antipode._bounds import encode_bounded
 from antipode._config import MEMBER_OVERHEAD
-from antipode._headers import BAGGAGE, RESPONSE_HEADER, SENT_HEADER, with_member, without_member
+from antipode._headers import (
+    BAGGAGE,
+    MEMBER,
+    RESPONSE_HEADER,
+    SENT_HEADER,
+    with_member,
+    without_member,
+)
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
@@ -35,6 +42,7 @@ _LEAST = 64
 _SENT = (SENT_HEADER, "1")
 #: What gRPC puts into a request that it sends again because of a retry policy.
 _ATTEMPTS = "grpc-previous-rpc-attempts"
+_OURS = frozenset({BAGGAGE, SENT_HEADER, _ATTEMPTS})
 #: The characters of a status message that are sent as they are.
 _PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 
@@ -58,11 +66,13 @@ def read_request(metadata: Iterable[Entry] | None) -> Request:
     found: list[str] = []
     sent = repeated = False
     for key, value in metadata or ():
+        if key not in _OURS:
+            continue
         if key == BAGGAGE:
             found.append(_text(value))
         elif key == SENT_HEADER:
             sent = True
-        elif key == _ATTEMPTS:
+        else:
             repeated = True
     return Request(found, sent, repeated)
 
@@ -77,24 +87,37 @@ def sending(call: Outgoing, metadata: Iterable[Entry] | None, fixed: int) -> Ent
         fixed: characters of the method and the target, which gRPC sends as well.
     """
     entries: Entries = tuple(metadata) if metadata else ()
-    held = [_text(value) for key, value in entries if key == BAGGAGE]
-    if not call.text and not held:
-        return entries
-    header = call.baggage(",".join(held) if held else None)
-    if header is not None:
-        entries = tuple([entry for entry in entries if entry[0] != BAGGAGE])
-        if header:
-            entries = (*entries, (BAGGAGE, header))
+    held: list[str] = []
+    said, used = False, fixed
+    for key, value in entries:
+        used += ENTRY_BYTES + len(key) + len(value)
+        if key == BAGGAGE:
+            held.append(_text(value))
+        elif key == SENT_HEADER:
+            said = True
     if not call.text:
-        return entries
-    if not any([key == SENT_HEADER for key, _ in entries]):  # noqa: C419 - lists are faster
+        return _with_header(entries, call.baggage(",".join(held))) if held else entries
+    if held != [f"{MEMBER}={call.text}"]:
+        header = call.baggage(",".join(held) or None)
+        if header is not None:
+            entries = _with_header(entries, header)
+            used += len(header) + ENTRY_BYTES + len(BAGGAGE)
+    if not said:
         entries = (*entries, _SENT)
+    return entries if used <= MAX_BYTES - _REQUEST_SPARE else _shortened(entries, fixed)
+
+
+def _with_header(entries: Entries, header: str | None) -> Entries:
+    """*entries* with *header* as the only baggage; empty for none, None for no change."""
+    if header is None:
+        return entries
+    rest = tuple([entry for entry in entries if entry[0] != BAGGAGE])
+    return (*rest, (BAGGAGE, header)) if header else rest
+
+
+def _shortened(entries: Entries, fixed: int) -> Entries:
+    """*entries* with a lineage that fits beside them: never too large because of us."""
     used = size(entries) + fixed
-    return entries if used <= MAX_BYTES - _REQUEST_SPARE else _shortened(entries, used)
-
-
-def _shortened(entries: Entries, used: int) -> Entries:
-    """*entries* of *used* bytes with a lineage that fits: never too large because of us."""
     header = ",".join([_text(value) for key, value in entries if key == BAGGAGE])
     texts = members([header])
     used -= sum(map(len, texts))
@@ -106,9 +129,7 @@ def _shortened(entries: Entries, used: int) -> Entries:
         return entries
     others = without_member(header) or ""
     # Without the member, the entry that says it was sent tells the service that it is missing.
-    header = with_member(others, text) if text else others
-    rest = tuple([entry for entry in entries if entry[0] != BAGGAGE])
-    return (*rest, (BAGGAGE, header)) if header else rest
+    return _with_header(entries, with_member(others, text) if text else others)
 
 
 def fitting(texts: Iterable[str], room: int) -> str:

@@ -12,6 +12,8 @@ from ._serving import service_of, serving
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from ._serving import Serving
+
     Behavior = Callable[[Any, Any], Any]
 
 _END = object()
@@ -26,15 +28,39 @@ _KINDS = {
 class ServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC has no annotations
     """Gives every call a scope that ends with it; its lineage goes into the trailing metadata."""
 
+    def __init__(self) -> None:
+        self._wrapped = Wrapped(behave)
+
     def intercept_service(
         self, continuation: Callable[[Any], Any], handler_call_details: Any
     ) -> Any:
         """Wrap the handler that *continuation* finds."""
         handler = continuation(handler_call_details)
-        return handler and wrapped(handler, handler_call_details.method, behave)
+        return handler and self._wrapped.of(handler, handler_call_details.method)
 
 
-def wrapped(handler: Any, method: str, behave: Callable[[Behavior, str, bool], Behavior]) -> Any:
+class Wrapped:
+    """Handlers as we wrap them, kept while the same ones are found again."""
+
+    _MOST = 1_000
+
+    def __init__(self, behave: Callable[[Behavior, str, bool], Behavior]) -> None:
+        self._behave = behave
+        self._known: dict[str, tuple[Any, Any]] = {}
+
+    def of(self, handler: Any, method: str) -> Any:
+        """*handler*, found for *method*, as we wrap it."""
+        known = self._known.get(method)
+        if known is not None and known[0] is handler:
+            return known[1]
+        made = _wrapped(handler, method, self._behave)
+        if len(self._known) >= self._MOST:
+            self._known.clear()
+        self._known[method] = (handler, made)
+        return made
+
+
+def _wrapped(handler: Any, method: str, behave: Callable[[Behavior, str, bool], Behavior]) -> Any:
     """*handler* with its function replaced by what *behave* makes of it."""
     kind, make = _KINDS[bool(handler.request_streaming), bool(handler.response_streaming)]
     behavior = getattr(handler, kind)
@@ -60,6 +86,7 @@ def _unary(behavior: Behavior, service: str) -> Behavior:
         call = serving(context, service)
         if call is None:
             return behavior(request, context)
+        _tell(context, call)
         try:
             return behavior(request, context)
         except BaseException as error:
@@ -69,6 +96,12 @@ def _unary(behavior: Behavior, service: str) -> Behavior:
             call.finish(context)
 
     return respond
+
+
+def _tell(context: Any, call: Serving) -> None:
+    """Tell a context of ours, whose ``abort`` answers, what it is about."""
+    if (serves := getattr(type(context), "serves", None)) is not None:
+        serves(context, call)
 
 
 def _stream(behavior: Behavior, service: str) -> Behavior:
@@ -92,6 +125,7 @@ def _responses(
     if call is None:
         yield from behavior(request, context)
         return
+    _tell(context, call)
     try:
         yield from behavior(request, context)
     except BaseException as error:

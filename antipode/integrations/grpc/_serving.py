@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from antipode._headers import RESPONSE_HEADER
 from antipode._metrics import logger
 from antipode._propagation import members
 from antipode._readable import readable
+from antipode._scope import scope_in
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import IN_DOUBT
 
@@ -16,9 +16,6 @@ from ._metadata import answers, fitting, read_request, trailing_room
 
 if TYPE_CHECKING:
     from ._metadata import Entries
-
-#: Where a servicer context holds our call: whoever finds one there is nested in itself.
-HELD = "_antipode_call"
 
 
 def service_of(method: str | bytes) -> str:
@@ -30,21 +27,21 @@ def service_of(method: str | bytes) -> str:
 class Serving:
     """A call that is being served, from its metadata to its status."""
 
-    __slots__ = ("_answered", "_incoming", "_repeated", "_service", "error")
+    __slots__ = ("_answered", "_incoming", "_repeated", "_service", "error", "metadata")
 
-    def __init__(self, context: Any, service: str) -> None:
-        """Begin the call of *context*, in the thread or task that serves it."""
-        request = read_request(context.invocation_metadata())
-        self._incoming = Incoming(request.baggage, sent=request.sent)
-        if len(request.baggage) > 1:  # An extraction by a mapping has seen the last one alone.
-            self._incoming.scope.receive(members(request.baggage))
-        self._repeated = request.repeated
+    def __init__(self, metadata: Any, service: str) -> None:
+        """Begin the call of *metadata*, in the thread or task that serves it."""
+        baggage, sent, self._repeated = read_request(metadata)
+        self._incoming = Incoming(baggage, sent=sent)
+        if len(baggage) > 1:  # An extraction by a mapping has seen the last one alone.
+            self._incoming.scope.receive(members(baggage))
+        self._incoming.scope.carrier = metadata
+        #: By which another interceptor of ours knows that this call is served already.
+        self.metadata = metadata
         self._service = service
         self._answered = False
         #: What the handler raised.
         self.error: BaseException | None = None
-        with suppress(AttributeError):  # Contexts in Cython take no attributes.
-            setattr(context, HELD, self)
 
     def trailing(self, own: Any, details: str | bytes | None) -> Entries:
         """The trailing metadata to send in place of the application's *own*.
@@ -95,4 +92,8 @@ class Serving:
 
 def serving(context: Any, service: str) -> Serving | None:
     """Begin to serve the call of *context*; None where an interceptor of ours does already."""
-    return Serving(context, service) if getattr(context, HELD, None) is None else None
+    metadata = context.invocation_metadata()
+    held = scope_in()
+    if held is not None and metadata and held.carrier is metadata:
+        return None
+    return Serving(metadata, service)
