@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
+_OURS = f"{MEMBER}="
+_ALONE = re.compile(_OURS + r"[A-Za-z0-9._~-]*")
 #: What stands for a lineage that was sent, and was taken out on the way.
 _STRIPPED = encode(Lineage(incomplete=[(INCOMING_SUBJECT, "stripped")]))
 
@@ -164,6 +167,8 @@ class _Others(Getter[CarrierT]):
         if key != BAGGAGE:
             return found
         self.baggage = found or []
+        if len(self.baggage) == 1 and _is_ours_alone(self.baggage[0]):
+            return None
         kept = [each if (rest := without_member(each)) is None else rest for each in self.baggage]
         return [each for each in kept if each] or None
 
@@ -275,11 +280,18 @@ def stripped() -> tuple[str, ...]:
     return (_STRIPPED,)
 
 
+def _is_ours_alone(header: str) -> bool:
+    """Whether *header* is our member as we send it, and nothing else: most are."""
+    return _ALONE.fullmatch(header) is not None
+
+
 def members(headers: Iterable[str]) -> tuple[str, ...]:
     """The values of all our members, as they were before percent-encoding."""
     texts: list[str] = []
     for header in headers:
-        if MEMBER in header:
+        if _is_ours_alone(header):
+            texts.append(header[len(_OURS) :])
+        elif MEMBER in header:
             for member in header.split(","):
                 name, _, value = member.partition("=")
                 if name.strip() == MEMBER:

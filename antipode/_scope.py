@@ -254,16 +254,23 @@ class Scope:
     def text(self) -> str:
         """The lineage as it leaves this process in baggage: bounded and filtered."""
         settings = config()
+        held = self._text
+        if held and held[0] is self._lineage and held[1] is settings and self._plain(held[2]):
+            return held[3]
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
         lineage, notes = self.lineage.branching(len(self._branches)), self._notes()
-        held = self._text
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
         text = _text(lineage, settings, notes)
         self._text = (lineage, settings, notes, text)
         left("baggage", text, lineage)
         return text
+
+    def _plain(self, notes: frozenset[str]) -> bool:
+        """Whether what leaves is the lineage alone: no branch, no read, no dry run, no *notes*."""
+        more = self._incoming or self._deferred or self._branches or notes
+        return not more and _seam.observer is None
 
     def answer(self) -> str:
         """What the response carries: the lineage without what came with the request.

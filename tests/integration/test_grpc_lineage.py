@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
+from opentelemetry import propagate
 from opentelemetry.instrumentation import grpc as otel
+from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
 from antipode import Incomplete
+from antipode._propagation import AntipodeBaggagePropagator
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 
@@ -33,10 +37,16 @@ SIDES = [(server, client) for server in ("sync", "aio") for client in ("sync", "
 sides = pytest.mark.parametrize(("server", "client"), SIDES)
 
 
-@pytest.fixture(autouse=True, params=["alone", "otel before", "otel after"])
+@pytest.fixture(autouse=True, params=["alone", "otel before", "otel after", "listed"])
 def _instrumented(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both sides instrumented by us: alone, and around and inside of OpenTelemetry's."""
+    """Both sides instrumented by us: alone, inside and around of OpenTelemetry's.
+
+    ``listed`` is the last with our propagator by its entry point, behind another's.
+    """
     forget_services()
+    if request.param == "listed":
+        listed = CompositePropagator([TraceContextTextMapPropagator(), AntipodeBaggagePropagator()])
+        propagate.set_global_textmap(listed)
     antipode.instrument()
     others: list[Any] = [
         otel.GrpcInstrumentorServer(),
@@ -48,11 +58,11 @@ def _instrumented(request: pytest.FixtureRequest) -> Iterator[None]:
         for each in others:
             each.instrument()
     ours.instrument()
-    if request.param == "otel after":
+    if request.param in {"otel after", "listed"}:
         for each in others:
             each.instrument()
     yield
-    if request.param == "otel after":
+    if request.param in {"otel after", "listed"}:
         for each in others:
             each.uninstrument()
     ours.uninstrument()
