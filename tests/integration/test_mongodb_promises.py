@@ -264,6 +264,21 @@ def test_a_snapshot_session_from_before_is_refused(writer: Any, reader: Any) -> 
         assert refunded(reader, promise, session=new)
 
 
+def test_a_snapshot_that_was_taken_without_the_floor_is_refused(
+    antipode_mongodb: MongoDBTopology, writer: Any, reader: Any
+) -> None:
+    """After a read that was given up, another takes the snapshot: it shows no promise."""
+    promise = promised()
+    with reader.start_session(snapshot=True) as session:
+        with floor(promise, timeout=0.2), pytest.raises(BarrierTimeout):
+            refunded(reader, promise, session=session)
+        assert not refunded(reader, promise, session=session)
+        refund(writer, promise)
+        antipode_mongodb.wait_replicated()
+        with floor(promise), pytest.raises(StaleSnapshot):
+            refunded(reader, promise, session=session)
+
+
 def test_a_missing_collection_is_late(antipode_mongodb: MongoDBTopology) -> None:
     """Nothing was promised there yet: a look waits, the first fulfilment makes it."""
     name = "fresh"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antipode import WriteId
+from antipode import Promise, WriteId
 from antipode._engine import Policies
 from antipode.shim import Floor
 from antipode_shims.mysql._ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
@@ -61,6 +61,12 @@ def demand(*writes: WriteId, proved_on: frozenset[str] = frozenset()) -> Floor:
         policies=POLICIES,
         proved_on=proved_on,
     )
+
+
+def promised(*numbers: int) -> Floor:
+    """A floor of promises alone."""
+    promises = frozenset(Promise("notes", f"{each:032x}", 4_000_000_000) for each in numbers)
+    return Floor("notes", frozenset(), timeout_s=1, policies=POLICIES, promises=promises)
 
 
 def test_a_position_in_the_reply_leaves_nothing_to_do() -> None:
@@ -265,3 +271,44 @@ def test_several_statements_keep_what_was_open_old() -> None:
     assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
     told.ok("COMMIT")
     assert told.judge(demand()) is Verdict.HOLD
+
+
+def test_promises_that_were_seen_kept_hold_no_read() -> None:
+    """On this connection they are not asked for again; another one is."""
+    told = Told()
+    assert told.judge(promised(1)) is Verdict.HOLD
+    told.session.passed(promised(1), [])
+    assert told.judge(promised(1)) is Verdict.PASS
+    assert told.judge(promised(1, 2)) is Verdict.HOLD
+    assert told.judge(demand()) is Verdict.HOLD
+
+
+def test_a_snapshot_shows_the_promises_that_were_seen_before_it() -> None:
+    """And none that was seen kept later, unless its reads see what was committed last."""
+    told = Told(IN_TRANSACTION)
+    told.ok("COMMIT", 0)
+    told.session.passed(promised(1), [])
+    told.rows("SELECT a FROM t", IN_TRANSACTION)
+    assert told.judge(promised(1)) is Verdict.PASS
+    assert told.judge(promised(1, 2)) is Verdict.OLD_SNAPSHOT
+    told.session.passed(promised(2), [], renews=True)
+    assert told.judge(promised(1, 2)) is Verdict.PASS
+
+
+def test_a_look_that_took_the_snapshot_shows_nothing_later() -> None:
+    """What the library's own look opened is as old for the reads behind it."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    assert told.judge(promised(1)) is Verdict.HOLD
+    told.session.snapshot_taken()
+    assert told.judge(promised(1)) is Verdict.OLD_SNAPSHOT
+
+
+def test_promises_that_are_remembered_are_bounded() -> None:
+    """Over the bound all are asked about again."""
+    told = Told()
+    for number in range(256):
+        told.session.passed(promised(number), [])
+    assert told.judge(promised(0, 255)) is Verdict.PASS
+    told.session.passed(promised(256), [])
+    assert told.judge(promised(0)) is Verdict.HOLD

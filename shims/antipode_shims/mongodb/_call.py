@@ -223,8 +223,13 @@ class Call:
             concern = self._command.get("readConcern")
             if concern and concern.get("level") in ("majority", "snapshot"):
                 self._rules.majority_cursors = True
-        if self.proved and "startTransaction" in self._command:
+        if self.proved and ("startTransaction" in self._command or self._takes_snapshot):
             self._rules.session(self.session).proved = self.proved
+
+    @property
+    def _takes_snapshot(self) -> bool:
+        """Whether its session reads from one snapshot, which its first read takes."""
+        return self.session is not None and bool(self.session.options.snapshot)
 
     def _took_write(self, reply: MutableMapping[str, Any]) -> None:
         if reply.get("ok"):

@@ -116,11 +116,13 @@ class Guard:
     def _within(self, session: Any) -> bool:
         """Whether the snapshot of a session that reads from one is, or will be, recent enough."""
         snapshot: Any = session._snapshot_time  # noqa: SLF001
-        state = self._rules.session(session)
         if snapshot is None:  # The read that comes takes it, once the floor is shown.
-            state.proved = positions_of(self.held)
+            if self._call is not None:
+                self._call.proved = positions_of(self.held)
             return True
-        return _reaches(snapshot, self.held) and keeps(state.proved, self.held)
+        return _reaches(snapshot, self.held) and keeps(
+            self._rules.session(session).proved, self.held
+        )
 
     def _check_snapshot(self, recent: bool) -> None:  # noqa: FBT001 - what it is about
         if not recent:
