@@ -46,11 +46,10 @@ def test_what_is_after_the_response_and_its_cure() -> None:
     before = late()
     with asgi(app) as port:
         assert ask(port, "/late").lineage == Lineage()
-        assert late() == before + 1
         cured = ask(port, "/cured").lineage
     assert cured is not None
     assert [write.key for write in cured] == ["order:1"]
-    assert late() == before + 1
+    assert late() == before + 1  # Now that the server is done with all that comes after.
 
 
 def test_flask() -> None:
