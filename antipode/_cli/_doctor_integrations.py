@@ -26,6 +26,8 @@ _SERVERS = {
     "grpc": ("grpc",),
     "starlette": ("asgi",),
 }
+#: What tells that a framework serves, where its name does not: Celery loads a part of Django's.
+_SERVING = {"django": "django.http"}
 _ANY_SERVER = "response_propagator"
 #: Instrumentations of OpenTelemetry's that send baggage to wherever a client calls.
 _SENDERS = {*_CLIENTS.values(), "botocore", "httpx2", "tornado", "urllib", "urllib3"}
@@ -77,8 +79,9 @@ def _clients(modules: frozenset[str], ours: set[str]) -> Iterator[Check]:
 
 
 def _responses(modules: frozenset[str], ours: set[str]) -> Iterator[Check]:
-    # FastAPI stands on Starlette, which needs no word of its own then.
-    used = sorted(_SERVERS.keys() & modules - ({"starlette"} if "fastapi" in modules else set()))
+    used = sorted(name for name in _SERVERS if _SERVING.get(name, name) in modules)
+    if "fastapi" in used and "starlette" in used:
+        used.remove("starlette")  # FastAPI stands on it, and needs one word for both.
     missing = [name for name in used if not {*_SERVERS[name], _ANY_SERVER} & ours]
     if missing:
         said = f"{', '.join(missing)}: loaded, and nothing answers with what a request wrote"

@@ -89,7 +89,8 @@ def test_clients_that_are_instrumented(load: Callable[..., None]) -> None:
         (("fastapi", "starlette"), "fastapi: ", "integrations.asgi"),
         (("starlette",), "starlette: ", "integrations.asgi"),
         (("flask",), "flask: ", "integrations.wsgi"),
-        (("django", "flask", "antipode.integrations.wsgi"), "", ""),
+        (("django", "django.http"), "django: ", "integrations.django"),
+        (("django", "django.http", "flask", "antipode.integrations.wsgi"), "", ""),
         (("fastapi", "antipode.integrations.response_propagator"), "", ""),
     ],
 )
@@ -102,6 +103,12 @@ def test_servers_that_answer_or_not(
     assert check.verdict.value == ("cannot tell" if said else "ok")
     assert check.said.startswith(said)
     assert todo in check.todo
+
+
+def test_a_part_of_django_is_no_server(load: Callable[..., None]) -> None:
+    """Celery loads one where Django is installed, and serves no requests by it."""
+    load("django", "django.utils", "celery")
+    assert "responses" not in verdicts()
 
 
 def test_hosts_are_held_by_all_clients_or_that_is_a_problem(load: Callable[..., None]) -> None:
