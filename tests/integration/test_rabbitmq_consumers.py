@@ -14,8 +14,10 @@ from opentelemetry import context as otel_context
 
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
+from antipode._cancellable import Cancellable
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq import _consumer
 from tests.integration._rabbitmq_bench import NEWS, TIMEOUT_S, counted
 from tests.integration._rabbitmq_workers import Posts, Seen, Workers
 
@@ -184,6 +186,22 @@ def test_waiting_starves_no_heartbeats(workers: Workers, later: Posts) -> None:
     workers.until(lambda: bool(seen.messages), what="the message")
     workers.rest()
     connection.close()
+
+
+def test_no_message_depends_on_its_barrier_to_end(
+    workers: Workers, later: Posts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A barrier that never tells how it ended, through whatever fault: the message is deferred."""
+    monkeypatch.setattr(_consumer, "OVERDUE_S", 0.1)
+    monkeypatch.setattr(
+        _consumer, "barrier_callback", lambda *_, **__: Cancellable(threading.Event())
+    )
+    workers.publish(b"late", later.next)
+    seen = Seen()
+    workers.work(seen, on_unmet="wait", timeout=0.05)
+    workers.deferrals()
+    later.write()
+    workers.until(lambda: bool(seen.messages), what="the message")
 
 
 def test_a_barrier_of_the_handlers_own_defers_too(workers: Workers, later: Posts) -> None:

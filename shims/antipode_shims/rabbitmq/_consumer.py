@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: How long the connection is listened to at once: signals of other threads wake it.
 _SLICE_S = 1.0
+#: How late a barrier may tell how it ended. It always does; no message shall depend on that.
+OVERDUE_S = 5.0
 
 
 def consume(
@@ -150,6 +152,7 @@ class RabbitMQConsumer:
                 if in_time := left_s <= 0:
                     return
                 self._channel.connection.process_data_events(min(left_s, _SLICE_S))
+                self._end_overdue()
         finally:
             if not in_time:
                 self.close()
@@ -241,6 +244,7 @@ class RabbitMQConsumer:
         elif hopeless(result) or self._waiting >= terms.waiting:
             self._unmet(delivery, result)
         else:
+            delivery.due_s = time.monotonic() + (terms.timeout or 0.0) + OVERDUE_S
             delivery.wait = barrier_callback(
                 partial(self._waited, delivery),
                 timeout=terms.timeout or 0.0,  # It is given where messages may wait.
@@ -263,8 +267,26 @@ class RabbitMQConsumer:
         if self._ended or delivery.method.delivery_tag not in self._unsettled:
             return
         delivery.wait = None
-        after = self._handle if result.ok else partial(self._unmet, result=result)
-        self._step(delivery, lambda: after(delivery))
+        self._step(delivery, lambda: self._after(delivery, result))
+
+    def _end_overdue(self) -> None:
+        """Look again at messages whose barriers do not tell how they ended."""
+        for delivery in tuple(self._unsettled.values()):
+            wait = delivery.wait if delivery is not None else None
+            if delivery is None or wait is None or time.monotonic() < delivery.due_s:
+                continue
+            wait.cancel()
+            delivery.wait = None
+            self._step(delivery, partial(self._look_again, delivery))
+
+    def _look_again(self, delivery: Delivery) -> None:
+        self._after(delivery, check(only=self._terms.only, exclude=self._terms.exclude))
+
+    def _after(self, delivery: Delivery, result: BarrierResult) -> None:
+        if result.ok:
+            self._handle(delivery)
+        else:
+            self._unmet(delivery, result)
 
     def _handle(self, delivery: Delivery) -> None:
         try:

@@ -30,6 +30,7 @@ class Delivery:
         body: the message's.
         envelope: what comes back after a deferral.
         wait: the barrier that it waits in; None while it is looked at or handled.
+        due_s: when that barrier is overdue, on the monotonic clock.
     """
 
     method: Any
@@ -38,6 +39,7 @@ class Delivery:
     envelope: Envelope
     _sent: Any
     wait: Cancellable | None = None
+    due_s: float = 0.0
     # Of its own, and kept while it waits: nothing of a message is left behind in the thread.
     _context: contextvars.Context = field(default_factory=contextvars.copy_context)
     _scope: contextlib.ExitStack | None = None
