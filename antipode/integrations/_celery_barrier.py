@@ -14,7 +14,8 @@ from antipode._engine import error_of
 from antipode._errors import BarrierTimeout, ConfigurationError
 from antipode._metrics import count
 
-from ._celery_messages import SERVICE, Task, publish_unchanged, running_task
+from ._celery_messages import publish_unchanged
+from ._celery_task import SERVICE, Task, running_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from opentelemetry import baggage
 
-from antipode._headers import BAGGAGE, MEMBER, with_member, without_member
+from antipode._headers import MEMBER, with_member, without_member
 from antipode._propagation import members
 from antipode._readable import readable
 from antipode._scope import Scope, scope_in
 
-#: The service that marks about messages are of.
-SERVICE = "celery"
+from ._celery_chords import lineages_of_header, publishes_body
+from ._celery_task import SERVICE, baggage_of, running_task
+
+if TYPE_CHECKING:
+    from ._celery_task import Task
+
 _UNCHANGED = "_antipode_unchanged"
-
-
-class Task(Protocol):
-    """What is used of a Celery task; Celery ships no annotations."""
-
-    request: Any
-    acks_late: bool
-
-    def signature_from_request(self, request: Any, **options: Any) -> Any:
-        """The task as it was called, to be published again."""
-        ...
-
-
-def running_task() -> Task | None:
-    """The task that this thread runs; None outside of tasks."""
-    from celery import _state
-
-    task: Task | None = _state.get_current_task()
-    return task if task is not None and task.request.id is not None else None
-
-
-def baggage_of(request: Any) -> str | None:
-    """The baggage header that the message of a task had."""
-    header = getattr(request, BAGGAGE, None)
-    if header is None:
-        header = (request.headers or {}).get(BAGGAGE)
-    if header is None or isinstance(header, str):
-        return header
-    return f"{MEMBER}="  # Of no type that is sent: unreadable, and not absent.
 
 
 def publish_unchanged(task: Task) -> None:
@@ -50,7 +25,7 @@ def publish_unchanged(task: Task) -> None:
     vars(task.request)[_UNCHANGED] = True
 
 
-def baggage_to_send(present: object) -> str | None:
+def baggage_to_send(present: object, message_id: object) -> str | None:
     """The baggage header of a message that is published now.
 
     Celery copies the headers of a task that it retries into the new message: what came with the
@@ -59,6 +34,7 @@ def baggage_to_send(present: object) -> str | None:
 
     Args:
         present: the header that the message has already.
+        message_id: of the message's task.
 
     Returns:
         The header; empty for none, None for no change.
@@ -68,19 +44,27 @@ def baggage_to_send(present: object) -> str | None:
     came = None if task is None else baggage_of(task.request)
     if task is not None and vars(task.request).get(_UNCHANGED):
         return came or ""
-    held = scope_in()
+    held, body = scope_in(), task is not None and publishes_body(task, message_id)
     if held is None or baggage.get_baggage(MEMBER) is None:
-        return without_member(header) if header and header == came else None
+        if not body:
+            return without_member(header) if header and header == came else None
+        held = Scope()  # What this task discarded is not the other tasks' lineage.
     earlier = frozenset(members([came] if came else []))
     others = [text for text in members([header] if header else []) if text not in earlier]
-    return with_member(header, _text(held, others))
+    marks: list[tuple[str, str]] = []
+    if body and task is not None:
+        texts, marks = lineages_of_header(task)
+        others += texts
+    return with_member(header, _text(held, others, marks))
 
 
-def _text(held: Scope, others: list[str]) -> str:
-    """The lineage of *held*, and of texts that the application sends along."""
+def _text(held: Scope, others: list[str], marks: list[tuple[str, str]]) -> str:
+    """The lineage of *held*, of texts that are sent along, and *marks*."""
     text = held.text()
-    if all(other == text for other in others):
+    if not marks and all(other == text for other in others):
         return text
     joined = Scope(held.lineage.merge(*(readable(SERVICE, other) for other in others)))
     joined.notes = held.notes
+    for mark in marks:
+        joined.mark_incomplete(*mark)
     return joined.text()

@@ -24,7 +24,7 @@ class Method:
 
     def __init__(self, owner: type, name: str, around: Around) -> None:
         """Nothing changes yet."""
-        self._owner = owner
+        self.owner = owner
         self._name = name
         self._around = around
         self._wrapper: Callable[..., Any] | None = None
@@ -35,23 +35,23 @@ class Method:
         """Let calls go through the function that was given."""
         with _lock:
             if not self._installed():
-                self._original = self._owner.__dict__[self._name]
+                self._original = self.owner.__dict__[self._name]
                 self._wrapper = self._wrapping(self._original)
-                setattr(self._owner, self._name, self._wrapper)
+                setattr(self.owner, self._name, self._wrapper)
             self._active = True
 
     def unwrap(self) -> None:
         """Let calls go as if nothing had been."""
         with _lock:
             self._active = False
-            if self._owner.__dict__[self._name] is self._wrapper and self._wrapper is not None:
-                setattr(self._owner, self._name, self._original)
+            if self.owner.__dict__[self._name] is self._wrapper and self._wrapper is not None:
+                setattr(self.owner, self._name, self._original)
 
     def _installed(self) -> bool:
         """Whether our wrapper is among those of the method."""
         if self._wrapper is None:
             return False
-        found = self._owner.__dict__[self._name]
+        found = self.owner.__dict__[self._name]
         while found is not None and found is not self._wrapper:
             found = getattr(found, "__wrapped__", None)
         return found is not None

@@ -26,8 +26,8 @@ __all__ = ["instrument", "instrument_loop", "uninstrument", "uninstrument_loop"]
 SERVICES = frozenset(
     {"aio_pika", "aiohttp", "aiormq", "antipode", "antipode_shims", "pymongo", "starlette"}
 )
-#: Packages whose tasks run a coroutine of somebody else, by the name that it has there.
-_RUNNERS = {"anyio": "coro"}
+#: A package whose tasks run a coroutine of somebody else.
+_RUNNER = "anyio"
 _services = SERVICES
 
 
@@ -116,11 +116,12 @@ def _scope_of(context: Any) -> Scope | None:
 
 def _serves(coro: Any) -> bool:
     """Whether a library made *coro* for itself."""
-    module, frame = _origin(coro)
-    inner = _RUNNERS.get(module)
-    if inner is not None and frame is not None:
-        module, _ = _origin(frame.f_locals.get(inner))
-    return module in _services
+    package, frame = _origin(coro)
+    if package == _RUNNER:
+        found = frame.f_locals
+        # Its releases have it in an argument, or in the object whose method runs it.
+        package, _ = _origin(found.get("coro", getattr(found.get("self"), "_coro", None)))
+    return package in _services
 
 
 def _origin(coro: Any) -> tuple[str, Any]:

@@ -2,7 +2,7 @@
 
 What a task publishes (chains, groups, callbacks, retries) carries its lineage, in the header
 ``baggage`` of the message. Works beside OpenTelemetry's instrumentation of Celery, whichever comes
-first, and without it. Result backends are not needed.
+first, and without it. Result backends are not needed; of chords, which need one, see the guide.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from antipode._headers import BAGGAGE
 from antipode._open_branch import outside
 from antipode._scope import context_with, scope_in
 
+from . import _celery_chords as chords
 from ._celery_barrier import when_visible
-from ._celery_messages import Task, baggage_of, baggage_to_send
+from ._celery_messages import baggage_to_send
 from ._celery_signals import put, signals, take_out
+from ._celery_task import Task, baggage_of
 from ._incoming import Incoming
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def instrument() -> None:
     put(sent.task_prerun, _before_run)
     put(sent.task_postrun, _after_run, first=True)
     put(sent.before_task_publish, _before_publish)
+    chords.instrument()
 
 
 def uninstrument() -> None:
@@ -50,6 +53,7 @@ def uninstrument() -> None:
     sent = signals()
     take_out(sent.task_prerun, _before_receivers, _before_run)
     take_out(sent.before_task_publish, _before_publish)
+    chords.uninstrument()
 
 
 class _TaskRequest:
@@ -105,7 +109,7 @@ def _before_publish(headers: MutableMapping[str, Any] | None = None, **_: object
     """Put the lineage into the headers of a message."""
     if headers is None:
         return
-    header = baggage_to_send(headers.get(BAGGAGE))
+    header = baggage_to_send(headers.get(BAGGAGE), headers.get("id"))
     if header:
         headers[BAGGAGE] = header
     elif header is not None:

@@ -147,6 +147,12 @@ def gather(numbers: list[int], number: int) -> int:
     return number
 
 
+@app.task
+def start_chord(numbers: list[int], number: int) -> None:
+    """Publish a chord, here where the results' backend is known."""
+    celery.chord([see.si(each) for each in numbers])(gather.s(number))
+
+
 @app.task(bind=True, acks_late=True, acks_on_failure_or_timeout=False)
 @when_visible(only="posts", max_attempts=int(os.environ.get("ANTIPODE_TEST_ATTEMPTS", "50")))
 def follow(self: Any, number: int) -> None:
