@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import os
 from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -36,14 +37,18 @@ SERVICE = "process-pool"
 def instrument() -> None:
     """Let jobs of ``ProcessPoolExecutor`` be branches of their request. Idempotent.
 
-    Needs nothing in the child but that this package can be imported there.
+    Needs nothing in the child but that this package can be imported there. The children of
+    ``multiprocessing.Pool`` start without the scope of the request that makes the pool; its jobs
+    have none.
     """
-    _SUBMIT.wrap()
+    for method in _METHODS:
+        method.wrap()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent; jobs that run go on to their ends."""
-    _SUBMIT.unwrap()
+    for method in _METHODS:
+        method.unwrap()
 
 
 class _Job:
@@ -162,6 +167,14 @@ def _submit(
     return future
 
 
+def _start_pool(
+    call: Callable[..., Any], _pool: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """``multiprocessing.Pool``: a child would have a copy of the scope, for all jobs to come."""
+    with apart():
+        return call(*args, **kwargs)
+
+
 def _settle(future: Future[Any], job: _Job) -> None:
     """See to it that *job* is over before anybody learns that *future* is."""
     fail = future.set_exception
@@ -181,4 +194,4 @@ def _settle(future: Future[Any], job: _Job) -> None:
 _numbers = itertools.count()
 #: Jobs whose end has not come.
 _jobs: dict[tuple[int, int], _Job] = {}
-_SUBMIT = Method(ProcessPoolExecutor, "submit", _submit)
+_METHODS = (Method(ProcessPoolExecutor, "submit", _submit), Method(Pool, "__init__", _start_pool))

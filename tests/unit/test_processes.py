@@ -232,6 +232,15 @@ def test_jobs_of_jobs_bring_their_lineages(pool: ProcessPoolExecutor) -> None:
         assert held.lineage == Lineage([CAUSE, post(1)] if inherited else [CAUSE])
 
 
+def test_children_of_other_pools_have_no_scope() -> None:
+    """A pool made in a request serves the process: no job has a copy of that request's scope."""
+    with antipode.scope():
+        other = multiprocessing.get_context("fork").Pool(1)
+    assert other.apply(unscoped)
+    other.close()
+    other.join()
+
+
 def test_instrumenting_is_idempotent_and_undoable() -> None:
     """Twice is once, and undone is as it was."""
     processes.uninstrument()
