@@ -26,7 +26,10 @@ class Case(Protocol):
 
 
 #: By name: where it is.
-CASES = {"fastapi": "benchmarks.requests._fastapi"}
+CASES = {
+    "fastapi": "benchmarks.requests._fastapi",
+    "fastapi, with a lineage": "benchmarks.requests._fastapi_lineage",
+}
 
 
 def case(name: str) -> Case:

@@ -36,6 +36,7 @@ def serve(*, antipode: bool) -> Iterator[int]:
     # With the protocol named, asyncio knows that it may turn the delay of small segments off.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen()  # Who connects before uvicorn is ready waits.
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:
@@ -69,9 +70,9 @@ def _app(*, antipode: bool) -> Any:  # noqa: ANN401 - an application
 
 
 @contextmanager
-def calling(port: int, *, antipode: bool) -> Iterator[Callable[[], None]]:
-    """A request as lean as it gets: what the client takes would make what is added look small."""
-    request = _HEAD + (_lineage() if antipode else b"") + b"\r\n"
+def calling(port: int, *, antipode: bool, lineage: bytes = b"") -> Iterator[Callable[[], None]]:
+    """The same request to either side, as lean as it gets: a client would hide what is added."""
+    request = _HEAD + lineage + b"\r\n"
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -89,15 +90,3 @@ def calling(port: int, *, antipode: bool) -> Iterator[Callable[[], None]]:
                 raise ValueError(msg)
 
         yield call
-
-
-def _lineage() -> bytes:
-    """The headers of a request that depends on three writes."""
-    from antipode import Lineage, WriteId, serialize
-
-    writes = (
-        WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, minted_h=500_000),
-        WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 87_654_321, minted_h=500_000),
-        WriteId("news", "rs0.3", 7_300_000_000_000_000_001, minted_h=500_000),
-    )
-    return f"baggage: antipode={serialize(Lineage(writes))}\r\nantipode-sent: 1\r\n".encode()

@@ -67,7 +67,8 @@ def _running(name: str, *, antipode: bool, port: int) -> Iterator[subprocess.Pop
 
 def _ask(process: subprocess.Popen[str], line: str = "") -> Any:  # noqa: ANN401 - JSON
     assert process.stdin and process.stdout  # noqa: S101, PT018 - they are pipes
-    process.stdin.write(line)
+    with suppress(BrokenPipeError):
+        process.stdin.write(line)
     said = process.stdout.readline()
     if not said:
         msg = f"{process.args!r} ended"
