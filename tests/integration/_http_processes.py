@@ -17,25 +17,34 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def environment(settings: dict[str, str]) -> dict[str, str]:
+    """This process's own, of OpenTelemetry's and our variables *settings* alone."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "ANTIPODE_"))}
+    kept |= {f"OTEL_{kind}_EXPORTER": "none" for kind in ("TRACES", "METRICS", "LOGS")}
+    paths = [str(ROOT), str(ROOT / "shims")]
+    return kept | {"PYTHONPATH": os.pathsep.join(paths)} | settings
+
+
+def under_agent(program: list[str]) -> list[str]:
+    """*program* as ``opentelemetry-instrument`` starts it."""
+    found = shutil.which("opentelemetry-instrument", path=str(Path(sys.executable).parent))
+    assert found is not None
+    return [found, *program]
+
+
 @contextlib.contextmanager
 def process(module: str, *, agent: bool, **settings: str) -> Iterator[str]:
-    """The service of *module* in a process of its own, by OpenTelemetry's agent or without.
-
-    Only the *settings* given here are OpenTelemetry's; yields its URL.
-    """
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "ANTIPODE_"))}
-    environment |= {f"OTEL_{kind}_EXPORTER": "none" for kind in ("TRACES", "METRICS", "LOGS")}
-    paths = [str(ROOT), str(ROOT / "shims")]
-    environment |= {"PYTHONPATH": os.pathsep.join(paths)} | settings
+    """The application of *module*, served by uvicorn in a process of its own; yields its URL."""
     program = [sys.executable, "-m", "uvicorn", f"tests.integration.{module}:app"]
-    if agent:
-        found = shutil.which("opentelemetry-instrument", path=str(Path(sys.executable).parent))
-        assert found is not None
-        program = [found, *program]
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port, number = listening.getsockname()[1], listening.fileno()
         program += ["--fd", str(number), "--log-level", "warning"]
-        running = subprocess.Popen(program, env=environment, cwd=ROOT, pass_fds=[number])
+        running = subprocess.Popen(
+            under_agent(program) if agent else program,
+            env=environment(settings),
+            cwd=ROOT,
+            pass_fds=[number],
+        )
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
