@@ -10,12 +10,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
 import antipode
-from antipode import (
-    BarrierTimeout,
-    ConfigurationError,
-    Promise,
-    Status,
-)
+from antipode import BarrierTimeout, ConfigurationError, Lineage, Promise, Status
+from antipode.testing import wait_until
 from antipode_shims import mysql
 from tests.integration._mysql_promises import (
     STORE,
@@ -39,9 +35,13 @@ def test_a_missing_table_says_what_to_run(branches: Branches, unfinished: Any) -
         mysql.fulfil(one, promise)
     with says:
         antipode.abandon(promise)
-    late = outcome(promise, timeout=0.3)
-    assert late.status is Status.NOT_YET
-    assert "migration --promises" in late.cause
+    lineage = Lineage(promises=[promise])
+    wait_until(
+        lambda: "migration --promises" in antipode.check(lineage).outcomes[0].cause,
+        what="a look that tells",
+        timeout_s=10,
+    )
+    assert outcome(promise, timeout=0.1).status is Status.NOT_YET
     with floor(promise, timeout=0.3), pytest.raises(BarrierTimeout):
         branches.refunds()
 
@@ -86,6 +86,7 @@ def test_records_whose_time_is_over_go(branches: Branches, monkeypatch: pytest.M
     admin("DELETE FROM app.antipode_promises")
     _old(branches, 40)
     monkeypatch.setattr("antipode_shims.mysql._fulfil.SWEEP_EVERY", 1)
+    monkeypatch.setattr("antipode_shims.mysql._base._SWEEP_S", 10)
     left = "SELECT COUNT(*) AS n FROM app.antipode_promises WHERE until_s < 40"
     with branches.primary.begin() as first, branches.engine().begin() as second:
         mysql.fulfil(first, promised())
