@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote_plus
 
 from opentelemetry import baggage
+from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.propagators.textmap import (
@@ -114,6 +115,8 @@ class AntipodePropagator(TextMapPropagator):
         Newer SDKs drop the members that come last in a header over 8,192 bytes; older ones send
         it, and the next service's SDK loses all of it.
         """
+        if context is None:
+            context = otel_context.get_current()
         if scope_in(context) is None:
             self.inner.inject(carrier, context, setter)
             return

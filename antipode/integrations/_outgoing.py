@@ -61,11 +61,12 @@ class Outgoing:
         self._service = service
         self._peer = peer or service
         self._allowed = may_leave_to(host, port)
-        held = scope_in()
+        context = otel_context.get_current()
+        held = scope_in(context)
         self._scope: Scope | None = held if self._allowed else None
         #: What the request carries; empty where it carries nothing, as after ``baggage.clear()``.
         self.text = ""
-        if self._scope is not None and baggage.get_baggage(MEMBER) is not None:
+        if self._scope is not None and baggage.get_baggage(MEMBER, context) is not None:
             self.text = self._scope.text()
 
     @property

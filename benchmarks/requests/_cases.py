@@ -29,6 +29,8 @@ class Case(Protocol):
 CASES = {
     "fastapi": "benchmarks.requests._fastapi",
     "fastapi, with a lineage": "benchmarks.requests._fastapi_lineage",
+    "grpc": "benchmarks.requests._grpc",
+    "grpc, with a lineage": "benchmarks.requests._grpc_lineage",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from antipode._bounds import encode_bounded
 from antipode._config import MEMBER_OVERHEAD
@@ -47,22 +47,13 @@ _OURS = frozenset({BAGGAGE, SENT_HEADER, _ATTEMPTS})
 _PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 
 
-class Request(NamedTuple):
-    """What an incoming request says.
+def read_request(metadata: Iterable[Entry] | None) -> tuple[list[str], bool, bool]:
+    """What the metadata of an incoming request says.
 
-    Attributes:
-        baggage: the values of its baggage entries.
-        sent: whether it was sent with a lineage.
-        repeated: whether an earlier attempt of the same call may have been here.
+    Returns:
+        The values of its baggage entries; whether it was sent with a lineage; and whether an
+        earlier attempt of the same call may have been here.
     """
-
-    baggage: list[str]
-    sent: bool
-    repeated: bool
-
-
-def read_request(metadata: Iterable[Entry] | None) -> Request:
-    """What the metadata of an incoming request says."""
     found: list[str] = []
     sent = repeated = False
     for key, value in metadata or ():
@@ -74,7 +65,7 @@ def read_request(metadata: Iterable[Entry] | None) -> Request:
             sent = True
         else:
             repeated = True
-    return Request(found, sent, repeated)
+    return found, sent, repeated
 
 
 def sending(call: Outgoing, metadata: Iterable[Entry] | None, fixed: int) -> Entries:

@@ -6,6 +6,8 @@ import contextvars
 import functools
 from typing import TYPE_CHECKING, Any
 
+from antipode.integrations._incoming import propagating
+
 from ._library import grpc
 from ._serving import service_of, serving
 
@@ -46,6 +48,7 @@ class Wrapped:
 
     def __init__(self, behave: Callable[[Behavior, str, bool], Behavior]) -> None:
         self._behave = behave
+        self._asked = False
         self._known: dict[str, tuple[Any, Any]] = {}
 
     def of(self, handler: Any, method: str) -> Any:
@@ -53,6 +56,9 @@ class Wrapped:
         known = self._known.get(method)
         if known is not None and known[0] is handler:
             return known[1]
+        if not self._asked:
+            self._asked = True
+            propagating()
         made = _wrapped(handler, method, self._behave)
         if len(self._known) >= self._MOST:
             self._known.clear()

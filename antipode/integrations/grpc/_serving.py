@@ -24,18 +24,18 @@ def service_of(method: str | bytes) -> str:
     return name.lstrip("/").rpartition("/")[0]
 
 
-class Serving:
+class Serving(Incoming):
     """A call that is being served, from its metadata to its status."""
 
-    __slots__ = ("_answered", "_incoming", "_repeated", "_service", "error", "metadata")
+    __slots__ = ("_answered", "_repeated", "_service", "error", "metadata")
 
     def __init__(self, metadata: Any, service: str) -> None:
         """Begin the call of *metadata*, in the thread or task that serves it."""
         baggage, sent, self._repeated = read_request(metadata)
-        self._incoming = Incoming(baggage, sent=sent)
+        super().__init__(baggage, sent=sent)
         if len(baggage) > 1:  # An extraction by a mapping has seen the last one alone.
-            self._incoming.scope.receive(members(baggage))
-        self._incoming.scope.carrier = metadata
+            self.scope.receive(members(baggage))
+        self.scope.carrier = metadata
         #: By which another interceptor of ours knows that this call is served already.
         self.metadata = metadata
         self._service = service
@@ -51,7 +51,7 @@ class Serving:
             details: the message of the status, which counts into the same limit.
         """
         self._answered = True
-        scope = self._incoming.scope
+        scope = self.scope
         entries: Entries = tuple(own) if own else ()
         if entries and (texts := answers(entries)):
             # By hand, or by another of these interceptors: the last one speaks for all.
@@ -61,7 +61,7 @@ class Serving:
         if self._repeated:
             # What the attempts before this one did is known to nobody.
             scope.mark_incomplete(self._service, IN_DOUBT)
-        text = self._incoming.answer()
+        text = scope.answer()
         if entries or details:
             text = fitting((text,), trailing_room(entries, details))
         return (*entries, (RESPONSE_HEADER, text)) if text else entries
@@ -80,7 +80,7 @@ class Serving:
                 context.set_trailing_metadata(self.trailing(own, details))
         except Exception:  # noqa: BLE001 - a hook never fails the call
             logger.warning("a gRPC call cannot be answered with its lineage", exc_info=True)
-        self._incoming.end(leave=here)
+        self.end(leave=here)
 
     def _details(self, context: Any) -> str | bytes | None:
         """The message of the status to come."""
