@@ -11,8 +11,9 @@ from sqlalchemy.pool import NullPool
 
 import antipode
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Promise, Status
-from antipode.testing import wait_until
+from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql
+from tests.integration._mysql_clients import exchanges
 from tests.integration._mysql_promises import (
     STORE,
     Branches,
@@ -113,3 +114,25 @@ def test_fulfilling_costs_one_round_trip(branches: Branches) -> None:
         )
         mysql.fulfil(connection, Promise(STORE, "0" * 31 + "1", 4_000_000_000))
         assert len(seen) == 1
+
+
+def test_a_floor_costs_one_look(branches: Branches) -> None:
+    """Two round trips without autocommit, and none for the reads behind it."""
+    promise = promised()
+    mysql.uninstrument_engine(branches.replica)
+    with LagProxy(branches.topology.replica) as proxy:
+        engine = branches.engine(proxy.address, datastore=STORE, reads_from="replica")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT id FROM refunds").all()
+            connection.rollback()
+            branches.refund(promise)
+            branches.topology.wait_replicated()
+            costs: list[int] = []
+            with floor(promise):
+                for _ in range(2):
+                    with exchanges(proxy) as made:
+                        connection.exec_driver_sql("SELECT id FROM refunds").all()
+                    costs += made
+                    connection.rollback()
+        engine.dispose()
+    assert costs == [3, 1]
