@@ -73,6 +73,10 @@ def main(server: str, place: str, instrumentation: str) -> None:
         from opentelemetry.instrumentation.django import DjangoInstrumentor
 
         DjangoInstrumentor().instrument()
+    if place == "hook":
+        from antipode.integrations import response_propagator
+
+        response_propagator.instrument()
     antipode.instrument()
     django.setup()
     with served(server, place) as port:

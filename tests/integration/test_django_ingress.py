@@ -71,3 +71,12 @@ def test_requests_have_scopes_and_answers(server: str, place: str, instrumentati
         assert antipode.deserialize(streamed.body[6:].decode()) == Lineage([CAME, ADDED])
         assert json.loads(ask(port).body)["late"] == 1
         assert ask(port, "/none").lineage == Lineage()
+
+
+@pytest.mark.parametrize("server", ["wsgi", "asgi"])
+def test_opentelemetrys_hook_answers_as_well(server: str) -> None:
+    """Without a middleware of ours; the view's own header of that name is replaced."""
+    pytest.importorskip("opentelemetry.instrumentation.django")
+    with site(server, "hook", "otel") as port:
+        for path in ("/", "/async", "/"):
+            assert ask(port, path, sent(CAME)).lineage == Lineage([ADDED])
