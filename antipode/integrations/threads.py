@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -99,23 +100,31 @@ def _serves(thread: Any) -> bool:
 
 
 def _submit(
-    call: Callable[..., Any], _executor: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    call: Callable[..., Any], executor: object, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """``ThreadPoolExecutor.submit``."""
     held = scope_in()
     if held is None or not args:
         return call(*args, **kwargs)
     opened = OpenBranch(held)
+    if not _elsewhere(executor):
+        args = (opened.run, *args)
     try:
         # The pool may start a thread now, which is no part of the request.
         with apart():
-            future: Future[Any] = call(opened.run, *args, **kwargs)
+            future: Future[Any] = call(*args, **kwargs)
     except BaseException:
         opened.finish()
         raise
     # A job that runs ends by itself, before anybody sees its result; this is for the others.
     future.add_done_callback(lambda _: opened.finish())
     return future
+
+
+def _elsewhere(executor: object) -> bool:
+    """Whether jobs run in interpreters of their own (Python 3.14): they share no scope."""
+    kind = getattr(futures, "InterpreterPoolExecutor", None)
+    return kind is not None and isinstance(executor, kind)
 
 
 _METHODS = (

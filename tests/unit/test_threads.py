@@ -230,6 +230,28 @@ def test_a_pool_that_takes_no_jobs_leaves_no_branch() -> None:
     broken.shutdown()
 
 
+def test_jobs_of_other_interpreters_are_counted_and_left_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are pickled, which a branch cannot be; the scope stays in this interpreter."""
+    from concurrent import futures
+
+    class Elsewhere(ThreadPoolExecutor):
+        """Stands for the pool of Python 3.14."""
+
+    monkeypatch.setattr(futures, "InterpreterPoolExecutor", Elsewhere, raising=False)
+    job = Held()
+    with Elsewhere(1) as pool, antipode.scope() as held:
+        future = pool.submit(job)
+        assert job.began.wait(10)
+        assert running(held) == 1
+        job.go.set()
+        future.result()
+        wait_until(lambda: running(held) == 0, what="the branch to end", timeout_s=5)
+        assert pool.submit(scope_in).result() is None
+        assert held.lineage == Lineage()
+
+
 def test_exceptions_of_jobs_are_as_ever() -> None:
     """The future has them, and the branch is over."""
 
