@@ -17,6 +17,7 @@ import antipode
 from antipode import Incomplete, Lineage
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
+from antipode.integrations.grpc import _channel
 from antipode.testing import wait_until
 
 from ._grpc_service import SERVICE, Seen, aio_methods, called, handler, made, served, write
@@ -273,6 +274,26 @@ async def test_a_result_is_never_seen_before_its_lineage(seen: Seen) -> None:
                     assert len(held.lineage) == 3
 
         await asyncio.to_thread(many)
+
+
+async def test_who_waits_needs_no_callback(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, with gRPC's callback too late for everybody."""
+    monkeypatch.setattr(_channel, "_came", lambda *_: None)
+    async with (
+        served(handler(aio_methods(seen)), kind="aio") as port,
+        called(port, "sync") as to,
+    ):
+
+        def wait() -> None:
+            for look in ("result", "exception", "code", "trailing_metadata"):
+                with antipode.scope() as held:
+                    getattr(made(to.channel, "unary_unary").future(look.encode()), look)()
+                    assert set(held.lineage) == {write(look)}
+            with antipode.scope() as held:
+                assert len(list(made(to.channel, "unary_stream")(b"s"))) == 3
+                assert len(held.lineage) == 3
+
+        await asyncio.to_thread(wait)
 
 
 async def test_a_dropped_or_cancelled_future_is_in_doubt(seen: Seen) -> None:
