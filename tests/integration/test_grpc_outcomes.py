@@ -287,10 +287,12 @@ async def test_who_waits_needs_no_callback(seen: Seen, monkeypatch: pytest.Monke
         def wait() -> None:
             for look in ("result", "exception", "code", "trailing_metadata"):
                 with antipode.scope() as held:
-                    getattr(made(to.channel, "unary_unary").future(look.encode()), look)()
+                    future = made(to.channel, "unary_unary").future(look.encode())
+                    getattr(future, look)()
                     assert set(held.lineage) == {write(look)}
             with antipode.scope() as held:
-                assert len(list(made(to.channel, "unary_stream")(b"s"))) == 3
+                stream = made(to.channel, "unary_stream")(b"s")
+                assert len(list(stream)) == 3
                 assert len(held.lineage) == 3
 
         await asyncio.to_thread(wait)
