@@ -287,7 +287,7 @@ async def _session(name: str, *, one_connection: bool = False) -> Any:
         made: Any = httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(20, pool=0.3))
     else:
         connector = aiohttp.TCPConnector(limit=1 if one_connection else 100)
-        waits = aiohttp.ClientTimeout(connect=0.3)
+        waits = aiohttp.ClientTimeout(connect=1.0)
         made = aiohttp.ClientSession(connector=connector, timeout=waits)
     async with made as session:
         ours.instrument_client(session)
