@@ -9,7 +9,8 @@ import pymysql
 from sqlalchemy import create_engine
 
 import antipode
-from antipode import Lineage, Promise
+from antipode import Lineage, Promise, Status
+from antipode.testing import wait_until
 from antipode_shims import mysql
 
 if TYPE_CHECKING:
@@ -91,6 +92,18 @@ def outcome(promise: Promise, *, timeout: float = 10.0) -> Outcome:
     """What a barrier on it comes to."""
     lineage = Lineage(promises=[promise])
     return antipode.barrier(lineage, timeout=timeout, on_unmet="return").outcomes[0]
+
+
+def is_open(promise: Promise) -> bool:
+    """Whether a look shows no record of it, however long the first one takes."""
+    found: list[Outcome] = []
+
+    def looked() -> bool:
+        found[:] = antipode.check(Lineage(promises=[promise])).outcomes
+        return bool(found[0].server)
+
+    wait_until(looked, what="a look", timeout_s=20)
+    return found[0].status is Status.NOT_YET
 
 
 @contextmanager
