@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -391,6 +393,29 @@ def test_branch_stops_its_request() -> None:
         with antipode.fulfilling(promised()):
             antipode.stop()
         assert scope.lineage.empty
+
+
+def test_what_outlives_the_block_is_the_requests() -> None:
+    """A thread that was begun in the block and goes on after it writes into its request."""
+    over = threading.Event()
+    kept = promised()
+    with antipode.scope(Lineage(promises=[kept])):
+
+        def write() -> None:
+            over.wait(10)
+            antipode.append(POST)
+            antipode.mark_incomplete("posts", "in_doubt")
+
+        with antipode.fulfilling(kept):
+            own = contextvars.copy_context()
+            thread = threading.Thread(target=own.run, args=(write,))
+            thread.start()
+        over.set()
+        thread.join(10)
+        lineage = antipode.current()
+    assert POST in lineage
+    assert lineage.incomplete == {("posts", "in_doubt")}
+    assert lineage.promises == {kept}
 
 
 def test_fulfilling_without_a_scope() -> None:
