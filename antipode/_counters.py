@@ -94,6 +94,11 @@ COUNTERS: dict[str, Counter] = {
         "{value}",
         "Values that a plain client overwrote, so that the lineage beside them is another's",
     ),
+    "grpc_metadata_over_limit": Counter(
+        "antipode.grpc_metadata_overflows",
+        "{call}",
+        "Requests and answers whose metadata left too little room for their lineage",
+    ),
     "incomplete": Counter(
         "antipode.incomplete_marks",
         "{mark}",

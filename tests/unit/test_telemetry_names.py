@@ -29,6 +29,9 @@ SELECTOR = re.compile(r"(\w+)\{([^}]*)\}")
 MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"([^"]*)"')
 GROUPING = re.compile(r"by \(([^)]*)\)")
 
+#: Counts that are of no datastore.
+ABOUT_NO_STORE = {"baggage_over_limit", "dry_run_unwritten", "grpc_metadata_over_limit"}
+
 
 @pytest.fixture
 def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
@@ -36,7 +39,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
     telemetry = Telemetry()
     telemetry.install(monkeypatch)
     for name in COUNTERS:
-        count(name, "" if name in {"baggage_over_limit", "dry_run_unwritten"} else "posts")
+        count(name, "" if name in ABOUT_NO_STORE else "posts")
     posts = FakeServer()
     antipode.register(posts)
     with pytest.raises(antipode.BarrierTimeout):
