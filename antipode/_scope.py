@@ -97,6 +97,11 @@ class Scope:
         return self.known
 
     @property
+    def leaving(self) -> Lineage:
+        """The lineage so far, with how many branches of the request still run."""
+        return self.lineage.branching(len(self._branches))
+
+    @property
     def known(self) -> Lineage:
         """The lineage without what reads deferred."""
         if self._incoming:
@@ -259,7 +264,7 @@ class Scope:
             return held[3]
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
-        lineage, notes = self.lineage.branching(len(self._branches)), self._notes()
+        lineage, notes = self.leaving, self._notes()
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
         text = _text(lineage, settings, notes)

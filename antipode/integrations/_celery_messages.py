@@ -63,7 +63,7 @@ def _text(held: Scope, others: list[str], marks: list[tuple[str, str]]) -> str:
     text = held.text()
     if not marks and all(other == text for other in others):
         return text
-    joined = Scope(held.lineage.merge(*(readable(SERVICE, other) for other in others)))
+    joined = Scope(held.leaving.merge(*(readable(SERVICE, other) for other in others)))
     joined.notes = held.notes
     for mark in marks:
         joined.mark_incomplete(*mark)

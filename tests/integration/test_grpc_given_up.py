@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import grpc
 
 import antipode
-from antipode import Incomplete
+from antipode import Incomplete, Lineage, WriteId
 from antipode.integrations.grpc import aio_client_interceptors, aio_server_interceptor
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+POST = WriteId("posts", "p", 1, minted_h=500_000)
 #: Calls, each given up after one more step of the event loop than the last, up to some.
 CALLS, STEPS = 400, 40
 
@@ -56,3 +61,31 @@ async def test_a_call_that_is_given_up_leaves_a_doubt_at_once() -> None:
     await server.stop(0)
     assert len(came) > 1
     assert came - {CALLS} <= doubted
+
+
+async def test_requests_are_written_while_the_call_runs() -> None:
+    """A call whose requests are written one by one ends when its writer says so."""
+
+    async def joined(requests: AsyncIterator[bytes], context: object) -> bytes:
+        antipode.append(POST)
+        return b"".join([request async for request in requests])
+
+    server = grpc.aio.server(interceptors=[aio_server_interceptor()])
+    handlers = {"Joined": grpc.stream_unary_rpc_method_handler(joined)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("given.Up", handlers),))
+    target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    interceptors = aio_client_interceptors()
+    async with grpc.aio.insecure_channel(target, interceptors=interceptors) as channel:
+        with antipode.scope():
+            call = channel.stream_unary("/given.Up/Joined")()
+            await asyncio.wait_for(call.write(b"a"), 10)
+            await asyncio.wait_for(call.write(b"b"), 10)
+            during = antipode.deserialize(
+                antipode.serialize()
+            ).open_branches  # While it is written.
+            await asyncio.wait_for(call.done_writing(), 10)
+            assert await asyncio.wait_for(call, 10) == b"ab"
+            assert antipode.current() == Lineage([POST])
+    await server.stop(0)
+    assert during == 1

@@ -101,3 +101,11 @@ def test_a_request_whose_lineage_was_taken_out_is_incomplete() -> None:
     """A proxy that removes baggage must not turn a lineage into an empty one."""
     held = PROPAGATOR.extract({"antipode-sent": "1", "baggage": "tenant=a"})
     assert antipode.current(context=held).incomplete == {("baggage", "stripped")}
+
+
+def test_what_is_serialised_says_which_branches_run() -> None:
+    """A lineage that is sent by hand is a prefix as well, and says so."""
+    with antipode.scope() as scope:
+        scope.began()
+        assert antipode.deserialize(antipode.serialize()).open_branches == 1
+        assert antipode.current().open_branches == 0

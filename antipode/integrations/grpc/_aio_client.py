@@ -116,7 +116,8 @@ class _StreamUnary(AioInterceptor, grpc.aio.StreamUnaryClientInterceptor):  # ty
     async def intercept_stream_unary(
         self, continuation: Continuation, client_call_details: Any, request_iterator: Any
     ) -> Any:
-        return await self._call(continuation, client_call_details, request_iterator, streams=False)
+        # Its requests may be written while it runs: it cannot be waited for in here.
+        return await self._call(continuation, client_call_details, request_iterator, streams=True)
 
 
 class _StreamStream(AioInterceptor, grpc.aio.StreamStreamClientInterceptor):  # type: ignore[misc]

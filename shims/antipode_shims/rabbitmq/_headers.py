@@ -111,11 +111,11 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     ours, others = _split(as_text(present)) if present is not None else ([], [])
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
-    if held.lineage.empty and not ours:
+    if held.leaving.empty and not ours:
         return
     text = held.text()
     if any(member != text for member in ours):
-        merged = held.lineage.merge(*(readable(UNKNOWN_SUBJECT, member) for member in ours))
+        merged = held.leaving.merge(*(readable(UNKNOWN_SUBJECT, member) for member in ours))
         text = stored_text(merged, egress=config().egress)
     sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)
 
