@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 import uvicorn
-from fastapi import BackgroundTasks, FastAPI
+from fastapi import BackgroundTasks, FastAPI, Request, Response
 from flask import Flask
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -73,6 +73,11 @@ def handle_here(number: int, manner: str) -> None:
 def http_app() -> Any:
     """FastAPI, whose background tasks write after the response."""
     app = FastAPI()
+
+    @app.exception_handler(RuntimeError)
+    async def _(request: Request, error: RuntimeError) -> Response:
+        # uvicorn would close the connection, maybe under the client's next request.
+        return Response(str(error), 500)
 
     @app.get("/{number}/{manner}")
     async def _(number: int, manner: str, tasks: BackgroundTasks) -> dict[str, int]:
