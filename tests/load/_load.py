@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import antipode
 from antipode import Lineage, Status, UnmetError
 
-from ._stalls import Deadline, Stalls
+from ._stalls import LATE_S, Deadline, Stalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from ._subject import Subject
 
-#: How late a barrier may end after its deadline, in seconds.
-LATE_S = 0.1
 THREADS = 3
 TASKS = 30
 KEYS = 20

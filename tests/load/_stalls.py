@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from array import array
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: How late a barrier may end after its deadline, in seconds.
+LATE_S = 0.1
 #: How often the clock is looked at, and how late that may be before it counts, in seconds.
 _EVERY_S = 0.005
 _LATE_S = 0.01
@@ -33,6 +36,8 @@ class Stalls:
         # A moment, and how long threads had waited until then; and so on.
         self._starved = array("d")
         self._waited_s: dict[str, float] = {}
+        # The file that tells of a thread, open: to open it anew costs more than what is measured.
+        self._files: dict[int, int] = {}
         self._lock = threading.Lock()
         self._ask()
         self._over = threading.Event()
@@ -69,11 +74,25 @@ class Stalls:
             index -= 2
         return starved[-1] - starved[index + 1] > late_s
 
+    def starved_s(self) -> float:
+        """For how long this thread has waited for a processor so far; 0 where nobody tells."""
+        thread = threading.get_native_id()
+        with suppress(OSError, IndexError):
+            if (file := self._files.get(thread)) is None:
+                file = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY)
+                self._files[thread] = file
+            return _waited_s(os.pread(file, 64, 0))
+        return 0.0
+
     def within(self, from_s: float, to_s: float) -> float:
         """For how many seconds of this span the process stood still."""
-        spans = self._spans[:]
-        pairs = zip(spans[::2], spans[1::2], strict=False)
-        return sum(max(min(to_s, end) - max(from_s, begin), 0.0) for begin, end in pairs)
+        total_s = 0.0
+        for index in range(len(self._spans) // 2 * 2 - 2, -1, -2):
+            begin_s, end_s = self._spans[index : index + 2]
+            if end_s <= from_s:
+                break
+            total_s += max(min(to_s, end_s) - max(from_s, begin_s), 0.0)
+        return total_s
 
     @property
     def total_s(self) -> float:
@@ -84,6 +103,8 @@ class Stalls:
         """End the thread."""
         self._over.set()
         self._thread.join()
+        for file in self._files.values():
+            os.close(file)
 
 
 class Deadline:
@@ -91,43 +112,38 @@ class Deadline:
 
     Taken off are the moments in which the process stood still, and those in which that thread
     waited for a processor, from the beginning: each put off what it did before the deadline. On a
-    machine that is too busy for a judgement there is none.
+    machine that is too busy for a judgement there is none. Whoever asks holds up what it measures:
+    what takes long is asked of barriers alone that would count as late.
     """
 
     def __init__(self, stalls: Stalls, timeout_s: float) -> None:
         """In so many seconds from now."""
         self._stalls = stalls
-        self._starved_s = -_starved_s()
+        self._starved_s = -stalls.starved_s()
         self._at_s = time.monotonic() + timeout_s
 
     def join(self) -> None:
         """Take off what the calling thread waited, too: one that began with the barrier."""
-        self._starved_s += _starved_s()
+        self._starved_s += self._stalls.starved_s()
 
     def passed_s(self) -> float:
         """For how many seconds of this process's time it has passed."""
         now_s = time.monotonic()
-        if now_s <= self._at_s:
-            return 0.0
-        taken_s = self._stalls.within(self._at_s, now_s) + self._starved_s + _starved_s()
+        if now_s <= self._at_s + LATE_S:
+            return max(now_s - self._at_s, 0.0)
+        taken_s = self._stalls.within(self._at_s, now_s)
+        taken_s += self._starved_s + self._stalls.starved_s()
         late_s = now_s - self._at_s - taken_s
-        return 0.0 if late_s > 0 and self._stalls.busy(now_s - self._at_s) else late_s
-
-
-def _starved_s() -> float:
-    """For how long this thread has waited for a processor so far; 0 where nobody tells."""
-    with suppress(OSError, IndexError):
-        return _waited_s(Path("/proc/thread-self"))
-    return 0.0
+        return 0.0 if late_s > LATE_S and self._stalls.busy(now_s - self._at_s) else late_s
 
 
 def _all_waited_s() -> Iterator[tuple[str, float]]:
-    """The same of each thread of this process."""
+    """For how long each thread of this process has waited for a processor so far."""
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError, IndexError):  # It has ended, or this Linux does not tell.
-            yield task.name, _waited_s(task)
+            yield task.name, _waited_s((task / "schedstat").read_bytes())
 
 
-def _waited_s(task: Path) -> float:
+def _waited_s(schedstat: bytes) -> float:
     """The second number: for how many nanoseconds a thread could have run and did not."""
-    return int((task / "schedstat").read_bytes().split()[1]) / 1e9
+    return int(schedstat.split()[1]) / 1e9
