@@ -40,7 +40,7 @@ from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
+from ._scope import INCOMING_SUBJECT, Scope, context_with, handle_in, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
@@ -89,14 +89,28 @@ class AntipodePropagator(TextMapPropagator):
 
         A second extraction in the same request joins the first one's scope while it is open.
         """
-        others = _Others(getter)
-        found = self.inner.extract(carrier, context, others)
-        held = _joined(carrier, context)
+        current = otel_context.get_current() if context is None else context
+        held = scope_in(current)
+        if held is None and context is not None:
+            held = _current_of(carrier)
+        if held is not None and not held.open:
+            held = None
+        texts: tuple[str, ...] = ()
+        if held is not None and same_request(held.carrier, carrier):
+            carried = held.carried  # Who opened it has read these headers.
+        else:
+            texts = _incoming(carrier, getter)
+            carried = bool(texts)
+        # In vain, the wrapped propagator would decode our members as well.
+        reader = _Others(getter) if carried else getter
+        found = self.inner.extract(carrier, context, reader)
         if held is not None:
-            if not same_request(held.carrier, carrier):
-                held.receive(_incoming(carrier, others))
-            return found if _is_live(held, found) else context_with(held, found)
-        held = Scope(incoming=_incoming(carrier, others))
+            if texts:
+                held.receive(texts)
+            if scope_in(found) is held and handle_in(found, held) is not None:
+                return found
+            return context_with(held, found, handle=handle_in(current, held))
+        held = Scope(incoming=texts)
         held.arrived = True
         held.carrier = carrier
         opened = context_with(held, found)
@@ -158,51 +172,31 @@ def _is_stock(inner: TextMapPropagator) -> bool:
 
 
 class _Others(Getter[CarrierT]):
-    """Reads headers without our members, which the wrapped propagator would decode in vain."""
+    """Reads headers without our members."""
 
     def __init__(self, getter: Getter[CarrierT]) -> None:
         self._getter = getter
-        #: The baggage headers as they came, once somebody has asked for them.
-        self.baggage: list[str] | None = None
 
     def get(self, carrier: CarrierT, key: str) -> list[str] | None:
         found = self._getter.get(carrier, key)
-        if key != BAGGAGE:
+        if key != BAGGAGE or not found:
             return found
-        self.baggage = found or []
-        if len(self.baggage) == 1 and _is_ours_alone(self.baggage[0]):
+        if len(found) == 1 and _is_ours_alone(found[0]):
             return None
-        kept = [each if (rest := without_member(each)) is None else rest for each in self.baggage]
+        kept = [each if (rest := without_member(each)) is None else rest for each in found]
         return [each for each in kept if each] or None
 
     def keys(self, carrier: CarrierT) -> list[str]:
         return self._getter.keys(carrier)
 
-    def members(self, carrier: CarrierT) -> tuple[str, ...]:
-        """The values of all our members in the headers of *carrier*."""
-        if self.baggage is None:
-            self.get(carrier, BAGGAGE)
-        texts = members(self.baggage or ())
-        return texts if texts or not self._getter.get(carrier, SENT_HEADER) else stripped()
 
-
-def _joined(carrier: object, context: Context | None) -> Scope | None:
-    """The open scope of the request that *carrier* is from; None where it has none yet.
+def _current_of(carrier: object) -> Scope | None:
+    """The current scope if it is of the request that *carrier* is from, else None.
 
     Before us in a composite, a propagator of others may have made a context out of nothing.
     """
-    held = scope_in(context)
-    if held is None and context is not None:
-        held = scope_in()
-        if held is not None and not same_request(held.carrier, carrier):
-            return None
-    return held if held is not None and held.open else None
-
-
-def _is_live(held: Scope, context: Context) -> bool:
-    """Whether *context* has *held* and its handle, which the wrapped propagator may replace."""
-    handle = baggage.get_baggage(MEMBER, context)
-    return isinstance(handle, LiveText) and handle.scope is held and scope_in(context) is held
+    held = scope_in()
+    return held if held is not None and same_request(held.carrier, carrier) else None
 
 
 class _Checking(Setter[CarrierT]):
@@ -262,14 +256,16 @@ def _ours_first(context: Context | None) -> Context:
     return ordered
 
 
-def _incoming(carrier: CarrierT, others: _Others[CarrierT]) -> tuple[str, ...]:
+def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[str, ...]:
     """The texts of all our members in the baggage headers of *carrier*.
 
     Reads the headers itself: SDKs look at the first one only, and lose all of it when one
     member or the sum is too long.
     """
     try:
-        return others.members(carrier)
+        headers = getter.get(carrier, BAGGAGE)
+        texts = members(headers) if headers else ()
+        return texts if texts or not getter.get(carrier, SENT_HEADER) else stripped()
     except Exception:  # noqa: BLE001 - propagation never throws
         logger.warning("the baggage of a request cannot be read", exc_info=True)
         return ("",)  # No lineage, so it will be marked unreadable.

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: The subject of the mark that an unreadable incoming lineage leaves.
 INCOMING_SUBJECT = "baggage"
 _KEY = otel_context.create_key("antipode-scope")
+#: Where OpenTelemetry keeps baggage in a context.
+(_BAGGAGE_KEY,) = baggage.set_baggage(MEMBER, "", context=otel_context.Context())
 _EMPTY = Lineage()
 _NO_NOTES: frozenset[str] = frozenset()
 #: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
@@ -56,6 +58,27 @@ _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 
 class Scope:
     """The lineage of one request, while it grows. Thread-safe."""
+
+    __slots__ = (
+        "__weakref__",
+        "_branches",
+        "_came",
+        "_deferred",
+        "_floors",
+        "_incoming",
+        "_lineage",
+        "_lock",
+        "_sampling",
+        "_state",
+        "_text",
+        "answered",
+        "arrived",
+        "carried",
+        "carrier",
+        "notes",
+        "own",
+        "root_token",
+    )
 
     def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
         """Start open.
@@ -74,6 +97,8 @@ class Scope:
         self.own: frozenset[str] = frozenset()
         self._lineage = self._noted(lineage) if lineage is not None else _EMPTY
         self._incoming = incoming
+        #: Whether its request came with a lineage.
+        self.carried = bool(incoming)
         self._floors: dict[str, Floor] = {}
         self._state = "open"
         self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
@@ -149,6 +174,7 @@ class Scope:
     def receive(self, texts: tuple[str, ...]) -> None:
         """Add the lineages that came with a second extraction of the same request."""
         with self._lock:
+            self.carried = True
             if not self.stopped:
                 self._incoming += tuple(text for text in texts if text not in self._incoming)
             if len(self._incoming) > _MOST_WAITING:
@@ -233,7 +259,7 @@ class Scope:
         """Note that the request is over; branches that still run keep the lineage."""
         self.carrier = None
         with self._lock:
-            if not self.stopped:
+            if self._state != "stopped":
                 self._state = "ended"
 
     def stop(self) -> None:
@@ -298,14 +324,14 @@ class Scope:
 
     def snapshot(self) -> str:
         """The lineage of this moment, as :meth:`text`, with a mark that it may be older than it."""
-        settings = config()
+        settings = config()  # First: it is with this that a dry run begins.
+        more = self._incoming or self._deferred or _seam.observer is not None
+        if self._lineage is _EMPTY and not more:
+            return _EMPTY_SNAPSHOT
         incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
         if incoming is not None:
             return incoming + _SNAPSHOT_ITEM
-        lineage, notes = self.lineage, self._notes()
-        if lineage is _EMPTY and not notes:
-            return _EMPTY_SNAPSHOT
-        return _text(lineage.marked(_SNAPSHOT), settings, notes)
+        return _text(self.lineage.marked(_SNAPSHOT), settings, self._notes())
 
     def _notes(self) -> frozenset[str]:
         """What travels for a dry run besides; behind the lineage, which may have come with it."""
@@ -343,12 +369,33 @@ def scope_in(context: Context | None = None) -> Scope | None:
     return None if held is None or held._state == "stopped" else held  # noqa: SLF001
 
 
-def context_with(held: Scope, context: Context | None = None) -> Context:
-    """*context*, default the current one, with *held* as its scope and its live handle."""
-    made = baggage.set_baggage(MEMBER, LiveText(held), context=context)
-    # A context does not change; nobody has this one yet, and each request would pay for a copy.
+def context_with(
+    held: Scope, context: Context | None = None, *, handle: LiveText | None = None
+) -> Context:
+    """*context*, default the current one, with *held* as its scope, and a handle on it.
+
+    Args:
+        held: the scope.
+        context: what else is in the context.
+        handle: one that was made of *held* before; None for a new one.
+    """
+    found = otel_context.get_current() if context is None else context
+    others = found.get(_BAGGAGE_KEY)
+    if handle is None:
+        handle = LiveText(held)
+    # A context does not change; nobody has this one yet, and each request would pay for copies.
+    made = otel_context.Context(found)
+    entries = {**others, MEMBER: handle} if isinstance(others, dict) else {MEMBER: handle}
+    dict.__setitem__(made, _BAGGAGE_KEY, entries)
     dict.__setitem__(made, _KEY, held)
     return made
+
+
+def handle_in(context: Context, held: Scope) -> LiveText | None:
+    """The handle on *held* in *context*; None without one: other propagators may replace it."""
+    entries = context.get(_BAGGAGE_KEY)
+    handle = entries.get(MEMBER) if isinstance(entries, dict) else None
+    return handle if isinstance(handle, LiveText) and handle.scope is held else None
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from opentelemetry import context as otel_context
 
 from antipode import _seam
 from antipode._errors import ConfigurationError
+from antipode._headers import same_request
 from antipode._metrics import log_once
 from antipode._propagation import instrument, members, stripped
 from antipode._scope import Scope, context_with, scope_in
@@ -30,21 +31,28 @@ class Incoming:
     __slots__ = ("_left", "_token", "scope")
 
     def __init__(
-        self, baggage: Sequence[str], *, sent: bool = False, carrier: object = None
+        self,
+        held: Scope | None,
+        baggage: Sequence[str],
+        *,
+        sent: bool = False,
+        carrier: object = None,
     ) -> None:
         """Begin.
 
         Args:
+            held: the current scope.
             baggage: the values of all baggage headers.
             sent: whether the request says that it was sent with a lineage.
             carrier: what an instrumentation of this request would extract from. One that was
                 extracted from something else is another request, which makes this one. None
                 where an extraction cannot be of another.
         """
-        held = scope_in()
         self._token: Token[Context] | None = None
         self._left: Context | None = None
-        if held is None or not (held.arrived and (carrier is None or held.carrier is carrier)):
+        if held is None or not (
+            held.arrived and (carrier is None or same_request(held.carrier, carrier))
+        ):
             texts = members(baggage) if baggage else ()
             held = Scope(incoming=texts if texts or not sent else stripped())
             held.carrier = carrier
@@ -53,10 +61,6 @@ class Incoming:
                 observer.opened(held, incoming=True)
         held.arrived = False  # Taken over: a request within this one gets its own.
         self.scope = held
-
-    def answer(self) -> str:
-        """What the response carries; what is written later is counted as after it."""
-        return self.scope.answer()
 
     def suspend(self) -> None:
         """Leave the context for a while; :meth:`resume` enters it again."""

@@ -15,11 +15,10 @@ from antipode._codec import decode, encode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
-from antipode._live_text import LiveText
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT, context_with, scope_in
+from antipode._scope import INCOMING_SUBJECT, context_with, handle_in, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -112,9 +111,9 @@ class Outgoing:
             return baggage.remove_baggage(MEMBER)
         if self._scope is None or not self.text:
             return None
-        member = baggage.get_baggage(MEMBER)
-        live = isinstance(member, LiveText) and member.scope is self._scope
-        return None if live else context_with(self._scope)
+        context = otel_context.get_current()
+        live = handle_in(context, self._scope) is not None
+        return None if live else context_with(self._scope, context)
 
     def answered(self, text: str | None) -> None:
         """The service answered, with the lineage *text* or without one.
@@ -129,7 +128,8 @@ class Outgoing:
             else:
                 _note(self._peer, speaks=False)
             return
-        _note(self._peer, speaks=True)
+        if not _answers.get(self._peer):
+            _note(self._peer, speaks=True)
         if text == _NOTHING:
             return
         held = self._scope

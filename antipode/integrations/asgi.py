@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER, same_request
+from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 from antipode._metrics import logger
 from antipode._scope import scope_in
 
@@ -83,15 +83,7 @@ def begin(scope: AsgiScope) -> Incoming:
                 baggage.append(value.decode("latin-1"))
         elif name == _SENT:
             sent = True
-    return Incoming(baggage, sent=sent, carrier=_carrier(scope))
-
-
-def _carrier(scope: AsgiScope) -> object:
-    """What an instrumentation extracted from, if that was this request; else *scope*."""
-    held = scope_in()
-    if held is not None and held.arrived and same_request(held.carrier, scope):
-        return held.carrier
-    return scope
+    return Incoming(scope_in(), baggage, sent=sent, carrier=scope)
 
 
 class _Answering:
@@ -112,9 +104,14 @@ class _Answering:
 
 def _with_answer(message: Message, request: Incoming) -> Message:
     """*message*, which may be used for other responses as well, with the answer of *request*."""
-    headers = [each for each in message.get("headers", ()) if each[0].lower() != _ANSWER]
+    size = len(_ANSWER)
+    headers = [
+        each
+        for each in message.get("headers", ())
+        if len(each[0]) != size or each[0].lower() != _ANSWER
+    ]
     try:
-        headers.append((_ANSWER, request.answer().encode()))
+        headers.append((_ANSWER, request.scope.answer().encode()))
     except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
         logger.warning("a response goes without its lineage", exc_info=True)
     return {**message, "headers": headers}

@@ -62,7 +62,7 @@ class _TaskRequest:
     def __init__(self, header: str | None, outer: Scope | None) -> None:
         context = outside() if outer is not None and scope_in() is outer else None
         self._token = None if context is None else otel_context.attach(context)
-        self._incoming = Incoming([] if header is None else [header])
+        self._incoming = Incoming(scope_in(), [] if header is None else [header])
 
     def end(self) -> None:
         self._incoming.end()

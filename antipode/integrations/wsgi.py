@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._headers import MEMBER, RESPONSE_HEADER
 from antipode._metrics import logger
+from antipode._scope import scope_in
 
 from ._apps import around, put_around, take_away
 from ._incoming import Incoming, propagating
@@ -74,7 +75,7 @@ def begin(environ: Environ) -> Incoming:
     """The request of *environ*, in which servers have joined headers of one name."""
     header = environ.get("HTTP_BAGGAGE", "")
     baggage = [header] if MEMBER in header else []
-    return Incoming(baggage, sent="HTTP_ANTIPODE_SENT" in environ, carrier=environ)
+    return Incoming(scope_in(), baggage, sent="HTTP_ANTIPODE_SENT" in environ, carrier=environ)
 
 
 def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
@@ -103,7 +104,7 @@ class _Answering:
     ) -> Callable[[bytes], object]:
         headers = [each for each in headers if each[0].lower() != RESPONSE_HEADER]
         try:
-            headers.append((RESPONSE_HEADER, self._request.answer()))
+            headers.append((RESPONSE_HEADER, self._request.scope.answer()))
         except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
             logger.warning("a response goes without its lineage", exc_info=True)
         if exc_info is None:  # Some servers take two arguments alone.

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _show(measured)
     if given.json is not None:
         _write(given.json, measured, before, given)
-    missed = [each for each in measured if each.ratio > each.bound]
+    missed = [each for each in measured if each.missed]
     for each in missed:
         print(f"over {each.bound:g}: {each.case}: {each.ratio:.3f}")
     wrong = any(each.failed for each in measured)
@@ -94,10 +94,10 @@ def _show(measured: list[Measured]) -> None:
             each.case,
             f"{each.otel_us.median:.0f}",
             f"{each.antipode_us.median:.0f}",
-            ratio if each.ratio <= each.bound else f"[bold red]{ratio}[/]",
+            f"[bold red]{ratio}[/]" if each.missed else ratio,
             f"{each.rounds.least:.3f}-{each.rounds.greatest:.3f}",
             str(each.failed),
-            f"{each.bound:g}",
+            "" if each.bound is None else f"{each.bound:g}",
         )
     console = Console()
     if not console.is_terminal:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: How many times the median with OpenTelemetry alone a call with Antipode as well may take.
 BOUND = 1.05
+#: Has no bound: it tells what is possible.
+LEAST = "grpc, least"
 
 
 class Case(Protocol):
@@ -31,6 +33,7 @@ CASES = {
     "fastapi, with a lineage": "benchmarks.requests._fastapi_lineage",
     "grpc": "benchmarks.requests._grpc",
     "grpc, with a lineage": "benchmarks.requests._grpc_lineage",
+    LEAST: "benchmarks.requests._grpc_least",
 }
 
 

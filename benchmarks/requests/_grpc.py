@@ -14,12 +14,12 @@ _METHOD = "/benchmark.Empty/Call"
 
 
 @contextmanager
-def serve(*, antipode: bool) -> Iterator[int]:
+def serve(*, antipode: bool, interceptors: tuple[Any, ...] = ()) -> Iterator[int]:
     """A server with OpenTelemetry's SDK and its instrumentation."""
     import grpc
 
     _instrument("GrpcInstrumentorServer", antipode=antipode)
-    server = grpc.server(ThreadPoolExecutor(2))
+    server = grpc.server(ThreadPoolExecutor(2), interceptors=interceptors)
     empty = grpc.unary_unary_rpc_method_handler(lambda _request, _context: b"")
     handler = grpc.method_handlers_generic_handler("benchmark.Empty", {"Call": empty})
     server.add_generic_rpc_handlers((handler,))
@@ -33,13 +33,26 @@ def serve(*, antipode: bool) -> Iterator[int]:
 
 @contextmanager
 def calling(
-    port: int, *, antipode: bool, request: AbstractContextManager[Any] | None = None
+    port: int,
+    *,
+    antipode: bool,
+    request: AbstractContextManager[Any] | None = None,
+    beneath: Callable[[Any], None] | None = None,
 ) -> Iterator[Callable[[], None]]:
-    """A call over a synchronous channel, in a block of *request* where that is given."""
+    """A call over a synchronous channel.
+
+    Args:
+        port: of the server.
+        antipode: whether Antipode is there as well.
+        request: a block in which to call.
+        beneath: what changes the channel beneath OpenTelemetry's interceptor.
+    """
     import grpc
 
     _instrument("GrpcInstrumentorClient", antipode=antipode)
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel, request or nullcontext():
+        if beneath is not None:
+            beneath(_innermost(channel))
         method = channel.unary_unary(_METHOD)
 
         def call() -> None:
@@ -48,6 +61,14 @@ def calling(
                 raise ValueError(msg)
 
         yield call
+
+
+def _innermost(channel: Any) -> Any:
+    import grpc
+
+    while isinstance(inner := getattr(channel, "_channel", None), grpc.Channel):
+        channel = inner
+    return channel
 
 
 def _instrument(instrumentor: str, *, antipode: bool) -> None:

@@ -43,8 +43,8 @@ def test_the_scope_of_an_extraction_is_taken_over_once() -> None:
     """The request goes on in it; one within the request gets a scope of its own."""
     carrier = {"baggage": HEADER}
     with extracted(carrier) as held:
-        request = Incoming([HEADER], carrier=carrier)
-        inner = Incoming([], carrier=carrier)
+        request = Incoming(scope_in(), [HEADER], carrier=carrier)
+        inner = Incoming(scope_in(), [], carrier=carrier)
         assert request.scope is held is not inner.scope
         inner.end()
         assert held.open
@@ -55,7 +55,7 @@ def test_the_scope_of_an_extraction_is_taken_over_once() -> None:
 def test_the_scope_of_another_request_is_left_to_it() -> None:
     """An in-process call has headers of its own."""
     with extracted({"baggage": HEADER}) as held:
-        request = Incoming([], carrier={})
+        request = Incoming(scope_in(), [], carrier={})
         assert request.scope is not held
         request.end()
         assert held.open
@@ -65,7 +65,7 @@ def test_the_scope_of_another_request_is_left_to_it() -> None:
 def test_an_extraction_within_joins_even_in_a_context_made_of_nothing() -> None:
     """Stock propagators before ours in a composite begin with an empty context."""
     carrier = {"baggage": HEADER}
-    request = Incoming([HEADER], carrier=carrier)
+    request = Incoming(scope_in(), [HEADER], carrier=carrier)
     found = PROPAGATOR.extract(carrier, otel_context.Context())
     assert scope_in(found) is request.scope
     assert str(baggage.get_baggage("antipode", found)) == request.scope.text()
@@ -77,7 +77,7 @@ def test_an_extraction_within_joins_even_in_a_context_made_of_nothing() -> None:
 def test_an_extraction_by_a_stock_propagator_does_not_put_the_text_over_the_handle() -> None:
     """What is sent on after that extraction has what the request adds later."""
     carrier = {"baggage": f"{HEADER},tenant=a"}
-    request = Incoming([carrier["baggage"]], carrier=carrier)
+    request = Incoming(scope_in(), [carrier["baggage"]], carrier=carrier)
     token = otel_context.attach(PROPAGATOR.extract(carrier))
     request.scope.append(USER)
     headers: dict[str, str] = {}
@@ -92,7 +92,7 @@ def test_an_extraction_by_a_stock_propagator_does_not_put_the_text_over_the_hand
 def test_a_suspended_request_is_not_in_the_context() -> None:
     """It comes back with all that the context held, whoever goes on with it."""
     outside = otel_context.get_current()
-    request = Incoming([])
+    request = Incoming(scope_in(), [])
     inner = otel_context.attach(otel_context.set_value("key", "value"))
     request.suspend()
     assert otel_context.get_current() is outside

@@ -15,6 +15,8 @@ from antipode.integrations._outgoing import IN_DOUBT
 from ._metadata import answers, fitting, read_request, trailing_room
 
 if TYPE_CHECKING:
+    from antipode._scope import Scope
+
     from ._metadata import Entries
 
 
@@ -29,10 +31,16 @@ class Serving(Incoming):
 
     __slots__ = ("_answered", "_repeated", "_service", "error", "metadata")
 
-    def __init__(self, metadata: Any, service: str) -> None:
-        """Begin the call of *metadata*, in the thread or task that serves it."""
+    def __init__(self, held: Scope | None, metadata: Any, service: str) -> None:
+        """Begin the call of *metadata*, in the thread or task that serves it.
+
+        Args:
+            held: the current scope.
+            metadata: what came with the call.
+            service: its full name.
+        """
         baggage, sent, self._repeated = read_request(metadata)
-        super().__init__(baggage, sent=sent)
+        super().__init__(held, baggage, sent=sent)
         if len(baggage) > 1:  # An extraction by a mapping has seen the last one alone.
             self.scope.receive(members(baggage))
         self.scope.carrier = metadata
@@ -96,4 +104,4 @@ def serving(context: Any, service: str) -> Serving | None:
     held = scope_in()
     if held is not None and metadata and held.carrier is metadata:
         return None
-    return Serving(metadata, service)
+    return Serving(held, metadata, service)
