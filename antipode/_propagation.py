@@ -107,7 +107,7 @@ class AntipodePropagator(TextMapPropagator):
         if held is not None:
             if texts:
                 held.receive(texts)
-            if scope_in(found) is held and handle_in(found, held) is not None:
+            if handle_in(found, held) is not None and scope_in(found) is held:
                 return found
             return context_with(held, found, handle=handle_in(current, held))
         held = Scope(incoming=texts)
