@@ -59,27 +59,6 @@ _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 class Scope:
     """The lineage of one request, while it grows. Thread-safe."""
 
-    __slots__ = (
-        "__weakref__",
-        "_branches",
-        "_came",
-        "_deferred",
-        "_floors",
-        "_incoming",
-        "_lineage",
-        "_lock",
-        "_sampling",
-        "_state",
-        "_text",
-        "answered",
-        "arrived",
-        "carried",
-        "carrier",
-        "notes",
-        "own",
-        "root_token",
-    )
-
     def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
         """Start open.
 
