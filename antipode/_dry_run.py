@@ -93,11 +93,13 @@ class DryRun:
         notes = self._notes(scope)
         missed = [write for write in exact if not notes.covers(self._region, write)]
         site = self.site()
-        about = {
+        about: dict[str, Any] = {
             "datastore": datastore,
             "verdict": "unguarded" if missed else "guarded",
             "writes": _list(missed or exact),
         }
+        if missed and (unknown := _unknown(known)):
+            about["unknown"] = unknown
         number = self._record("read", scope, site, about)
         if missed:
             self._found(shim, site, missed, number)
@@ -290,6 +292,14 @@ def _named(found: Dependency) -> dict[str, str]:
     if isinstance(found, Promise):
         return {"datastore": found.datastore, "log": PROMISES, "version": found.id}
     return {"datastore": found.datastore, "log": found.key, "version": str(found.version)}
+
+
+def _unknown(lineage: Lineage) -> list[str]:
+    """The datastores for which nothing is registered here, where barriers fail for that."""
+    if config().on_unknown != "raise":
+        return []
+    names = {each.datastore for each in (*lineage, *lineage.promises)}
+    return sorted(name for name in names if not shims_of(name))
 
 
 def _list(found: Collection[Dependency]) -> list[dict[str, str]]:

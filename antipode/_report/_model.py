@@ -78,11 +78,21 @@ class Advice:
         before: the read before which to place it, the earliest that is of use.
         guards: the ids of the findings that it would have guarded, this one's first.
         datastores: those of these findings, sorted.
+        unknown: those for which nothing is registered there, sorted; with any, the barrier fails
+            unless it is told to wait for its own ``datastores`` only.
     """
 
     before: Site
     guards: tuple[str, ...]
     datastores: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def call(self) -> str:
+        """The barrier, as code."""
+        if not self.unknown:
+            return "antipode.barrier(timeout=...)"
+        return f"antipode.barrier(timeout=..., only={list(self.datastores)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class Record:
     Attributes:
         writes: of a ``write`` the one it is about, of a ``barrier`` its guards, of a ``read`` the
             entries that the verdict is about.
+        unknown: of a ``read``, the datastores for which nothing was registered there.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Record:
     waited_s: float | None = None
     lint: str = ""
     detail: str = ""
+    unknown: tuple[str, ...] = ()
 
     @property
     def order(self) -> tuple[float, str, int]:
@@ -239,7 +241,11 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
         if data["verdict"] not in ("guarded", "unguarded"):
             msg = f"its verdict is {data['verdict']!r}"
             raise ValueError(msg)
-        return {"datastore": _text(data["datastore"]), "verdict": data["verdict"]}
+        return {
+            "datastore": _text(data["datastore"]),
+            "verdict": data["verdict"],
+            "unknown": tuple(_text(name) for name in data.get("unknown", ())),
+        }
     if kind == "barrier":
         return {"at": _text(data["at"]), "dry": bool(data["dry"])}
     if kind == "scope":

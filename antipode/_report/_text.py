@@ -90,11 +90,12 @@ LINTS = {
 
 
 def fix(finding: Finding) -> str:
-    """Where one barrier would guard the read, and what else it would guard."""
+    """Where one barrier would guard the read, what else it would guard, and why not of all."""
     advice = finding.advice
     others = few(advice.guards[1:])
     also = f", which guards {others} too" if others else ""
-    return f"antipode.barrier(timeout=...) before {advice.before}{also}"
+    why = f" (nothing there knows {few(advice.unknown)})" if advice.unknown else ""
+    return f"{advice.call} before {advice.before}{also}{why}"
 
 
 def cost(known: Cost) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from html import unescape
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import jsonschema
 import pytest
@@ -384,6 +385,7 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
         read_in(store)
     found = report(load([tmp_path]))
     (one,) = found.findings
+    assert one.advice.call == "antipode.barrier(timeout=...)"
     assert (one.read.function, one.reads) == ("read_in", 1)
     assert one.write.function == "test_what_the_recorder_writes_is_read"
     assert one.read.file == one.write.file
@@ -392,3 +394,29 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
         "guarded",
     ]
     assert len(one.tests) == 1
+
+
+@pytest.mark.parametrize("on_unknown", ["raise", "report"])
+def test_the_advice_is_a_barrier_that_would_not_fail(
+    tmp_path: Path, on_unknown: Literal["raise", "report"]
+) -> None:
+    """Where a request depends on a queue that its process has no client of, it names the rest."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path, on_unknown=on_unknown)
+    store = FakeStore("posts", VirtualClock())
+    antipode.register(store)
+    with antipode.scope():
+        antipode.append(WriteId("queue", "log", 1, 500_000))
+        record_write(WriteId("posts", "log", 1, 500_000))
+        read_in(store)
+    found = report(load([tmp_path]))
+    (one,) = found.findings
+    if on_unknown == "report":
+        assert one.advice.call == "antipode.barrier(timeout=...)"
+        return
+    assert one.advice.call == "antipode.barrier(timeout=..., only=['posts'])"
+    assert one.advice.unknown == ("queue",)
+    for format_ in ("text", "html", "github"):
+        shown = unescape(render(found, format_))
+        assert one.advice.call in shown
+        assert "(nothing there knows queue)" in shown
+    assert json.loads(render(found, "json"))["findings"][0]["barrier_unknown"] == ["queue"]
