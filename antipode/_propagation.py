@@ -40,7 +40,7 @@ from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import INCOMING_SUBJECT, Scope, context_with, handle_in, scope_in
+from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
@@ -107,9 +107,7 @@ class AntipodePropagator(TextMapPropagator):
         if held is not None:
             if texts:
                 held.receive(texts)
-            if handle_in(found, held) is not None and scope_in(found) is held:
-                return found
-            return context_with(held, found, handle=handle_in(current, held))
+            return context_with(held, found, current=current)
         held = Scope(incoming=texts)
         held.arrived = True
         held.carrier = carrier

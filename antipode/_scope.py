@@ -349,30 +349,34 @@ def scope_in(context: Context | None = None) -> Scope | None:
 
 
 def context_with(
-    held: Scope, context: Context | None = None, *, handle: LiveText | None = None
+    held: Scope, context: Context | None = None, *, current: Context | None = None
 ) -> Context:
     """*context*, default the current one, with *held* as its scope, and a handle on it.
 
     Args:
         held: the scope.
-        context: what else is in the context.
-        handle: one that was made of *held* before; None for a new one.
+        context: what else is in it. It is returned itself where it has both.
+        current: a context that may have a handle on *held* already; None for none.
     """
     found = otel_context.get_current() if context is None else context
-    others = found.get(_BAGGAGE_KEY)
+    entries = found.get(_BAGGAGE_KEY)
+    others: dict[str, object] = entries if isinstance(entries, dict) else {}
+    handle = _handle_among(others, held) if others else None
+    if handle is not None and found.get(_KEY) is held:
+        return found
+    if handle is None and current is not None:
+        handle = _handle_among(current.get(_BAGGAGE_KEY), held)
     if handle is None:
         handle = LiveText(held)
     # A context does not change; nobody has this one yet, and each request would pay for copies.
     made = otel_context.Context(found)
-    entries = {**others, MEMBER: handle} if isinstance(others, dict) else {MEMBER: handle}
-    dict.__setitem__(made, _BAGGAGE_KEY, entries)
+    dict.__setitem__(made, _BAGGAGE_KEY, {**others, MEMBER: handle})
     dict.__setitem__(made, _KEY, held)
     return made
 
 
-def handle_in(context: Context, held: Scope) -> LiveText | None:
-    """The handle on *held* in *context*; None without one: other propagators may replace it."""
-    entries = context.get(_BAGGAGE_KEY)
+def _handle_among(entries: object, held: Scope) -> LiveText | None:
+    """The handle on *held* among the baggage *entries*: other propagators may replace it."""
     handle = entries.get(MEMBER) if isinstance(entries, dict) else None
     return handle if isinstance(handle, LiveText) and handle.scope is held else None
 

@@ -18,7 +18,7 @@ from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT, context_with, handle_in, scope_in
+from antipode._scope import INCOMING_SUBJECT, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -112,8 +112,8 @@ class Outgoing:
         if self._scope is None or not self.text:
             return None
         context = otel_context.get_current()
-        live = handle_in(context, self._scope) is not None
-        return None if live else context_with(self._scope, context)
+        changed = context_with(self._scope, context)
+        return None if changed is context else changed
 
     def answered(self, text: str | None) -> None:
         """The service answered, with the lineage *text* or without one.

@@ -63,7 +63,7 @@ class AntipodeMiddleware:
         scope[MARKER] = True
         leave = True
         try:
-            await self.app(scope, receive, _Answering(send, request) if kind == "http" else send)
+            await self.app(scope, receive, _answering(send, request) if kind == "http" else send)
         except GeneratorExit:  # Nobody waits for it any more: it is collected, anywhere.
             leave = False
             raise
@@ -86,20 +86,16 @@ def begin(scope: AsgiScope) -> Incoming:
     return Incoming(scope_in(), baggage, sent=sent, carrier=scope)
 
 
-class _Answering:
+def _answering(send: Send, request: Incoming) -> Send:
     """The ``send`` of one request, which adds the header to the start of the response."""
 
-    __slots__ = ("_request", "_send")
-
-    def __init__(self, send: Send, request: Incoming) -> None:
-        self._send = send
-        self._request = request
-
     # Not asynchronous itself: it would be one more coroutine for each part of a body.
-    def __call__(self, message: Message) -> Awaitable[None]:
+    def answer(message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start" and message["status"] >= _FIRST_FINAL_STATUS:
-            message = _with_answer(message, self._request)
-        return self._send(message)
+            message = _with_answer(message, request)
+        return send(message)
+
+    return answer
 
 
 def _with_answer(message: Message, request: Incoming) -> Message:
