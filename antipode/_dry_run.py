@@ -92,20 +92,22 @@ class DryRun:
             return
         notes = self._notes(scope)
         missed = [write for write in exact if not notes.covers(self._region, write)]
-        site = self.site()
+        place = self._place(self.site())
         about: dict[str, Any] = {
+            "site": place,
             "datastore": datastore,
             "verdict": "unguarded" if missed else "guarded",
             "writes": _list(missed or exact),
         }
         if missed and (unknown := _unknown(known)):
             about["unknown"] = unknown
-        number = self._record("read", scope, site, about)
+        number = self._record("read", scope, None, about)
         if missed:
-            self._found(shim, site, missed, number)
+            self._found(shim, place, missed, number)
 
-    def _found(self, shim: Shim, site: FrameType, missed: list[Dependency], number: int) -> None:
-        where = self._place(site)
+    def _found(
+        self, shim: Shim, where: Mapping[str, Any], missed: list[Dependency], number: int
+    ) -> None:
         datastore = shim.datastore
         count("unguarded_read", datastore)
         log_once(
@@ -116,7 +118,7 @@ class DryRun:
             where["file"],
             where["line"],
             datastore,
-            ", ".join(sorted(map(str, missed))[:3]),
+            _First(missed),
         )
         seen = [each for each in missed if shim.promises or not isinstance(each, Promise)]
         if number != UNWRITTEN and seen:
@@ -292,6 +294,16 @@ def _named(found: Dependency) -> dict[str, str]:
     if isinstance(found, Promise):
         return {"datastore": found.datastore, "log": PROMISES, "version": found.id}
     return {"datastore": found.datastore, "log": found.key, "version": str(found.version)}
+
+
+class _First:
+    """The first few of *found*, as text where one is asked for: most are never logged."""
+
+    def __init__(self, found: Collection[Dependency]) -> None:
+        self._found = found
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(map(str, self._found))[:3])
 
 
 def _unknown(lineage: Lineage) -> list[str]:
