@@ -178,10 +178,13 @@ def test_no_text_crashes_it(sql: bytes) -> None:
         TABLES.sought(b"SELECT " + sql, KEYS)
 
 
-def test_linear_time() -> None:
+@pytest.mark.parametrize("quote", [b"'", b'"', b"`"])
+def test_linear_time(quote: bytes) -> None:
     """A long statement with quotes that never close takes no longer than its length asks for."""
-    sql = b"SELECT a FROM posts WHERE b IN (" + b"'x\\'" * 50_000
-    TABLES.select(sql)
+    for rest in (b"x" * 50_000, b"x\\" * 50_000, b"\\" * 50_001, quote * 50_000 + b"x"):
+        TABLES.select(b"SELECT a FROM posts WHERE b = " + quote + rest)
+    TABLES.select(b"SELECT a FROM posts " + b"/*" * 50_000)
+    TABLES.select(b"SELECT a FROM posts WHERE b IN (" + (quote + b"x\\" + quote) * 50_000)
     TABLES.sought(b"SELECT a FROM shop.orders WHERE shop = 1" + b" AND number = 1" * 50_000, KEYS)
     TABLES.sought(b"SELECT a FROM posts WHERE " + b"id IN (" * 50_000, KEYS)
     TABLES.sought(b"SELECT a FROM posts WHERE id IN (1" + b", 1" * 50_000, KEYS)

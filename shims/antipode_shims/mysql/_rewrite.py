@@ -20,9 +20,10 @@ from ._triggers import COLUMN, side_shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+#: What is never closed reaches to the end: nothing is tried that could fail there, again and again.
 _TOKEN: Final = re.compile(
-    rb"""(?P<text>'(?:[^'\\]+|\\.|'')*'|"(?:[^"\\]+|\\.|"")*")"""
-    rb"""|(?P<skip>\s+|/\*(?!M?!).*?\*/|(?:\#|--(?=\s))[^\n]*)"""
+    rb"""(?P<text>'(?:[^'\\]+|\\(?:.|\Z)|'')*(?:'|\Z)|"(?:[^"\\]+|\\(?:.|\Z)|"")*(?:"|\Z))"""
+    rb"""|(?P<skip>\s+|/\*(?!M?!).*?(?:\*/|\Z)|(?:\#|--(?=\s))[^\n]*)"""
     rb"""|(?P<name>`(?:[^`]|``)+`)"""
     rb"""|(?P<word>[A-Za-z_$\x80-\xff@][\w$@\x80-\xff]*)"""
     rb"""|(?P<number>\d[\w.]*)"""
