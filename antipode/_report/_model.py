@@ -78,8 +78,8 @@ class Advice:
         before: the read before which to place it, the earliest that is of use.
         guards: the ids of the findings that it would have guarded, this one's first.
         datastores: those of these findings, sorted.
-        unknown: those for which nothing is registered there, sorted; with any, the barrier fails
-            unless it is told to wait for its own ``datastores`` only.
+        unknown: the datastores that these reads' requests depend on and for which nothing is
+            registered there, sorted; with any, a barrier on more than ``datastores`` fails.
     """
 
     before: Site
