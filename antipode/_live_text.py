@@ -24,7 +24,7 @@ class LiveText(str):
 
     def __new__(cls, scope: Scope) -> Self:
         """A handle on *scope*."""
-        handle = super().__new__(cls, scope.snapshot())
+        handle = str.__new__(cls, scope.snapshot())
         handle.scope = scope
         return handle
 

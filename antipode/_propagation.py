@@ -43,11 +43,13 @@ from ._readable import readable
 from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping
+    from collections.abc import Iterable, MutableMapping, Sequence
 
     from opentelemetry.context import Context
 
 _OURS = f"{MEMBER}="
+_BAGGAGE_BYTES = BAGGAGE.encode()
+_BAGGAGE_LENGTH = len(BAGGAGE)
 _ALONE = re.compile(_OURS + r"[A-Za-z0-9._~-]*")
 #: What stands for a lineage that was sent, and was taken out on the way.
 _STRIPPED = encode(Lineage(incomplete=[(INCOMING_SUBJECT, "stripped")]))
@@ -72,7 +74,7 @@ class AntipodePropagator(TextMapPropagator):
         """
         self.inner = inner
         self.replaced = inner if replaced is None else replaced
-        self._stock = _is_stock(inner)
+        self._rest, self._baggage_first = _without_baggage(inner)
 
     @property
     def fields(self) -> set[str]:
@@ -95,15 +97,12 @@ class AntipodePropagator(TextMapPropagator):
             held = _current_of(carrier)
         if held is not None and not held.open:
             held = None
-        texts: tuple[str, ...] = ()
+        headers = _baggage_of(carrier, getter)
         if held is not None and same_request(held.carrier, carrier):
-            carried = held.carried  # Who opened it has read these headers.
+            texts: tuple[str, ...] = ()  # Who opened it has read these headers.
         else:
-            texts = _incoming(carrier, getter)
-            carried = bool(texts)
-        # In vain, the wrapped propagator would decode our members as well.
-        reader = _Others(getter) if carried else getter
-        found = self.inner.extract(carrier, context, reader)
+            texts = _incoming(headers, carrier, getter)
+        found = self._extract_others(headers, carrier, context, getter)
         if held is not None:
             if texts:
                 held.receive(texts)
@@ -115,6 +114,29 @@ class AntipodePropagator(TextMapPropagator):
         if (observer := _seam.observer) is not None:
             observer.opened(held, incoming=True)
         return opened
+
+    def _extract_others(
+        self,
+        headers: Sequence[str] | None,
+        carrier: CarrierT,
+        context: Context | None,
+        getter: Getter[CarrierT],
+    ) -> Context:
+        """What the wrapped propagator makes of all but our members, which it would decode in vain.
+
+        Args:
+            headers: the values of the baggage headers; None where these cannot be read.
+            carrier: where they are from.
+            context: what to begin with.
+            getter: how *carrier* is read.
+        """
+        alone = not headers or (len(headers) == 1 and _is_ours_alone(headers[0]))
+        if alone and headers is not None and self._rest is not None:
+            if self._baggage_first and context is None:
+                context = otel_context.get_current()
+            return self._rest.extract(carrier, context, getter)
+        ours = headers is None or any(MEMBER in header for header in headers)
+        return self.inner.extract(carrier, context, _Others(getter) if ours else getter)
 
     def inject(
         self,
@@ -133,9 +155,10 @@ class AntipodePropagator(TextMapPropagator):
             self.inner.inject(carrier, context, setter)
             return
         entries = baggage.get_all(context)
-        handle = entries.get(MEMBER) if self._stock and len(entries) == 1 else None
-        if isinstance(handle, LiveText):
-            self._inject_alone(carrier, context, setter, str(handle))
+        handle = entries.get(MEMBER) if len(entries) == 1 else None
+        if self._rest is not None and isinstance(handle, LiveText):
+            self._rest.inject(carrier, context, setter)
+            _inject_alone(carrier, setter, str(handle))
             return
         checking = _Checking(setter, alone=len(entries) == 1)
         self.inner.inject(carrier, context, checking)
@@ -148,25 +171,30 @@ class AntipodePropagator(TextMapPropagator):
             log_once("baggage_over_limit", "", "", message, MAX_HEADER_BYTES, MAX_MEMBERS)
             self.inner.inject(carrier, _ours_first(context), _Trimming(setter))
 
-    def _inject_alone(
-        self, carrier: CarrierT, context: Context | None, setter: Setter[CarrierT], text: str
-    ) -> None:
-        """Inject all but baggage, and *text* as the only member, as the stock propagator would.
 
-        To quote what needs no quoting and to look for limits that it cannot reach takes the stock
-        one longer than all of ours.
-        """
-        self.inner.inject(carrier, baggage.clear(context), setter)
-        given = carrier.get(BAGGAGE) if isinstance(carrier, Mapping) else None
-        own = given if isinstance(given, str) else None
-        setter.set(carrier, BAGGAGE, with_member(own, text) if own else f"{MEMBER}={text}")
+def _inject_alone(carrier: CarrierT, setter: Setter[CarrierT], text: str) -> None:
+    """Inject *text* as the only member of the baggage, as the stock propagator would.
+
+    To quote what needs no quoting and to look for limits that it cannot reach takes the stock
+    one longer than all of ours.
+    """
+    given = carrier.get(BAGGAGE) if isinstance(carrier, Mapping) else None
+    own = given if isinstance(given, str) else None
+    setter.set(carrier, BAGGAGE, with_member(own, text) if own else f"{MEMBER}={text}")
 
 
-def _is_stock(inner: TextMapPropagator) -> bool:
-    """Whether the baggage of *inner* is OpenTelemetry's own: another may filter or limit it."""
-    parts = getattr(inner, "_propagators", ()) if type(inner) is CompositePropagator else (inner,)
+def _without_baggage(inner: TextMapPropagator) -> tuple[TextMapPropagator | None, bool]:
+    """*inner* without OpenTelemetry's own baggage, and whether it begins with that.
+
+    None where it has none, or another's, which may filter or limit it.
+    """
+    composite = type(inner) is CompositePropagator
+    parts = [*getattr(inner, "_propagators", ())] if composite else [inner]
     carrying = [part for part in parts if BAGGAGE in part.fields]
-    return bool(carrying) and all(type(part) is W3CBaggagePropagator for part in carrying)
+    if not carrying or any(type(part) is not W3CBaggagePropagator for part in carrying):
+        return None, False
+    rest = [part for part in parts if part not in carrying]
+    return rest[0] if len(rest) == 1 else CompositePropagator(rest), parts[0] in carrying
 
 
 class _Others(Getter[CarrierT]):
@@ -254,19 +282,38 @@ def _ours_first(context: Context | None) -> Context:
     return ordered
 
 
-def _incoming(carrier: CarrierT, getter: Getter[CarrierT]) -> tuple[str, ...]:
-    """The texts of all our members in the baggage headers of *carrier*.
+def _baggage_of(carrier: CarrierT, getter: Getter[CarrierT]) -> Sequence[str] | None:
+    """The values of all baggage headers of *carrier*; None where they cannot be read.
 
-    Reads the headers itself: SDKs look at the first one only, and lose all of it when one
-    member or the sum is too long.
+    SDKs look at the first one only, and lose all of it when one member or the sum is too long.
     """
     try:
-        headers = getter.get(carrier, BAGGAGE)
-        texts = members(headers) if headers else ()
-        return texts if texts or not getter.get(carrier, SENT_HEADER) else stripped()
+        if isinstance(carrier, dict) and "asgi" in carrier:
+            # A getter would decode each header of the request to find that none is meant.
+            for name, _ in carrier["headers"]:
+                if len(name) == _BAGGAGE_LENGTH and name.lower() == _BAGGAGE_BYTES:
+                    break
+            else:
+                return ()
+        return getter.get(carrier, BAGGAGE) or ()
     except Exception:  # noqa: BLE001 - propagation never throws
         logger.warning("the baggage of a request cannot be read", exc_info=True)
+        return None
+
+
+def _incoming(
+    headers: Sequence[str] | None, carrier: CarrierT, getter: Getter[CarrierT]
+) -> tuple[str, ...]:
+    """The texts of all our members in the baggage *headers* of *carrier*."""
+    if headers is None:
         return ("",)  # No lineage, so it will be marked unreadable.
+    if headers and (texts := members(headers)):
+        return texts
+    try:
+        return stripped() if getter.get(carrier, SENT_HEADER) else ()
+    except Exception:  # noqa: BLE001 - propagation never throws
+        logger.warning("the headers of a request cannot be read", exc_info=True)
+        return ("",)
 
 
 def stripped() -> tuple[str, ...]:

@@ -76,10 +76,11 @@ class Scope:
         self.own: frozenset[str] = frozenset()
         self._lineage = self._noted(lineage) if lineage is not None else _EMPTY
         self._incoming = incoming
-        #: Whether its request came with a lineage.
-        self.carried = bool(incoming)
         self._floors: dict[str, Floor] = {}
-        self._state = "open"
+        #: Whether the request still runs: a second extraction then joins this scope.
+        self.open = True
+        #: Whether ``stop()`` discarded the lineage; nothing enters any more.
+        self.stopped = False
         self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
         self._came = _EMPTY
         # Added to and taken from without the lock, which a garbage collection may find held.
@@ -153,28 +154,17 @@ class Scope:
     def receive(self, texts: tuple[str, ...]) -> None:
         """Add the lineages that came with a second extraction of the same request."""
         with self._lock:
-            self.carried = True
             if not self.stopped:
                 self._incoming += tuple(text for text in texts if text not in self._incoming)
             if len(self._incoming) > _MOST_WAITING:
                 self._take_in()
-
-    @property
-    def open(self) -> bool:
-        """Whether the request still runs: a second extraction then joins this scope."""
-        return self._state == "open"
-
-    @property
-    def stopped(self) -> bool:
-        """Whether ``stop()`` discarded the lineage; nothing enters any more."""
-        return self._state == "stopped"
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*; an entry without a mint hour gets the current one."""
         with self._lock:
             if self._incoming:
                 self._take_in()
-            if self._state != "stopped":
+            if not self.stopped:
                 for write in writes:
                     stamped = write if write.minted_h else _stamped(write)
                     self._lineage = self._lineage.append(stamped)
@@ -237,14 +227,12 @@ class Scope:
     def end(self) -> None:
         """Note that the request is over; branches that still run keep the lineage."""
         self.carrier = None
-        with self._lock:
-            if self._state != "stopped":
-                self._state = "ended"
+        self.open = False
 
     def stop(self) -> None:
         """Discard the lineage and the floors, for all branches."""
         with self._lock:
-            self._state = "stopped"
+            self.open, self.stopped = False, True
             self._lineage = _EMPTY
             self._incoming = ()
             self._deferred = []
@@ -345,7 +333,7 @@ def scope_in(context: Context | None = None) -> Scope | None:
     """The scope of *context*, default the current one; None without one or after ``stop()``."""
     # Asked for every call of every client: nothing is called here that can be spared.
     held: Any = (otel_context.get_current() if context is None else context).get(_KEY)
-    return None if held is None or held._state == "stopped" else held  # noqa: SLF001
+    return None if held is None or held.stopped else held
 
 
 def context_with(

@@ -37,6 +37,7 @@ class Incoming:
         *,
         sent: bool = False,
         carrier: object = None,
+        context: Context | None = None,
     ) -> None:
         """Begin.
 
@@ -47,6 +48,7 @@ class Incoming:
             carrier: what an instrumentation of this request would extract from. One that was
                 extracted from something else is another request, which makes this one. None
                 where an extraction cannot be of another.
+            context: the current context, for who has it at hand.
         """
         self._token: Token[Context] | None = None
         self._left: Context | None = None
@@ -56,7 +58,7 @@ class Incoming:
             texts = members(baggage) if baggage else ()
             held = Scope(incoming=texts if texts or not sent else stripped())
             held.carrier = carrier
-            self._token = otel_context.attach(context_with(held))
+            self._token = otel_context.attach(context_with(held, context))
             if (observer := _seam.observer) is not None:
                 observer.opened(held, incoming=True)
         held.arrived = False  # Taken over: a request within this one gets its own.

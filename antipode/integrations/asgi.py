@@ -11,21 +11,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import context as otel_context
+
 from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 from antipode._metrics import logger
 from antipode._scope import scope_in
 
-from ._apps import around, put_around, take_away
+from ._apps import AROUND, Around, put_around, take_away
 from ._incoming import Incoming, propagating
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
+
+    from antipode._scope import Scope
 
     Message = MutableMapping[str, Any]
     AsgiScope = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
     App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+    #: The method of an application.
+    Serve = Callable[[Any, AsgiScope, Receive, Send], Awaitable[None]]
 
 __all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
 
@@ -38,41 +44,6 @@ _ANSWER = RESPONSE_HEADER.encode()
 _FIRST_FINAL_STATUS = 200
 
 
-class AntipodeMiddleware:
-    """An ASGI application around *app*, for the outermost place that there is.
-
-    What is inside of it belongs to the request. It needs no instrumentation of OpenTelemetry, and
-    works inside as well as outside of one. A WebSocket connection has one scope, and no answer.
-    """
-
-    def __init__(self, app: App) -> None:
-        """Wrap *app*, an ASGI 3 application."""
-        self.app = app
-        self._began = False
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve one connection."""
-        kind = scope["type"]
-        if (kind != "http" and kind != "websocket") or MARKER in scope:  # noqa: PLR1714 - each request asks
-            await self.app(scope, receive, send)
-            return
-        if not self._began:
-            propagating()
-            self._began = True
-        request = begin(scope)
-        scope[MARKER] = True
-        leave = True
-        try:
-            await self.app(scope, receive, _answering(send, request) if kind == "http" else send)
-        except GeneratorExit:  # Nobody waits for it any more: it is collected, anywhere.
-            leave = False
-            raise
-        finally:
-            # Whoever called may pass the same scope to another application afterwards.
-            scope.pop(MARKER, None)
-            request.end(leave=leave)
-
-
 def begin(scope: AsgiScope) -> Incoming:
     """The request of *scope*, whose names of headers are in lower case."""
     baggage: list[str] = []
@@ -83,34 +54,80 @@ def begin(scope: AsgiScope) -> Incoming:
                 baggage.append(value.decode("latin-1"))
         elif name == _SENT:
             sent = True
-    return Incoming(scope_in(), baggage, sent=sent, carrier=scope)
+    context = otel_context.get_current()
+    return Incoming(scope_in(context), baggage, sent=sent, carrier=scope, context=context)
 
 
-def _answering(send: Send, request: Incoming) -> Send:
+def _answering(send: Send, request: Scope) -> Send:
     """The ``send`` of one request, which adds the header to the start of the response."""
 
     # Not asynchronous itself: it would be one more coroutine for each part of a body.
     def answer(message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start" and message["status"] >= _FIRST_FINAL_STATUS:
-            message = _with_answer(message, request)
+            # A message may be used for other responses as well.
+            headers = [each for each in message.get("headers", ()) if each[0].lower() != _ANSWER]
+            try:
+                headers.append((_ANSWER, request.answer().encode()))
+            except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
+                logger.warning("a response goes without its lineage", exc_info=True)
+            message = {**message, "headers": headers}
         return send(message)
 
     return answer
 
 
-def _with_answer(message: Message, request: Incoming) -> Message:
-    """*message*, which may be used for other responses as well, with the answer of *request*."""
-    size = len(_ANSWER)
-    headers = [
-        each
-        for each in message.get("headers", ())
-        if len(each[0]) != size or each[0].lower() != _ANSWER
-    ]
-    try:
-        headers.append((_ANSWER, request.scope.answer().encode()))
-    except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
-        logger.warning("a response goes without its lineage", exc_info=True)
-    return {**message, "headers": headers}
+def _serving(owner: type | None, original: Serve) -> Serve:
+    """*original*, the method of *owner*, with a scope for each request that shall have one.
+
+    It is here once and not a layer of its own: each coroutine within another takes its time.
+    """
+
+    # A coroutine function: servers tell by that which version of ASGI it is.
+    async def __call__(self: Any, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: N807, ANN401 - in place of any application's
+        """Serve one connection."""
+        kind = scope["type"]
+        ours: Around | None = getattr(self, AROUND, None)
+        if (
+            ours is None
+            or ours.owner is not owner
+            or (kind != "http" and kind != "websocket")  # noqa: PLR1714 - each request asks
+            or MARKER in scope
+        ):
+            await original(self, scope, receive, send)
+            return
+        if not ours.began:
+            propagating()
+            ours.began = True
+        request = begin(scope)
+        scope[MARKER] = True
+        leave = True
+        try:
+            answer = _answering(send, request.scope) if kind == "http" else send
+            await original(self, scope, receive, answer)
+        except GeneratorExit:  # Nobody waits for it any more: it is collected, anywhere.
+            leave = False
+            raise
+        finally:
+            # Whoever called may pass the same scope to another application afterwards.
+            scope.pop(MARKER, None)
+            request.end(leave=leave)
+
+    return __call__
+
+
+class AntipodeMiddleware:
+    """An ASGI application around *app*, for the outermost place that there is.
+
+    What is inside of it belongs to the request. It needs no instrumentation of OpenTelemetry, and
+    works inside as well as outside of one. A WebSocket connection has one scope, and no answer.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Wrap *app*, an ASGI 3 application."""
+        self.app = app
+        setattr(self, AROUND, Around(None))
+
+    __call__ = _serving(None, lambda self, *connection: self.app(*connection))
 
 
 def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
@@ -122,22 +139,10 @@ def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, un
     Raises:
         ConfigurationError: *app* is a function: use :class:`AntipodeMiddleware`.
     """
-    put_around(app, AntipodeMiddleware, _method)
+    put_around(app, _serving)
     return app
 
 
 def uninstrument_app(app: Any) -> None:  # noqa: ANN401 - an application of any framework
     """Undo :func:`instrument_app`. Idempotent."""
     take_away(app)
-
-
-def _method(owner: type, original: Any) -> Any:  # noqa: ANN401 - methods of any framework
-    # A coroutine function: servers tell by that which version of ASGI it is.
-    async def __call__(self: object, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: N807 - it stands in for one
-        held = around(self, owner)
-        if held is None:
-            await original(self, scope, receive, send)
-        else:
-            await held(scope, receive, send)
-
-    return __call__

@@ -15,7 +15,7 @@ from antipode._headers import MEMBER, RESPONSE_HEADER
 from antipode._metrics import logger
 from antipode._scope import scope_in
 
-from ._apps import around, put_around, take_away
+from ._apps import AROUND, Around, put_around, take_away
 from ._incoming import Incoming, propagating
 
 if TYPE_CHECKING:
@@ -29,46 +29,13 @@ if TYPE_CHECKING:
     ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
     StartResponse = Callable[..., Callable[[bytes], object]]
     App = Callable[[Environ, StartResponse], Iterable[bytes]]
+    #: The method of an application.
+    Serve = Callable[[Any, Environ, StartResponse], Iterable[bytes]]
 
 __all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
 
 #: In the environment of a request that has a scope of ours.
 MARKER = "antipode.request"
-
-
-class AntipodeMiddleware:
-    """A WSGI application around *app*, for the outermost place that there is.
-
-    What is inside of it belongs to the request. It needs no instrumentation of OpenTelemetry, and
-    works inside as well as outside of one.
-    """
-
-    def __init__(self, app: App) -> None:
-        """Wrap *app*."""
-        self.app = app
-        self._began = False
-
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Serve one request."""
-        if MARKER in environ:
-            return self.app(environ, start_response)
-        if not self._began:
-            propagating()
-            self._began = True
-        request = begin(environ)
-        environ[MARKER] = True
-        try:
-            body = self.app(environ, _Answering(start_response, request))
-        except BaseException:
-            environ.pop(MARKER, None)
-            request.end()
-            raise
-        environ.pop(MARKER, None)
-        if _runs_no_code(body, environ):
-            request.end()
-            return body
-        request.suspend()
-        return Body(body, request)
 
 
 def begin(environ: Environ) -> Incoming:
@@ -148,6 +115,50 @@ class Body:
             self._request.end()
 
 
+def _serving(owner: type | None, original: Serve) -> Serve:
+    """*original*, the method of *owner*, with a scope for each request that shall have one."""
+
+    def __call__(self: Any, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:  # noqa: N807, ANN401 - in place of any application's
+        """Serve one request."""
+        ours: Around | None = getattr(self, AROUND, None)
+        if ours is None or ours.owner is not owner or MARKER in environ:
+            return original(self, environ, start_response)
+        if not ours.began:
+            propagating()
+            ours.began = True
+        request = begin(environ)
+        environ[MARKER] = True
+        try:
+            body = original(self, environ, _Answering(start_response, request))
+        except BaseException:
+            environ.pop(MARKER, None)
+            request.end()
+            raise
+        environ.pop(MARKER, None)
+        if _runs_no_code(body, environ):
+            request.end()
+            return body
+        request.suspend()
+        return Body(body, request)
+
+    return __call__
+
+
+class AntipodeMiddleware:
+    """A WSGI application around *app*, for the outermost place that there is.
+
+    What is inside of it belongs to the request. It needs no instrumentation of OpenTelemetry, and
+    works inside as well as outside of one.
+    """
+
+    def __init__(self, app: App) -> None:
+        """Wrap *app*."""
+        self.app = app
+        setattr(self, AROUND, Around(None))
+
+    __call__ = _serving(None, lambda self, *request: self.app(*request))
+
+
 def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
     """Put the middleware around a Flask or Django application, and return it. Idempotent.
 
@@ -157,22 +168,10 @@ def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, un
     Raises:
         ConfigurationError: *app* is a function: use :class:`AntipodeMiddleware`.
     """
-    put_around(app, AntipodeMiddleware, _method)
+    put_around(app, _serving)
     return app
 
 
 def uninstrument_app(app: Any) -> None:  # noqa: ANN401 - an application of any framework
     """Undo :func:`instrument_app`. Idempotent."""
     take_away(app)
-
-
-def _method(owner: type, original: Any) -> Any:  # noqa: ANN401 - methods of any framework
-    def __call__(  # noqa: N807 - it stands in for one
-        self: object, environ: Environ, start_response: StartResponse
-    ) -> Any:  # noqa: ANN401 - whatever the application gives
-        held = around(self, owner)
-        if held is None:
-            return original(self, environ, start_response)
-        return held(environ, start_response)
-
-    return __call__

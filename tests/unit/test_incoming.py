@@ -9,11 +9,13 @@ import pytest
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.textmap import Getter
 
 import antipode
 from antipode import AntipodePropagator, Lineage, WriteId
 from antipode._headers import same_request
 from antipode._scope import scope_in
+from antipode.integrations import asgi
 from antipode.integrations._incoming import Incoming
 
 if TYPE_CHECKING:
@@ -131,3 +133,38 @@ def test_requests_are_known_by_the_objects_of_their_headers(
 ) -> None:
     """Equal headers may be those of two requests."""
     assert same_request(one, other) is same
+
+
+@pytest.mark.parametrize("name", [b"baggage", b"Baggage"])
+@pytest.mark.parametrize("value", [b"tenant=a", b"antipode=1~i-.size", b"tenant=a,antipode=1"])
+def test_the_headers_of_an_asgi_request_are_looked_at_as_a_getter_would(
+    name: bytes, value: bytes
+) -> None:
+    """It is the same context as from a dict, whatever case a server leaves names in."""
+    raw = {"asgi": {"version": "3.0"}, "headers": [(b"host", b"h"), (name, value)]}
+    ours = PROPAGATOR.extract(raw, context=otel_context.Context(), getter=_Raw())
+    plain = PROPAGATOR.extract({"baggage": value.decode()}, context=otel_context.Context())
+    assert antipode.current(context=ours) == antipode.current(context=plain)
+    assert {**baggage.get_all(ours)}.keys() == {**baggage.get_all(plain)}.keys()
+
+
+def test_headers_rewritten_behind_the_middleware_are_read() -> None:
+    """A middleware between ours and the instrumentation may add baggage to the same request."""
+    scope: dict[str, Any] = {"asgi": {}, "headers": [(b"host", b"h")]}
+    request = asgi.begin(scope)
+    scope["headers"].append((b"baggage", b"tenant=a"))
+    found = PROPAGATOR.extract(scope, getter=_Raw())
+    request.end()
+    assert baggage.get_baggage("tenant", found) == "a"
+    assert scope_in(found) is request.scope
+
+
+class _Raw(Getter[Any]):
+    """Reads an ASGI scope as OpenTelemetry's instrumentation does."""
+
+    def get(self, carrier: Any, key: str) -> list[str] | None:
+        found = [v.decode() for k, v in carrier["headers"] if k.decode().lower() == key]
+        return found or None
+
+    def keys(self, carrier: Any) -> list[str]:
+        return [k.decode().lower() for k, _ in carrier["headers"]]

@@ -403,3 +403,18 @@ def test_the_wrapped_propagator_sees_the_members_of_others() -> None:
     entries = dict(baggage.get_all(extracted))
     assert isinstance(entries.pop("antipode"), LiveText)
     assert entries == {"a": "1", "b": "2"}
+
+
+@pytest.mark.parametrize("first", ["baggage", "traces", "alone"])
+def test_what_the_stock_propagators_begin_with_stays_as_it_is(first: str) -> None:
+    """Baggage begins with the current context, traces with an empty one; ours changes neither."""
+    parts = [W3CBaggagePropagator(), TraceContextTextMapPropagator()][
+        : 1 if first == "alone" else 2
+    ]
+    stock = CompositePropagator(parts[::-1] if first == "traces" else parts)
+    token = otel_context.attach(otel_context.set_value("kept", "value"))
+    expected = otel_context.get_value("kept", stock.extract({}))
+    found = AntipodePropagator(stock).extract({})
+    otel_context.detach(token)
+    assert otel_context.get_value("kept", found) == expected
+    assert expected == (None if first == "traces" else "value")
