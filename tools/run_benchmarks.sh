@@ -1,16 +1,37 @@
 #!/usr/bin/env bash
-# The benchmarks in full size; results go into one folder, the evaluation's pages into docs/results.
+# The benchmarks in full size; results go into one folder, the pages made of them into docs/results.
 set -euo pipefail
 python=$1 out=$2
 shift 2
 export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
 mkdir -p "$out"
 
-echo "== micro"
-"$python" -m benchmarks.micro --json "$out/micro.json"
+# What fails says so, and keeps nothing else from being measured; an interrupt ends everything.
+interrupted=130
+status=0
+run() {
+  "$python" -m "$@" || status=$?
+  ((status != interrupted)) || exit "$interrupted"
+}
 
-echo "== overhead"
-"$python" -m benchmarks.overhead --json "$out/overhead.json"
+measured=()
+for benchmark in micro overhead requests; do
+  echo "== $benchmark"
+  # What an earlier run left is not taken for this one's.
+  rm -f "$out/$benchmark.json"
+  run "benchmarks.$benchmark" --json "$out/$benchmark.json"
+  [[ ! -f "$out/$benchmark.json" ]] || measured+=("$out/$benchmark.json")
+done
 
 echo "== evaluation: what is finished is not run again"
-"$python" -m benchmarks.evaluation --out "$out" "$@"
+run benchmarks.evaluation --out "$out" "$@"
+
+# The page comes last: results name the commit, and whether files differ from it.
+if ((${#measured[@]})); then
+  echo "== costs: the page of micro, overhead and requests"
+  # As the evaluation's, pages of a quick run lie beside it.
+  results=docs/results
+  [[ " $* " != *" --quick "* ]] || results=$out/quick/results
+  run benchmarks.costs collect "${measured[@]}" --results "$results"
+fi
+exit "$status"

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks._machine import ROOT
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
-from ._machine import ROOT
 from ._pages import index, readme_block, rounds, with_block
 from ._plan import FULL, QUICK, SECTIONS, plan
 from ._results import FILE, Results, read

@@ -6,10 +6,10 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from benchmarks._machine import code, commit, machine, versions
 from benchmarks._statistics import median_of, percentile
 from benchmarks.post_notification._observations import Observation
 
-from ._machine import code, commit, machine, versions
 from ._plan import FOOTPRINT
 from ._results import FootprintResult, Point, Results, RoundResult, RunResult
 

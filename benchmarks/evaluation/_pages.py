@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from benchmarks._machine import described
+from benchmarks._markdown import listed, table
+
 from . import _sections as sections
 from ._plan import PROFILES
-from ._text import listed, milliseconds, table, violations
+from ._text import milliseconds, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,16 +70,13 @@ def _introduction(results: Results) -> str:
 
 def _measured(results: Results) -> Iterator[str]:
     yield "## How it was measured"
-    machine = results.machine
     load = [value for run in results.runs for value in run.load]
     took_s = sum(run.took_s for run in results.runs)
-    processors = f"{machine['processors']} processors ({machine['model']})"
     facts = [
         ("command", f"`{results.command}`"),
         ("dates, UTC", _dates(results.runs)),
         ("duration", f"{took_s / 60:.0f} minutes, {len(results.runs)} runs"),
-        ("machine", f"{processors}, {machine['memory_gib']} GiB, {machine['system']}"),
-        ("Python", machine["python"]),
+        *described(results.machine),
         ("load before and after runs", f"{min(load):.1f} to {max(load):.1f}" if load else ""),
         ("code", f"{results.code}, commit {results.commit or 'unknown'}"),
         *results.versions.items(),

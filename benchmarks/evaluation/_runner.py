@@ -13,8 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from antipode.testing import uninterrupted
-
-from ._machine import ROOT, code, machine
+from benchmarks._machine import ROOT, code, machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

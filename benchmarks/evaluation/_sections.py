@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from benchmarks._markdown import listed, table
 from benchmarks._statistics import share_of
 from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, LAG_SPREAD, LINK_MS, PROFILES
-from ._text import NOTHING, listed, milliseconds, more, share_text, table, violations
+from ._text import NOTHING, milliseconds, more, share_text, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING
 from ._results import share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from benchmarks._statistics import Interval
 
     from ._results import RoundResult
 
 NOTHING = "not measured"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
-    """A table in Markdown: columns of text first, then figures."""
-    rules = ["---"] * text_columns + ["---:"] * (len(head) - text_columns)
-    lines = [head, rules, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def violations(rounds: Iterable[RoundResult]) -> str:
@@ -55,8 +48,3 @@ def milliseconds(value: Interval | None) -> str:
 def more(value: float, base: float) -> str:
     """How many bytes more than without the library."""
     return f"{value - base:+.0f} ({100 * (value - base) / base:+.1f} %)" if base else ""
-
-
-def listed(names: Sequence[str]) -> str:
-    """Some names in a sentence."""
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

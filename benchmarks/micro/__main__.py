@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.post_notification._result import machine
+from benchmarks._machine import versions
+from benchmarks._report import Start, write
 
 from ._measure import Measured, cases, measure
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: At this many entries no operation may cost more than this many times its floor.
 ENTRIES = 5
+ROUNDS = 60
 BOUND = 3.0
 FAILED = 1
 
@@ -31,21 +32,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=f"exit status: 1 if --check is given and a median at {ENTRIES} entries is over "
         f"{BOUND:g}; else 0",
     )
-    parser.add_argument("--rounds", type=int, default=60, help="rounds of all cases (60)")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"rounds of all cases ({ROUNDS})"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the inputs (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--check", action="store_true", help="fail where the bound is missed")
     given = parser.parse_args(arguments)
     if given.rounds < 1:
         parser.error("argument --rounds: at least 1")
-    before = machine()
+    start = Start.now()
     measured = _measure(given.rounds, given.seed)
     _show(measured)
     missed = [
         each for each in measured if each.case.entries == ENTRIES and each.ratios.median > BOUND
     ]
     if given.json is not None:
-        _write(given.json, measured, before, given.rounds)
+        _write(given.json, measured, start, given)
     for each in missed:
         case = each.case
         print(
@@ -103,17 +106,19 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(path: Path, measured: list[Measured], before: dict[str, object], rounds: int) -> None:
-    result = {
+def _write(path: Path, measured: list[Measured], start: Start, given: argparse.Namespace) -> None:
+    report = {
         "benchmark": "micro",
-        "format": 1,
-        "machine": before,
-        "rounds": rounds,
+        **start.conditions(
+            "python -m benchmarks.micro",
+            ("--rounds", str(given.rounds), "--seed", str(given.seed)),
+            short=given.rounds < ROUNDS,
+            versions=versions(("opentelemetry-api",), ()),
+        ),
+        "rounds": given.rounds,
         "bound": {"entries": ENTRIES, "ratio": BOUND},
-        "cases": [{**asdict(each), "floor": each.floor} for each in measured],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(path, report, [{**asdict(each), "floor": each.floor} for each in measured])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -11,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from antipode import AntipodeError
-from benchmarks.post_notification._result import machine
+from benchmarks._machine import versions
+from benchmarks._report import Start, write
 
 from ._awake import AVAILABLE, awake
-from ._clients import CLIENTS
+from ._clients import CLIENTS, PACKAGES
 from ._measure import CALLS, Measured, measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ROUNDS = 10
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "client is missing; else 0",
     )
     add = parser.add_argument
-    add("--rounds", type=int, default=10, help=f"rounds of {CALLS} calls of each kind (10)")
+    rounds = f"rounds of {CALLS} calls of each kind ({ROUNDS})"
+    add("--rounds", type=int, default=ROUNDS, help=rounds)
     add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add(
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("argument --rounds: at least 1")
     if given.awake and not AVAILABLE:
         parser.error("argument --awake: only Linux has a priority below all others")
-    before = machine()
+    start = Start.now()
     try:
         with awake() if given.awake else nullcontext():
             measured = _measure(given.clients, given.rounds)
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
-        _write(given.json, measured, before, given)
+        _write(given.json, measured, start, given)
     missed = [each for each in measured if each.ratio > each.bound]
     for each in missed:
         print(f"over {each.bound:g}: {each.client}, {each.link}, {each.call}: {each.ratio:.2f}")
@@ -106,20 +108,23 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(
-    path: Path, measured: list[Measured], before: dict[str, object], given: argparse.Namespace
-) -> None:
-    result = {
+def _write(path: Path, measured: list[Measured], start: Start, given: argparse.Namespace) -> None:
+    options = ["--rounds", str(given.rounds)]
+    options += [] if given.clients == list(CLIENTS) else ["--clients", *given.clients]
+    options += ["--awake"] if given.awake else []
+    report = {
         "benchmark": "overhead",
-        "format": 1,
-        "machine": before,
+        **start.conditions(
+            "python -m benchmarks.overhead",
+            options,
+            short=given.rounds < ROUNDS,
+            versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
+        ),
         "rounds": given.rounds,
         "awake": given.awake,
         "calls": CALLS,
-        "cases": [asdict(each) for each in measured],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(path, report, [asdict(each) for each in measured])
 
 
 if __name__ == "__main__":

@@ -197,6 +197,8 @@ CLIENTS: dict[str, tuple[str, Any, float]] = {
     "PyMySQL, MariaDB": ("mariadb", PyMySQLClient, 1.15),
     "PyMongo": ("mongodb", MongoDBClient, 1.15),
 }
+#: What is installed of them, and what they are instrumented with.
+PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo")
 #: The same with half a millisecond of network, whatever the client.
 NETWORK_BOUND = 1.10
 

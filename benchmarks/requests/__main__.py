@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks._machine import versions
+from benchmarks._report import Start, write
 from benchmarks.overhead._awake import AVAILABLE, awake
-from benchmarks.post_notification._result import machine
 
-from ._cases import CASES
+from ._cases import CASES, PACKAGES
 from ._measure import measure
 
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
     from ._measure import Measured
 
+ROUNDS = 6
+CALLS = 2000
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "bound; 2 if a side did not start; else 0",
     )
     add = parser.add_argument
-    add("--rounds", type=int, default=6, help="rounds, each of fresh processes (6)")
-    add("--calls", type=int, default=2000, help="calls of each side in a round (2000)")
+    add("--rounds", type=int, default=ROUNDS, help=f"each of fresh processes ({ROUNDS})")
+    add("--calls", type=int, default=CALLS, help=f"of each side in a round ({CALLS})")
     add("--cases", nargs="+", choices=CASES, default=list(CASES), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add("--awake", action="store_true", help="keep processors from halting meanwhile (Linux)")
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("arguments --rounds, --calls: at least 1")
     if given.awake and not AVAILABLE:
         parser.error("argument --awake: only Linux has a priority below all others")
-    before = machine()
+    start = Start.now()
     try:
         with awake() if given.awake else nullcontext():
             measured = _measure(given)
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
-        _write(given.json, measured, before, given)
+        _write(given.json, measured, start, given)
     missed = [each for each in measured if each.missed]
     for each in missed:
         print(f"over {each.bound:g}: {each.case}: {each.ratio:.3f}")
@@ -105,20 +106,23 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(
-    path: Path, measured: list[Measured], before: dict[str, object], given: argparse.Namespace
-) -> None:
-    result = {
+def _write(path: Path, measured: list[Measured], start: Start, given: argparse.Namespace) -> None:
+    options = ["--rounds", str(given.rounds), "--calls", str(given.calls)]
+    options += [] if given.cases == list(CASES) else ["--cases", *given.cases]
+    options += ["--awake"] if given.awake else []
+    report = {
         "benchmark": "requests",
-        "format": 1,
-        "machine": {**before, "load_after": os.getloadavg()},
+        **start.conditions(
+            "python -m benchmarks.requests",
+            options,
+            short=given.rounds < ROUNDS or given.calls < CALLS,
+            versions=versions(PACKAGES, ()),
+        ),
         "rounds": given.rounds,
         "calls": given.calls,
         "awake": given.awake,
-        "cases": [asdict(each) for each in measured],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(path, report, [asdict(each) for each in measured])
 
 
 if __name__ == "__main__":

@@ -35,6 +35,15 @@ CASES = {
     "grpc, with a lineage": "benchmarks.requests._grpc_lineage",
     LEAST: "benchmarks.requests._grpc_least",
 }
+#: What is installed of what they call, and what that is instrumented with.
+PACKAGES = (
+    "opentelemetry-api",
+    "opentelemetry-instrumentation-fastapi",
+    "opentelemetry-instrumentation-grpc",
+    "fastapi",
+    "uvicorn",
+    "grpcio",
+)
 
 
 def case(name: str) -> Case:

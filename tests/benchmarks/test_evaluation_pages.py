@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks._machine import ROOT
 from benchmarks._statistics import Interval, share_of
 from benchmarks.evaluation import _cli
-from benchmarks.evaluation._machine import ROOT
 from benchmarks.evaluation._pages import BEGIN, END, index, readme_block, rounds, with_block
 from benchmarks.evaluation._plan import FOOTPRINT, FULL, plan
 from benchmarks.evaluation._results import (

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from antipode.testing import wait_until
+from benchmarks._machine import ROOT
 from benchmarks.evaluation import _runner
-from benchmarks.evaluation._machine import ROOT
 from benchmarks.evaluation._plan import Run
 from benchmarks.evaluation._runner import RunFailedError, Runner, run_all
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.costs._reports import read
 from benchmarks.micro import __main__ as program
 from benchmarks.micro._cases import FLOORS, Case, Source, calls, text_length
 from benchmarks.micro._measure import cases, measure
@@ -46,13 +47,17 @@ def test_five_entries_fit_in_a_header() -> None:
 
 
 def test_a_round_gives_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One round measures every case; the JSON has what the table shows."""
+    """One round measures every case; the JSON has what the table shows, and makes a page."""
     path = tmp_path / "micro.json"
     assert program.main(["--rounds", "1", "--json", str(path)]) == 0
     result = json.loads(path.read_text())
     assert len(result["cases"]) == len(cases())
     assert all(each["ratios"]["median"] > 0 for each in result["cases"])
     assert "quartiles" in capsys.readouterr().out
+    report = read(path)
+    assert len(report.cases) == len(cases())
+    assert report.command == "python -m benchmarks.micro --rounds 1 --seed 1"
+    assert report.short
 
 
 def test_check_fails_where_the_bound_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from antipode.testing import wait_until
 from benchmarks._statistics import Summary
+from benchmarks.costs._reports import read
 from benchmarks.overhead import __main__ as program
 from benchmarks.overhead import _measure
 from benchmarks.overhead._awake import AVAILABLE, awake
@@ -47,6 +48,10 @@ def test_a_round_compares_both_clients_on_both_links(
     slow = [case["plain_us"]["least"] for case in result["cases"] if case["link"] == "0.5 ms"]
     assert min(slow) >= 500
     assert "read after a barrier" in capsys.readouterr().out
+    report = read(path)
+    assert len(report.cases) == 6
+    assert report.command == "python -m benchmarks.overhead --rounds 2 --clients redis-py"
+    assert {"redis", "redis server"} <= set(report.versions)
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.5, 0), (1.51, 1)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks._statistics import Summary
+from benchmarks.costs._reports import read
 from benchmarks.requests import __main__ as program
 from benchmarks.requests import _measure
 
@@ -41,6 +42,9 @@ def test_a_round_compares_both_sides(
         assert case["failed"] == 0
         assert case["rounds"]["count"] == 1
     assert "with a lineage" in capsys.readouterr().out
+    report = read(path)
+    assert [each.names for each in report.cases] == [(case,) for case in cases]
+    assert "--calls 20 --cases fastapi 'fastapi, with a lineage'" in report.command
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,12 @@ import subprocess
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import benchmarks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(benchmarks.__file__).resolve().parents[1]
 #: What a run executes; what makes pages of its result is not in it.
@@ -49,6 +52,15 @@ def machine() -> dict[str, Any]:
     }
 
 
+def described(machine: dict[str, Any]) -> list[tuple[str, str]]:
+    """A machine, as rows of a table."""
+    processors = f"{machine['processors']} processors ({machine['model']})"
+    return [
+        ("machine", f"{processors}, {machine['memory_gib']} GiB, {machine['system']}"),
+        ("Python", machine["python"]),
+    ]
+
+
 def _model() -> str:
     """What the processor calls itself."""
     try:
@@ -83,10 +95,12 @@ def commit() -> str:
     return named + ("+" if changed else "")
 
 
-def versions() -> dict[str, str]:
-    """The client libraries and servers that are there, by name."""
-    answers = {package: _package(package) for package in _PACKAGES}
-    answers |= {f"{store} server": _server(store, command) for store, command in _SERVERS.items()}
+def versions(
+    packages: Sequence[str] = _PACKAGES, servers: Sequence[str] = tuple(_SERVERS)
+) -> dict[str, str]:
+    """The client libraries and servers that are there, by name; all of them if none are given."""
+    answers = {package: _package(package) for package in packages}
+    answers |= {f"{store} server": _server(store, _SERVERS[store]) for store in servers}
     return {name: answer for name, answer in answers.items() if answer}
 
 

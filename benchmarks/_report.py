@@ -1,0 +1,73 @@
+"""What a benchmark of costs writes: its figures, and how they were measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from ._machine import commit, machine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from typing_extensions import Self
+
+FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known when a benchmark begins.
+
+    Attributes:
+        at: when.
+        at_s: the same by a clock that is never set.
+        commit: of the project, with a plus where files differed; what is measured is loaded by now.
+        load: of the machine.
+    """
+
+    at: datetime
+    at_s: float
+    commit: str
+    load: tuple[float, float, float]
+
+    @classmethod
+    def now(cls) -> Self:
+        """Begin."""
+        return cls(datetime.now(timezone.utc), time.monotonic(), commit(), os.getloadavg())
+
+    def conditions(
+        self, program: str, options: Sequence[str], *, short: bool, versions: dict[str, str]
+    ) -> dict[str, Any]:
+        """How the figures were measured, once they are.
+
+        Args:
+            program: as it is started.
+            options: that the figures depend on.
+            short: whether there were fewer rounds or calls than without options.
+            versions: of what was measured, by name.
+        """
+        return {
+            "format": FORMAT,
+            "command": f"{program} {shlex.join(options)}",
+            "short": short,
+            "began": self.at.isoformat(timespec="seconds"),
+            "took_s": round(time.monotonic() - self.at_s, 1),
+            "commit": self.commit,
+            "machine": {**machine(), "load": self.load, "load_after": os.getloadavg()},
+            "versions": versions,
+        }
+
+
+def write(path: Path, report: dict[str, Any], cases: Sequence[dict[str, Any]]) -> None:
+    """Write a line for each case, so that two reports can be compared."""
+    begun = json.dumps(report, indent=1)[:-2]
+    lines = ",\n".join("  " + json.dumps(case) for case in cases)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{begun},\n "cases": [\n{lines}\n ]\n}}\n', encoding="utf-8")

@@ -1,0 +1,197 @@
+"""The page docs/results/costs.md: a section for each benchmark, made of its report alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks._markdown import table
+from benchmarks.requests._cases import LEAST, case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ._reports import Case, Report
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a section says beside figures.
+
+    Attributes:
+        title: its heading.
+        says: what is measured, and how its ratio is reckoned.
+        names: headings of the columns that say what a case is.
+        plain: what the calls without the library are called.
+        ours: what those with it are called.
+        spread: of the ratios of rounds.
+    """
+
+    title: str
+    says: str
+    names: tuple[str, ...]
+    plain: str
+    ours: str
+    spread: str
+
+
+SECTIONS = {
+    "micro": Section(
+        title="Operations",
+        says=(
+            "Each operation of the library beside a bare call of OpenTelemetry with a text of the "
+            "same length, its floor: `set_baggage`, `attach` and `detach` for append and merge, "
+            "baggage's `inject` and `extract` for the others. *Warm* inputs are of logs that the "
+            "process knows, *cold* ones of logs that it never saw. The ratio is the median of the "
+            "rounds' ratios, with their quartiles. "
+            "[More](../guides/post-notification.md#the-cost-of-a-call-micro)."
+        ),
+        names=("operation", "inputs", "lineage"),
+        plain="floor µs",
+        ours="operation µs",
+        spread="quartiles",
+    ),
+    "overhead": Section(
+        title="Calls of clients",
+        says=(
+            "The same call by a plain client and by an instrumented one, of a store that has a "
+            "replica, on loopback and with half a millisecond of network. The ratio is that of "
+            "the medians of all calls, with the least and the greatest of one round. "
+            "[More](../guides/post-notification.md#the-cost-of-a-clients-call-overhead)."
+        ),
+        names=("client", "link", "call"),
+        plain="plain µs",
+        ours="instrumented µs",
+        spread="rounds",
+    ),
+    "requests": Section(
+        title="Empty requests",
+        says=(
+            "A request that does nothing, on loopback, with Antipode's integration beside "
+            "OpenTelemetry's instrumentation, and with the latter alone. *With a lineage*: the "
+            "request brings one. The ratio is the median of the rounds' ratios, with the least "
+            "and the greatest of them; each round has processes of its own. "
+            "[More](../reference/integrations.md#cost)."
+        ),
+        names=("case",),
+        plain="OpenTelemetry µs",
+        ours="Antipode µs",
+        spread="rounds",
+    ),
+}
+_WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files in costs/. -->"
+_INTRODUCTION = (
+    "Calls with the library beside the same calls without it, by turns. Times are medians in "
+    "microseconds; ratios say more, for both sides ran on the same machine at the same time. A "
+    "bound is the greatest ratio that we ask for; whether it is kept is decided before rounding."
+)
+_LOAD = (
+    "The load is the machine's over one minute, and that afterwards counts the benchmark itself. "
+    "Processors that are kept awake (`--awake`) count, too."
+)
+
+
+def page(reports: Mapping[str, Report]) -> str:
+    """The page, of the reports that there are."""
+    blocks = ["# What it costs", _WRITTEN, _INTRODUCTION]
+    for benchmark, section in SECTIONS.items():
+        blocks.append(f"## {section.title}")
+        if benchmark in reports:
+            blocks += _measured(section, reports[benchmark])
+        else:
+            blocks += _unmeasured(section, benchmark)
+    if reports:
+        blocks.append(_LOAD)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _unmeasured(section: Section, benchmark: str) -> Iterator[str]:
+    yield (
+        "**Not measured yet.** `make bench` measures all of this page, "
+        f"`python -m benchmarks.{benchmark}` this section."
+    )
+    yield section.says
+
+
+def _measured(section: Section, report: Report) -> Iterator[str]:
+    if report.short:
+        yield (
+            "**A short run:** fewer rounds or calls than by default, to see that everything "
+            "works. Its figures mean little."
+        )
+    yield _verdict(report)
+    yield section.says
+    failures = any(each.failed is not None for each in report.cases)
+    head = (*section.names, section.plain, section.ours, "ratio", section.spread)
+    head += ("failed",) if failures else ()
+    rows = [_row(each, failures=failures) for each in report.cases]
+    yield table((*head, "bound", "kept"), rows, text_columns=len(section.names))
+    if any(each.names == (LEAST,) for each in report.cases):
+        yield f"`{LEAST}` has no bound, and runs nothing of ours: {_explained(LEAST)}"
+    yield table(("", ""), _facts(report), text_columns=2)
+
+
+def _verdict(report: Report) -> str:
+    """Which cases are over their bound, and whether calls failed."""
+    bound = [each for each in report.cases if each.bound is not None]
+    over = [each for each in bound if each.over]
+    cases = f"{len(bound)} case{'s' * (len(bound) != 1)} with a bound"
+    if not bound:
+        said = "No case has a bound."
+    elif over:
+        named = "; ".join(_named(each) for each in over)
+        said = f"**{len(over)} of {cases} {'is' if len(over) == 1 else 'are'} over it:** {named}."
+    else:
+        said = f"None of {cases} is over it."
+    counted = [each.failed for each in report.cases if each.failed is not None]
+    if counted:
+        failed = sum(counted)
+        said += (
+            f" **Calls that failed: {failed:,}**, in none of the times."
+            if failed
+            else (" No call failed.")
+        )
+    return said
+
+
+def _named(each: Case) -> str:
+    return f"{', '.join(each.names)} ({each.ratio:.3f}, at most {each.bound:g})"
+
+
+def _row(each: Case, *, failures: bool) -> tuple[str, ...]:
+    figures = (
+        *each.names,
+        _microseconds(each.plain_us),
+        _microseconds(each.ours_us),
+        f"{each.ratio:.3f}",
+        f"{each.low:.3f} to {each.high:.3f}",
+    )
+    failed = (f"{each.failed or 0:,}",) if failures else ()
+    if each.bound is None:
+        return (*figures, *failed, "", "")
+    return (*figures, *failed, f"{each.bound:g}", "**no**" if each.over else "yes")
+
+
+def _microseconds(value: float) -> str:
+    """Three digits that count, and never less than whole microseconds."""
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f}"
+
+
+def _explained(name: str) -> str:
+    """What the module of a case of the requests says first, within a sentence."""
+    said = (case(name).__doc__ or "").partition("\n")[0]
+    return said[:1].lower() + said[1:]
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    before, after = report.load
+    return [
+        ("command", f"`{report.command}`"),
+        ("began, UTC", report.began.replace("+00:00", "").replace("T", " ")),
+        ("took", f"{report.took_s:,.0f} s"),
+        *report.machine,
+        ("load before and after", f"{before:.1f} to {after:.1f}"),
+        ("commit", report.commit or "unknown"),
+        *report.versions.items(),
+    ]
