@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _seam
 from ._config import config
@@ -18,7 +19,7 @@ from ._evidence import Evidence
 from ._lineage import exact_of, without_notes
 from ._metrics import count, log_once
 from ._notes import Notes
-from ._records import UNWRITTEN, Records
+from ._records import UNWRITTEN, Records, encoded, members
 from ._registry import shims_of
 from ._scope import INCOMING_SUBJECT, scope_in
 from ._site import caller
@@ -26,7 +27,7 @@ from ._write_id import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from ._barrier import Barrier
     from ._lineage import Lineage
@@ -39,6 +40,23 @@ _UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
 #: What stands for a log where records name a promise.
 PROMISES = "promise"
 _RUNNING_TEST = "PYTEST_CURRENT_TEST"
+#: The test that started this process; in a process of pytest's own it is another each time.
+_STARTED_BY = os.environ.get(_RUNNING_TEST)
+_MOST_PLACES = 10_000
+
+
+class _Place(NamedTuple):
+    """A line of the application's code.
+
+    Attributes:
+        file: relative to the working directory where it is below it.
+        line: from 1.
+        text: as records have it.
+    """
+
+    file: str
+    line: int
+    text: str
 
 
 class DryRun:
@@ -51,6 +69,7 @@ class DryRun:
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
         self._evidence = Evidence(self._record_evidence)
+        self._places: dict[tuple[CodeType, int], _Place] = {}
         # By the identity of who wrote: the scope, which may end first, and the datastore.
         self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
 
@@ -59,7 +78,7 @@ class DryRun:
         self._evidence.over()
         opened = "incoming" if incoming else "here"
         site = None if incoming else self.site()
-        self._record("scope", scope, site, {"opened": opened})
+        self._record("scope", scope, site, members({"opened": opened}))
 
     def ended(self) -> None:
         """The block of a request is over."""
@@ -70,7 +89,7 @@ class DryRun:
         self._evidence.over()
         for write in writes:
             if isinstance(write, Promise) or not write.covering:
-                self._record("write", scope, self.site(), {"write": _named(write)})
+                self._record("write", scope, self.site(), f'"write":{_encoded(_named(write))}')
                 if scope.answered:
                     self._lint("after-response", write.datastore, "", scope, self.site())
 
@@ -93,36 +112,35 @@ class DryRun:
         notes = self._notes(scope)
         missed = [write for write in exact if not notes.covers(self._region, write)]
         place = self._place(self.site())
-        about: dict[str, Any] = {
-            "site": place,
-            "datastore": datastore,
-            "verdict": "unguarded" if missed else "guarded",
-            "writes": _list(missed or exact),
-        }
+        verdict = "unguarded" if missed else "guarded"
+        about = (
+            f'"site":{place.text},"datastore":{encoded(datastore)},"verdict":"{verdict}"'
+            f',"writes":{_list(missed or exact)}'
+        )
         if missed and (unknown := _unknown(known)):
-            about["unknown"] = unknown
+            about += f',"unknown":{encoded(unknown)}'
         number = self._record("read", scope, None, about)
         if missed:
             self._found(shim, place, missed, number)
 
-    def _found(
-        self, shim: Shim, where: Mapping[str, Any], missed: list[Dependency], number: int
-    ) -> None:
+    def _found(self, shim: Shim, where: _Place, missed: list[Dependency], number: int) -> None:
         datastore = shim.datastore
         count("unguarded_read", datastore)
         log_once(
             "unguarded_read",
             datastore,
-            (where["file"], where["line"]),
+            where[:2],
             "%s:%s reads %r without a barrier for what its request wrote there: %s",
-            where["file"],
-            where["line"],
+            where.file,
+            where.line,
             datastore,
             _First(missed),
         )
         seen = [each for each in missed if shim.promises or not isinstance(each, Promise)]
         if number != UNWRITTEN and seen:
-            self._evidence.seek(shim, seen, {**_test(), "of": number})
+            test = _test()
+            of = {"of": number} if test is None else {"test": test, "of": number}
+            self._evidence.seek(shim, seen, of)
 
     def barrier(self, call: Barrier) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
@@ -132,13 +150,12 @@ class DryRun:
         self._guard(call.scope, guards)
         site = call.site or self.site()
         about = {
-            "guards": _list(guards),
             "at": call.at,
             "only": None if call.only is None else sorted(call.only),
             "exclude": sorted(call.exclude),
             "dry": call.dry,
         }
-        self._record("barrier", call.scope, site, about)
+        self._record("barrier", call.scope, site, f'"guards":{_list(guards)},{members(about)}')
         if not guards and not wanted.fenced and not call.checks:
             detail = "nothing of it can be waited for" if wanted.settled else "its lineage is empty"
             self._lint("nothing-to-wait-for", "", detail, call.scope, site)
@@ -225,42 +242,50 @@ class DryRun:
                 held = scope.notes = scope.notes or Notes()
         return held
 
-    def _place(self, site: FrameType) -> dict[str, Any]:
-        file = site.f_code.co_filename
-        below = file.startswith(self._here)
-        return {
-            "file": file[len(self._here) :].replace(os.sep, "/") if below else file,
-            "line": site.f_lineno,
-            "function": site.f_code.co_name,
-        }
+    def _place(self, site: FrameType) -> _Place:
+        here = site.f_code, site.f_lineno
+        known = self._places.get(here)
+        if known is None:
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()  # Code that was made while it ran would be kept for ever.
+            known = self._places[here] = self._found_at(*here)
+        return known
+
+    def _found_at(self, code: CodeType, line: int) -> _Place:
+        file = code.co_filename
+        if file.startswith(self._here):
+            file = file[len(self._here) :].replace(os.sep, "/")
+        place = {"file": file, "line": line, "function": code.co_name}
+        return _Place(file, line, encoded(place))
 
     def _lint(
         self, lint: str, datastore: str, detail: str, scope: Scope | None, site: FrameType
     ) -> None:
         about = {"lint": lint, "datastore": datastore, "detail": detail}
-        self._record("lint", scope, site, about)
+        self._record("lint", scope, site, members(about))
 
-    def _record(
-        self, kind: str, scope: Scope | None, site: FrameType | None, about: Mapping[str, Any]
-    ) -> int:
+    def _record(self, kind: str, scope: Scope | None, site: FrameType | None, about: str) -> int:
+        """Write a record of *scope*, where there are records; its number."""
         if self._records is None:
             return UNWRITTEN
-        fields: dict[str, Any] = {"request": self._request(scope), **_test()}
         if site is not None:
-            fields["site"] = self._place(site)
-        return self._records.put(kind, {**fields, **about})
+            about = f'"site":{self._place(site).text},{about}'
+        if (test := _test()) is not None:
+            about = f'"test":{encoded(test)},{about}'
+        return self._records.put(kind, f'"request":{self._request(scope)},{about}')
 
-    def _request(self, scope: Scope | None) -> str | None:
+    def _request(self, scope: Scope | None) -> str:
+        """The id of the request of *scope*, as records have it."""
         if scope is None:
-            return None
+            return "null"
         _ = scope.known  # The id may be in what came and was not looked at yet.
         notes = self._notes(scope)
         with self._lock:
-            return notes.request
+            return f'"{notes.request}"'
 
     def _record_evidence(self, about: Mapping[str, Any]) -> None:
         if self._records is not None:
-            self._records.put("evidence", about)
+            self._records.put("evidence", members(about))
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the reads that are over were looked into once, at most *timeout_s*."""
@@ -290,10 +315,16 @@ def _working_directory() -> str:
         return "\0"
 
 
-def _named(found: Dependency) -> dict[str, str]:
+def _named(found: Dependency) -> tuple[str, str, str]:
+    """The datastore, the log and the version of *found*, as records name them."""
     if isinstance(found, Promise):
-        return {"datastore": found.datastore, "log": PROMISES, "version": found.id}
-    return {"datastore": found.datastore, "log": found.key, "version": str(found.version)}
+        return found.datastore, PROMISES, found.id
+    return found.datastore, found.key, str(found.version)
+
+
+def _encoded(named: tuple[str, str, str]) -> str:
+    datastore, log, version = map(encoded, named)
+    return f'{{"datastore":{datastore},"log":{log},"version":{version}}}'
 
 
 class _First:
@@ -314,16 +345,15 @@ def _unknown(lineage: Lineage) -> list[str]:
     return sorted(name for name in names if not shims_of(name))
 
 
-def _list(found: Collection[Dependency]) -> list[dict[str, str]]:
+def _list(found: Collection[Dependency]) -> str:
     """*found* as records have them, in an order that depends on nothing else."""
-    named = {tuple(each.values()): each for each in map(_named, found)}
-    return [named[name] for name in sorted(named)]
+    return f"[{','.join(map(_encoded, sorted(set(map(_named, found)))))}]"
 
 
-def _test() -> dict[str, str]:
+def _test() -> str | None:
     """The test that runs, without its phase."""
-    running = os.environ.get(_RUNNING_TEST)
-    return {} if running is None else {"test": running.rpartition(" (")[0] or running}
+    running = os.environ.get(_RUNNING_TEST) if "pytest" in sys.modules else _STARTED_BY
+    return None if running is None else running.rpartition(" (")[0] or running
 
 
 def _after_fork() -> None:

@@ -20,7 +20,13 @@ VERSION = 1
 #: The number of a record that was not written.
 UNWRITTEN = -1
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+#: As JSON, in the few bytes that it takes. Of a text without the encoder's own detours.
+encoded = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def members(fields: Mapping[str, Any]) -> str:
+    """*fields* as the members of a JSON object, without its braces."""
+    return encoded(fields)[1:-1]
 
 
 class Records:
@@ -39,10 +45,14 @@ class Records:
         self._next = 0
         self._over = False
 
-    def put(self, kind: str, fields: Mapping[str, Any]) -> int:
+    def put(self, kind: str, about: str) -> int:
         """Write one record, whole, before this returns; its number, or :data:`UNWRITTEN`.
 
         Never raises: what cannot be written is counted, and logged once.
+
+        Args:
+            kind: of the record.
+            about: its own fields, as :func:`members`; reads wait while these are put together.
         """
         with self._lock:
             if self._over:
@@ -50,7 +60,7 @@ class Records:
             try:
                 if self._file < 0:
                     self._open()
-                return self._write(kind, fields)
+                return self._write(kind, about)
             except (OSError, ValueError) as error:
                 self._over = True
                 failure = error
@@ -65,26 +75,19 @@ class Records:
         path = self._directory / f"{moment}-{os.getpid()}-{secrets.token_hex(3)}.jsonl"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
         version = sys.version_info
-        self._write(
-            "process",
-            {
-                "service": os.environ.get("OTEL_SERVICE_NAME") or _program(),
-                "region": self._region,
-                "pid": os.getpid(),
-                "python": f"{version.major}.{version.minor}.{version.micro}",
-            },
-        )
-
-    def _write(self, kind: str, fields: Mapping[str, Any]) -> int:
-        number = self._next
-        head = {
-            "v": VERSION,
-            "kind": kind,
-            "t": round(time.time(), 6),
-            "process": self._process,
-            "n": number,
+        facts = {
+            "service": os.environ.get("OTEL_SERVICE_NAME") or _program(),
+            "region": self._region,
+            "pid": os.getpid(),
+            "python": f"{version.major}.{version.minor}.{version.micro}",
         }
-        line = _encode({**head, **fields}).encode() + b"\n"
+        self._write("process", members(facts))
+
+    def _write(self, kind: str, about: str) -> int:
+        number = self._next
+        head = f'"v":{VERSION},"kind":"{kind}","t":{time.time():.6f}'
+        text = f'{{{head},"process":"{self._process}","n":{number},{about}}}\n'
+        line = text.encode()
         if os.write(self._file, line) != len(line):
             msg = "the line was written in part"
             raise OSError(msg)

@@ -36,7 +36,10 @@ def caller() -> FrameType:
     frame: FrameType = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
     second: FrameType | None = None
     while True:
-        kind = _kind(frame)
+        code = frame.f_code
+        kind = _known.get(code.co_filename)
+        if kind is None or kind == _OWN:
+            kind = _kind(frame)
         if kind == _OWN:
             return frame
         if kind == _INSTALLED and second is None:
