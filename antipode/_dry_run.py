@@ -137,10 +137,14 @@ class DryRun:
             _First(missed),
         )
         seen = [each for each in missed if shim.promises or not isinstance(each, Promise)]
-        if number != UNWRITTEN and seen:
-            test = _test()
-            of = {"of": number} if test is None else {"test": test, "of": number}
-            self._evidence.seek(shim, seen, of)
+        if number == UNWRITTEN or not seen:
+            return
+        if not self._evidence.wants((datastore, where)):
+            count("dry_run_evidence_dropped", datastore)
+            return
+        test = _test()
+        of = {"of": number} if test is None else {"test": test, "of": number}
+        self._evidence.seek(shim, seen, of)
 
     def barrier(self, call: Barrier) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""

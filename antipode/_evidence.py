@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 MOST = 8
 #: Reads of which it is not known yet that they are over.
 MOST_OPEN = 64
+#: Reads of one finding that are all looked into; of more, one in so many seconds. A look takes
+#: longer than the read, and who is sent so many does not learn more from each.
+EAGER = 100
+EVERY_S = 0.1
+_MOST_FINDINGS = 10_000
 #: Seconds after a read within which its dependencies are looked at.
 BOUND_S = 10.0
 
@@ -52,6 +57,20 @@ class Evidence:
         self.lock = threading.Lock()
         self.open_reads: list[tuple[weakref.ref[_Runner], Look]] = []
         self._running: set[Look] = set()
+        #: By finding: how many of its reads were looked into, and when the last one was.
+        self._looked: dict[object, tuple[int, float]] = {}
+
+    def wants(self, finding: object) -> bool:
+        """Whether one more read of *finding* shall be looked into."""
+        now_s = monotonic()
+        looked, last_s = self._looked.get(finding, (0, 0.0))
+        if looked >= EAGER and now_s - last_s < EVERY_S:
+            return False
+        with self.lock:
+            if len(self._looked) >= _MOST_FINDINGS:
+                self._looked.clear()
+            self._looked[finding] = looked + 1, now_s
+        return True
 
     def seek(self, shim: Shim, writes: Collection[Dependency], of: Mapping[str, Any]) -> None:
         """Look into the read that a client of *shim* is about to make, once that is over.

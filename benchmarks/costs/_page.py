@@ -56,7 +56,9 @@ SECTIONS = {
         says=(
             "The same call by a plain client and by an instrumented one, of a store that has a "
             "replica, on loopback and with half a millisecond of network. The ratio is that of "
-            "the medians of all calls, with the least and the greatest of one round. "
+            "the medians of all calls, with the least and the greatest of one round. *Dry run*: "
+            "the instrumented read in a dry run over the same outside of one; an *unguarded* one "
+            "is a finding, which is written down. "
             "[More](../guides/post-notification.md#the-cost-of-a-clients-call-overhead)."
         ),
         names=("client", "link", "call"),

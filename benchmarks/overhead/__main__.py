@@ -30,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and judge if asked to; the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead",
-        description="What an instrumented client costs over the plain one, call by call, on "
-        "loopback and with 0.5 ms of network. Starts the stores' servers itself.",
+        description="What an instrumented client costs over the plain one, and a dry run over "
+        "none, call by call, on loopback and with 0.5 ms of network. Starts the stores' servers "
+        "itself.",
         epilog="exit status: 1 if --check is given and a ratio is over its bound; 2 if a server or "
         "client is missing; else 0",
     )
@@ -76,7 +77,7 @@ def _measure(clients: list[str], rounds: int) -> list[Measured]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rounds", total=2 * len(clients) * (rounds + 1))
+        task = progress.add_task("rounds", total=4 * len(clients) * (rounds + 1))
         return list(measure(clients, rounds, lambda: progress.advance(task)))
 
 

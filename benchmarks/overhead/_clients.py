@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from antipode.shim import ReadsFrom
     from antipode.testing import Address
 
 #: Beside each value: servers leave out a write that changes nothing.
@@ -58,17 +59,35 @@ class Client(Protocol):
         ...
 
 
+class Make(Protocol):
+    """A kind of client."""
+
+    def __call__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> Client:
+        """Connect one to *server*.
+
+        Args:
+            server: where.
+            instrumented: whether it has the library around it.
+            reads_from: what it is declared to read from.
+        """
+        ...
+
+
 class RedisClient:
     """redis-py: ``SET`` and ``GET``."""
 
-    def __init__(self, server: Server, *, instrumented: bool) -> None:
+    def __init__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> None:
         import redis
 
         from antipode_shims.redis import instrument_client
 
         self._client: Any = redis.Redis(*server.address)
         if instrumented:
-            instrument_client(self._client, datastore=DATASTORE)
+            instrument_client(self._client, datastore=DATASTORE, reads_from=reads_from)
 
     def write(self, number: int) -> None:
         self._client.set(f"overhead-{number}", VALUE)
@@ -86,7 +105,9 @@ class RedisClient:
 class PyMySQLClient:
     """PyMySQL in autocommit mode: ``REPLACE`` and ``SELECT`` by the primary key."""
 
-    def __init__(self, server: Server, *, instrumented: bool) -> None:
+    def __init__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> None:
         import pymysql
 
         from antipode_shims.mysql import instrument_connection
@@ -103,7 +124,7 @@ class PyMySQLClient:
         self._cursor: Any = self._connection.cursor()
         self._cursor.execute(_TABLE)
         if instrumented:
-            instrument_connection(self._connection, datastore=DATASTORE)
+            instrument_connection(self._connection, datastore=DATASTORE, reads_from=reads_from)
             self._cursor = self._connection.cursor()
 
     def write(self, number: int) -> None:
@@ -124,7 +145,9 @@ class PyMySQLClient:
 class SQLAlchemyClient:
     """SQLAlchemy Core over PyMySQL: a transaction for each write, a connection held for reads."""
 
-    def __init__(self, server: Server, *, instrumented: bool) -> None:
+    def __init__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> None:
         import sqlalchemy
 
         from antipode_shims.mysql import instrument_engine
@@ -139,7 +162,7 @@ class SQLAlchemyClient:
         )
         self._engine = sqlalchemy.create_engine(url)
         if instrumented:
-            instrument_engine(self._engine, datastore=DATASTORE)
+            instrument_engine(self._engine, datastore=DATASTORE, reads_from=reads_from)
         with self._engine.begin() as connection:
             connection.execute(sqlalchemy.text(_TABLE))
         self._write = sqlalchemy.text("REPLACE INTO overhead VALUES (:id, :value, :version)")
@@ -164,14 +187,16 @@ class SQLAlchemyClient:
 class MongoDBClient:
     """PyMongo: ``replace_one`` with upsert and ``find_one`` by ``_id``."""
 
-    def __init__(self, server: Server, *, instrumented: bool) -> None:
+    def __init__(
+        self, server: Server, *, instrumented: bool, reads_from: ReadsFrom = "primary"
+    ) -> None:
         import pymongo
 
         from antipode_shims.mongodb import instrument_client
 
         self._client: Any = pymongo.MongoClient(*server.address, directConnection=True)
         if instrumented:
-            instrument_client(self._client, datastore=DATASTORE)
+            instrument_client(self._client, datastore=DATASTORE, reads_from=reads_from)
         self._collection: Any = self._client.benchmarks.overhead
 
     def write(self, number: int) -> None:
@@ -190,7 +215,7 @@ class MongoDBClient:
 
 #: By name: the store it needs, the client, and how many times the plain client's median a call on
 #: loopback may take.
-CLIENTS: dict[str, tuple[str, Any, float]] = {
+CLIENTS: dict[str, tuple[str, Make, float]] = {
     "redis-py": ("redis", RedisClient, 1.5),
     "PyMySQL, MySQL": ("mysql", PyMySQLClient, 1.15),
     "SQLAlchemy, MySQL": ("mysql", SQLAlchemyClient, 1.15),

@@ -1,28 +1,32 @@
-"""Timing: single calls of the two clients by turns, call by call."""
+"""Timing: single calls of two kinds by turns, call by call."""
 
 from __future__ import annotations
 
 import gc
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import antipode
 from benchmarks._statistics import Summary, percentile
 
+from . import _dry_run
 from ._clients import CLIENTS, NETWORK_BOUND, Server, running
 from ._network import network
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from antipode.testing import Address
 
-    from ._clients import Client
+    from ._clients import Make
 
 #: Microseconds of each call: of the plain client, of the instrumented one.
 Times = tuple[list[float], list[float]]
+#: What one round finds, by call.
+Round = Callable[[], dict[str, Times]]
 #: There and back: half a millisecond.
 ONE_WAY_S = 0.000_25
 #: Calls of each client between two looks at the clock of the wall: a round.
@@ -37,11 +41,12 @@ class Measured:
     Attributes:
         client: which, and over what store.
         link: ``loopback`` or ``0.5 ms``.
-        call: ``write``, ``read``, or ``read after a barrier``.
-        ratio: of the medians of all calls, instrumented over plain.
+        call: ``write``, ``read``, ``read after a barrier``; in a dry run, ``read, dry run`` and
+            ``unguarded read, dry run``, which is compared with an instrumented read without one.
+        ratio: of the medians of all calls, with the library (the dry run) over without.
         rounds: the same ratio, round by round.
-        plain_us: microseconds of the plain client.
-        instrumented_us: microseconds of the instrumented client.
+        plain_us: microseconds without.
+        instrumented_us: microseconds with it.
         bound: what the ratio may be.
     """
 
@@ -66,21 +71,27 @@ def measure(names: list[str], rounds: int, advance: Callable[[], None]) -> Itera
                     if link != "loopback":
                         address = stack.enter_context(network(address, one_way_s=ONE_WAY_S))
                     server = Server.of(topology, address)
-                    pair = [make(server, instrumented=each) for each in (False, True)]
-                    for client in pair:
-                        stack.callback(client.close)
-                    timed = _rounds(pair, rounds, advance)
-                limit = bound if link == "loopback" else NETWORK_BOUND
-                for call, times in timed.items():
-                    yield _summary(name, link, call, times, limit)
+                    limit = bound if link == "loopback" else NETWORK_BOUND
+                    for compared, most in ((_clients, limit), (_dry_runs, _dry_run.BOUND)):
+                        with compared(make, server) as one_round:
+                            timed = _rounds(one_round, rounds, advance)
+                        for call, times in timed.items():
+                            yield _summary(name, link, call, times, most)
 
 
-def _rounds(pair: list[Client], rounds: int, advance: Callable[[], None]) -> dict[str, list[Times]]:
+def _rounds(one_round: Round, rounds: int, advance: Callable[[], None]) -> dict[str, list[Times]]:
+    """What every round found, by call. Without the first, which warms everything up."""
     found: dict[str, list[Times]] = {}
     for number in range(rounds + 1):
-        for call, timed in _round(pair).items():
-            if number:  # The first round warms connections, caches and the interpreter up.
-                found.setdefault(call, []).append(timed)
+        gc.collect(0)
+        gc.disable()
+        try:
+            timed = one_round()
+        finally:
+            gc.enable()
+        if number:
+            for call, times in timed.items():
+                found.setdefault(call, []).append(times)
         advance()
     return found
 
@@ -93,28 +104,48 @@ def _summary(client: str, link: str, call: str, timed: list[Times], bound: float
     return Measured(client, link, call, ours.median / plain.median, ratios, plain, ours, bound)
 
 
-def _round(pair: list[Client]) -> dict[str, Times]:
-    """Microseconds of every call, plain and instrumented, each in a scope as a request has one."""
-    gc.collect(0)
-    gc.disable()
-    try:
-        found = {"write": _by_turns([client.write for client in pair], after=None)}
-        found["read"] = _by_turns([client.read for client in pair], after=None)
-        found["read after a barrier"] = _by_turns(
-            [client.read for client in pair], after=pair[1].write
-        )
-    finally:
-        gc.enable()
-    return found
+@contextmanager
+def _clients(make: Make, server: Server) -> Iterator[Round]:
+    """Calls of a plain and of an instrumented client."""
+    with ExitStack() as stack:
+        pair = [stack.enter_context(closing(make(server, instrumented=e))) for e in (False, True)]
+        writes, reads = [each.write for each in pair], [each.read for each in pair]
+
+        def behind_a_barrier(number: int) -> None:
+            pair[1].write(number)
+            antipode.barrier(timeout=10)
+
+        yield lambda: {
+            "write": _by_turns(writes),
+            "read": _by_turns(reads),
+            "read after a barrier": _by_turns(reads, before=behind_a_barrier),
+        }
 
 
-def _by_turns(calls: list[Callable[[int], None]], *, after: Callable[[int], None] | None) -> Times:
+@contextmanager
+def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
+    """Reads of an instrumented client, outside of a dry run and within."""
+    with (
+        closing(make(server, instrumented=True, reads_from="replica")) as client,
+        _dry_run.observing() as turn,
+    ):
+        reads = [turn(client.read, dry=dry) for dry in (False, True)]
+        write = turn(client.write, dry=False)
+        yield lambda: {
+            "read, dry run": _by_turns(reads),
+            "unguarded read, dry run": _by_turns(reads, before=write),
+        }
+
+
+def _by_turns(
+    calls: Sequence[Callable[[int], object]], *, before: Callable[[int], object] | None = None
+) -> Times:
+    """Microseconds of every call, in scopes as requests have them."""
     times: Times = ([], [])
     for number in range(CALLS):
         with antipode.scope():
-            if after is not None:
-                after(number % KEYS)
-                antipode.barrier(timeout=10)
+            if before is not None:
+                before(number % KEYS)
             first = number % 2
             for which in (first, 1 - first):
                 began_ns = time.perf_counter_ns()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Metric, Status
-from antipode._evidence import BOUND_S, MOST, MOST_OPEN
+from antipode import Metric, Status, _evidence
+from antipode._evidence import BOUND_S, EAGER, MOST, MOST_OPEN
 from antipode.shim import floor, record_write
 
 from ._dry_runs import LOG, fake, records, write
@@ -156,6 +156,30 @@ def test_number_of_looks_is_bounded(folder: Path, replica: FakeStore) -> None:
     unguarded(replica)
     time_passes(replica)
     assert len(found(folder)) == MOST + 1
+
+
+def test_of_many_reads_of_a_finding_some_are_looked_into(
+    folder: Path, replica: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones all are; then one in a while, so that the requests that make them go on."""
+    monkeypatch.setattr(_evidence, "EVERY_S", 1e9)
+    metric = Metric("dry_run_evidence_dropped", "posts")
+    before = antipode.metrics().get(metric, 0)
+    for number in range(EAGER + 3):
+        unguarded(replica, number)
+        time_passes(replica)
+    assert len(found(folder)) == EAGER
+    assert antipode.metrics()[metric] == before + 3
+    assert len(records(folder, "read")) == EAGER + 3
+    with antipode.scope():
+        record_write(write())
+        floor(replica)  # Another finding.
+    time_passes(replica)
+    assert len(found(folder)) == EAGER + 1
+    monkeypatch.setattr(_evidence, "EVERY_S", 0)
+    unguarded(replica)
+    time_passes(replica)
+    assert len(found(folder)) == EAGER + 2
 
 
 def test_number_of_open_reads_is_bounded(folder: Path, replica: FakeStore) -> None:

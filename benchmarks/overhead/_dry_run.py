@@ -1,0 +1,45 @@
+"""Calls within a dry run and outside of it, by turns in one process."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from antipode import _seam
+from antipode._dry_run import DryRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: How many times the median of a read outside of a dry run one within may take.
+BOUND = 1.05
+
+
+class Turn(Protocol):
+    """Makes calls happen within the dry run or outside of it."""
+
+    def __call__(self, call: Callable[[int], object], *, dry: bool) -> Callable[[int], object]:
+        """*call*, within if *dry*."""
+        ...
+
+
+@contextmanager
+def observing() -> Iterator[Turn]:
+    """A dry run that writes its records down, and throws them away at the end."""
+    with TemporaryDirectory(prefix="antipode-overhead-") as records:
+        observer = DryRun(records, None)
+
+        def turn(call: Callable[[int], object], *, dry: bool) -> Callable[[int], object]:
+            def run(number: int) -> None:
+                # As configure() does, which would begin another file each time.
+                _seam.observer = observer if dry else None
+                call(number)
+
+            return run
+
+        try:
+            yield turn
+        finally:
+            _seam.observer = None
+            observer.close()
