@@ -37,6 +37,12 @@ def revoke(topology: Topology) -> str:
     return f"REVOKE {GRANTS[topology.store]} ON *.* FROM app@'%'"
 
 
+def version(topology: Topology) -> tuple[int, ...]:
+    """Of the server: older ones lack some statements, or spell them otherwise."""
+    (row,) = topology.execute("SELECT VERSION() AS version")
+    return tuple(map(int, row["version"].partition("-")[0].split(".")))
+
+
 def prepare(topology: Topology) -> None:
     """Make the tables, and let services ask for the state of replication."""
     for statement in (

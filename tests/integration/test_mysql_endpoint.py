@@ -11,7 +11,14 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, Metric, Status
 from antipode.testing import wait_until
-from tests.integration._mysql_servers import FLAVORS, Regions, only, regions, revoke
+from tests.integration._mysql_servers import (
+    FLAVORS,
+    Regions,
+    only,
+    regions,
+    revoke,
+    version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +155,8 @@ def test_positions_reset_under_a_live_connection(here: Regions) -> None:
 
 def _reset(here: Regions) -> tuple[str, ...]:
     if here.topology.store == "mysql":
-        return ("RESET BINARY LOGS AND GTIDS",)
+        old = version(here.topology) < (8, 2)
+        return ("RESET MASTER" if old else "RESET BINARY LOGS AND GTIDS",)
     return "RESET MASTER", "SET GLOBAL gtid_slave_pos = ''"
 
 

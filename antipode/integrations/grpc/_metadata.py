@@ -140,7 +140,11 @@ def fitting(texts: Iterable[str], room: int) -> str:
 
 def answers(metadata: Iterable[Entry] | None) -> list[str]:
     """The lineages in the trailing *metadata* of an answer."""
-    return [_text(value) for key, value in metadata or () if key == RESPONSE_HEADER]
+    found: list[str] = []
+    for key, value in metadata or ():  # Every call asks: a comprehension would be a call more.
+        if key == RESPONSE_HEADER:
+            found.append(value if isinstance(value, str) else _text(value))
+    return found
 
 
 def trailing_room(own: Entries, details: str | bytes | None) -> int:

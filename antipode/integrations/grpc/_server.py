@@ -14,8 +14,6 @@ from ._serving import service_of, serving
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from ._serving import Serving
-
     Behavior = Callable[[Any, Any], Any]
 
 _END = object()
@@ -92,7 +90,8 @@ def _unary(behavior: Behavior, service: str) -> Behavior:
         call = serving(context, service)
         if call is None:
             return behavior(request, context)
-        _tell(context, call)
+        if (serves := getattr(type(context), "serves", None)) is not None:
+            serves(context, call)  # A context of ours, whose ``abort`` answers.
         try:
             return behavior(request, context)
         except BaseException as error:
@@ -102,12 +101,6 @@ def _unary(behavior: Behavior, service: str) -> Behavior:
             call.finish(context)
 
     return respond
-
-
-def _tell(context: Any, call: Serving) -> None:
-    """Tell a context of ours, whose ``abort`` answers, what it is about."""
-    if (serves := getattr(type(context), "serves", None)) is not None:
-        serves(context, call)
 
 
 def _stream(behavior: Behavior, service: str) -> Behavior:
@@ -131,7 +124,8 @@ def _responses(
     if call is None:
         yield from behavior(request, context)
         return
-    _tell(context, call)
+    if (serves := getattr(type(context), "serves", None)) is not None:
+        serves(context, call)
     try:
         yield from behavior(request, context)
     except BaseException as error:
