@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from ._scope import Scope
 
 
@@ -20,13 +18,8 @@ class LiveText(str):
     """
 
     __slots__ = ("scope",)
+    #: Whose lineage it is. To be set by who makes one, of the scope's snapshot.
     scope: Scope
-
-    def __new__(cls, scope: Scope) -> Self:
-        """A handle on *scope*."""
-        handle = str.__new__(cls, scope.snapshot())
-        handle.scope = scope
-        return handle
 
     def __str__(self) -> str:
         """The lineage of this moment, as it leaves the process."""

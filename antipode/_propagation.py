@@ -40,7 +40,7 @@ from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import INCOMING_SUBJECT, Scope, context_with, scope_in
+from ._scope import INCOMING_SUBJECT, Scope, context_with, is_bare, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping, Sequence
@@ -98,11 +98,21 @@ class AntipodePropagator(TextMapPropagator):
         if held is not None and not held.open:
             held = None
         headers = _baggage_of(carrier, getter)
-        if held is not None and same_request(held.carrier, carrier):
+        known = None if held is None else held.carrier
+        if known is not None and (known is carrier or same_request(known, carrier)):
             texts: tuple[str, ...] = ()  # Who opened it has read these headers.
         else:
             texts = _incoming(headers, carrier, getter)
-        found = self._extract_others(headers, carrier, context, getter)
+        rest = self._rest
+        if headers is None or rest is None or (headers and not _are_ours_alone(headers)):
+            # In vain, the wrapped propagator would decode our members as well.
+            ours = headers is None or any(MEMBER in header for header in headers)
+            found = self.inner.extract(carrier, context, _Others(getter) if ours else getter)
+        else:
+            # Where a request has just begun, the current context is as good as an empty one.
+            begun = context is None and held is not None and is_bare(current)
+            start = current if begun or self._baggage_first else context
+            found = rest.extract(carrier, start, getter)
         if held is not None:
             if texts:
                 held.receive(texts)
@@ -114,29 +124,6 @@ class AntipodePropagator(TextMapPropagator):
         if (observer := _seam.observer) is not None:
             observer.opened(held, incoming=True)
         return opened
-
-    def _extract_others(
-        self,
-        headers: Sequence[str] | None,
-        carrier: CarrierT,
-        context: Context | None,
-        getter: Getter[CarrierT],
-    ) -> Context:
-        """What the wrapped propagator makes of all but our members, which it would decode in vain.
-
-        Args:
-            headers: the values of the baggage headers; None where these cannot be read.
-            carrier: where they are from.
-            context: what to begin with.
-            getter: how *carrier* is read.
-        """
-        alone = not headers or (len(headers) == 1 and _is_ours_alone(headers[0]))
-        if alone and headers is not None and self._rest is not None:
-            if self._baggage_first and context is None:
-                context = otel_context.get_current()
-            return self._rest.extract(carrier, context, getter)
-        ours = headers is None or any(MEMBER in header for header in headers)
-        return self.inner.extract(carrier, context, _Others(getter) if ours else getter)
 
     def inject(
         self,
@@ -322,6 +309,11 @@ def stripped() -> tuple[str, ...]:
     message = "a request was sent with a lineage and came without: something removes its baggage"
     log_once("stripped", INCOMING_SUBJECT, "", message)
     return (_STRIPPED,)
+
+
+def _are_ours_alone(headers: Sequence[str]) -> bool:
+    """Whether *headers* are one header, as we send it, with no member of others."""
+    return len(headers) == 1 and _is_ours_alone(headers[0])
 
 
 def _is_ours_alone(header: str) -> bool:

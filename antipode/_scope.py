@@ -355,12 +355,23 @@ def context_with(
     if handle is None and current is not None:
         handle = _handle_among(current.get(_BAGGAGE_KEY), held)
     if handle is None:
-        handle = LiveText(held)
+        handle = LiveText(held.snapshot())
+        handle.scope = held
     # A context does not change; nobody has this one yet, and each request would pay for copies.
     made = otel_context.Context(found)
     dict.__setitem__(made, _BAGGAGE_KEY, {**others, MEMBER: handle})
     dict.__setitem__(made, _KEY, held)
     return made
+
+
+def is_bare(context: Context) -> bool:
+    """Whether there is nothing in *context* but a scope, and no baggage but the handle on it."""
+    entries = context.get(_BAGGAGE_KEY)
+    return (
+        len(context) == len((_KEY, _BAGGAGE_KEY))
+        and isinstance(entries, dict)
+        and len(entries) == 1
+    )
 
 
 def _handle_among(entries: object, held: Scope) -> LiveText | None:

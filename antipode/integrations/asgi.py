@@ -41,6 +41,7 @@ _BAGGAGE = BAGGAGE.encode()
 _SENT = SENT_HEADER.encode()
 _MEMBER = MEMBER.encode()
 _ANSWER = RESPONSE_HEADER.encode()
+_LENGTH = len(_ANSWER)
 _FIRST_FINAL_STATUS = 200
 
 
@@ -65,7 +66,10 @@ def _answering(send: Send, request: Scope) -> Send:
     def answer(message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start" and message["status"] >= _FIRST_FINAL_STATUS:
             # A message may be used for other responses as well.
-            headers = [each for each in message.get("headers", ()) if each[0].lower() != _ANSWER]
+            headers = list(message.get("headers", ()))
+            for each in headers:
+                if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
+                    headers = _without_answer(headers)
             try:
                 headers.append((_ANSWER, request.answer().encode()))
             except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
@@ -74,6 +78,10 @@ def _answering(send: Send, request: Scope) -> Send:
         return send(message)
 
     return answer
+
+
+def _without_answer(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [each for each in headers if each[0].lower() != _ANSWER]
 
 
 def _serving(owner: type | None, original: Serve) -> Serve:
