@@ -59,6 +59,27 @@ _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 class Scope:
     """The lineage of one request, while it grows. Thread-safe."""
 
+    # Most requests change few of these: what a scope does not set costs it nothing.
+    #: Whether the request still runs: a second extraction then joins this scope.
+    open = True
+    #: Whether ``stop()`` discarded the lineage; nothing enters any more.
+    stopped = False
+    #: Whether its response was sent: what is written now is in nobody's lineage but its own.
+    answered = False
+    #: Whether an extraction opened it, for whoever handles the request to take over.
+    arrived = False
+    #: What its headers were read from, by which their request is known again while it runs.
+    carrier: object = None
+    #: What travels for a dry run; None without one.
+    notes: Notes | None = None
+    #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
+    own: frozenset[str] = frozenset()
+    #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
+    root_token: Token[Context] | None = None
+    _lineage = _EMPTY
+    _came = _EMPTY
+    _text: tuple[Lineage, Config, frozenset[str], str] | None = None
+
     def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
         """Start open.
 
@@ -70,29 +91,12 @@ class Scope:
         self._lock = threading.Lock()
         self._sampling = threading.Lock()
         self._deferred: list[Callable[[], Lineage]] = []
-        #: What travels for a dry run; None without one.
-        self.notes: Notes | None = None
-        #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
-        self.own: frozenset[str] = frozenset()
-        self._lineage = self._noted(lineage) if lineage is not None else _EMPTY
         self._incoming = incoming
         self._floors: dict[str, Floor] = {}
-        #: Whether the request still runs: a second extraction then joins this scope.
-        self.open = True
-        #: Whether ``stop()`` discarded the lineage; nothing enters any more.
-        self.stopped = False
-        self._text: tuple[Lineage, Config, frozenset[str], str] | None = None
-        self._came = _EMPTY
         # Added to and taken from without the lock, which a garbage collection may find held.
         self._branches: list[None] = []
-        #: Whether its response was sent: what is written now is in nobody's lineage but its own.
-        self.answered = False
-        #: Whether an extraction opened it, for whoever handles the request to take over.
-        self.arrived = False
-        #: What its headers were read from, by which their request is known again while it runs.
-        self.carrier: object = None
-        #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
-        self.root_token: Token[Context] | None = None
+        if lineage is not None:
+            self._lineage = self._noted(lineage)
 
     @property
     def lineage(self) -> Lineage:

@@ -23,8 +23,6 @@ from ._incoming import Incoming, propagating
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
-    from antipode._scope import Scope
-
     Message = MutableMapping[str, Any]
     AsgiScope = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
@@ -59,27 +57,6 @@ def begin(scope: AsgiScope) -> Incoming:
     return Incoming(scope_in(context), baggage, sent=sent, carrier=scope, context=context)
 
 
-def _answering(send: Send, request: Scope) -> Send:
-    """The ``send`` of one request, which adds the header to the start of the response."""
-
-    # Not asynchronous itself: it would be one more coroutine for each part of a body.
-    def answer(message: Message) -> Awaitable[None]:
-        if message["type"] == "http.response.start" and message["status"] >= _FIRST_FINAL_STATUS:
-            # A message may be used for other responses as well.
-            headers = list(message.get("headers", ()))
-            for each in headers:
-                if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
-                    headers = _without_answer(headers)
-            try:
-                headers.append((_ANSWER, request.answer().encode()))
-            except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
-                logger.warning("a response goes without its lineage", exc_info=True)
-            message = {**message, "headers": headers}
-        return send(message)
-
-    return answer
-
-
 def _without_answer(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     return [each for each in headers if each[0].lower() != _ANSWER]
 
@@ -109,9 +86,24 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         request = begin(scope)
         scope[MARKER] = True
         leave = True
+
+        # Not asynchronous itself: it would be one more coroutine for each part of a body.
+        def answer(message: Message) -> Awaitable[None]:
+            if message["type"] != "http.response.start" or message["status"] < _FIRST_FINAL_STATUS:
+                return send(message)
+            headers = list(message.get("headers", ()))
+            for each in headers:
+                if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
+                    headers = _without_answer(headers)
+            try:
+                headers.append((_ANSWER, request.scope.answer().encode()))
+            except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
+                logger.warning("a response goes without its lineage", exc_info=True)
+            # The message may be used for other responses as well.
+            return send({**message, "headers": headers})
+
         try:
-            answer = _answering(send, request.scope) if kind == "http" else send
-            await original(self, scope, receive, answer)
+            await original(self, scope, receive, answer if kind == "http" else send)
         except GeneratorExit:  # Nobody waits for it any more: it is collected, anywhere.
             leave = False
             raise
