@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import weakref
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +71,7 @@ class DryRun:
         self._lock = threading.Lock()
         self._evidence = Evidence(self._record_evidence)
         self._places: dict[tuple[CodeType, int], _Place] = {}
+        self._told: set[tuple[str, _Place]] = set()
         # By the identity of who wrote: the scope, which may end first, and the datastore.
         self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
 
@@ -125,21 +127,24 @@ class DryRun:
 
     def _found(self, shim: Shim, where: _Place, missed: list[Dependency], number: int) -> None:
         datastore = shim.datastore
+        finding = datastore, where
         count("unguarded_read", datastore)
-        log_once(
-            "unguarded_read",
-            datastore,
-            where[:2],
-            "%s:%s reads %r without a barrier for what its request wrote there: %s",
-            where.file,
-            where.line,
-            datastore,
-            _First(missed),
-        )
-        seen = [each for each in missed if shim.promises or not isinstance(each, Promise)]
+        if finding not in self._told:
+            self._told.add(finding)
+            log_once(
+                "unguarded_read",
+                datastore,
+                where[:2],
+                "%s:%s reads %r without a barrier for what its request wrote there: %s",
+                where.file,
+                where.line,
+                datastore,
+                ", ".join(sorted(map(str, missed))[:3]),
+            )
+        seen = missed if shim.promises else [w for w in missed if not isinstance(w, Promise)]
         if number == UNWRITTEN or not seen:
             return
-        if not self._evidence.wants((datastore, where)):
+        if not self._evidence.wants(finding):
             count("dry_run_evidence_dropped", datastore)
             return
         test = _test()
@@ -191,6 +196,8 @@ class DryRun:
 
     def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
         """A transaction of *who* has written, or is over."""
+        if not wrote and not self._uncommitted:
+            return
         with self._lock:
             if not wrote:
                 self._uncommitted.pop(id(who), None)
@@ -252,6 +259,7 @@ class DryRun:
         if known is None:
             if len(self._places) >= _MOST_PLACES:
                 self._places.clear()  # Code that was made while it ran would be kept for ever.
+                self._told.clear()
             known = self._places[here] = self._found_at(*here)
         return known
 
@@ -327,18 +335,8 @@ def _named(found: Dependency) -> tuple[str, str, str]:
 
 
 def _encoded(named: tuple[str, str, str]) -> str:
-    datastore, log, version = map(encoded, named)
+    datastore, log, version = map(encode_basestring_ascii, named)
     return f'{{"datastore":{datastore},"log":{log},"version":{version}}}'
-
-
-class _First:
-    """The first few of *found*, as text where one is asked for: most are never logged."""
-
-    def __init__(self, found: Collection[Dependency]) -> None:
-        self._found = found
-
-    def __str__(self) -> str:
-        return ", ".join(sorted(map(str, self._found))[:3])
 
 
 def _unknown(lineage: Lineage) -> list[str]:

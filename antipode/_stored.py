@@ -96,7 +96,8 @@ def record_uncommitted(shim: Shim, who: object, *, wrote: bool) -> None:
         wrote: whether there is such a transaction now.
     """
     if (observer := _seam.observer) is not None:
-        observer.uncommitted(scope_in(), shim, who, wrote=wrote)
+        # Each reply of a server may come here; most tell of no write.
+        observer.uncommitted(scope_in() if wrote else None, shim, who, wrote=wrote)
 
 
 def defer_read(sample: Callable[[], Lineage]) -> None:
