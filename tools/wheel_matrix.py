@@ -21,7 +21,7 @@ from tools.interpreters import Interpreter, find_interpreters
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
 # What the copy leaves out, so that `import antipode` can only find the wheel.
-LEFT_OUT = {"antipode", "shims", "build", "dist", "node_modules"}
+LEFT_OUT = {"antipode", "antipode_pytest", "shims", "build", "dist", "node_modules"}
 # Releases between the oldest (in pyproject.toml) and the newest (what pip takes).
 OPENTELEMETRY_BETWEEN = ("1.27.0", "1.35.0")
 # What the oldest environment takes at its lower bound.

@@ -28,8 +28,7 @@ from antipode._report import (
     report,
     text_lines,
 )
-
-from ._dry_run_options import BASELINE, FAIL_ON, REPORT
+from antipode_pytest._options import BASELINE, FAIL_ON, REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,7 +1,4 @@
-"""What runs the servers of a topology that was not told: processes, containers, or a stack's.
-
-Imported by the plug-in in every test run, so it imports a provider only when one is asked for.
-"""
+"""What runs the servers of a topology that was not told: processes, containers, or a stack's."""
 
 from __future__ import annotations
 

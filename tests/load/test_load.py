@@ -22,7 +22,7 @@ from antipode.testing import (
     RedisTopology,
     wait_until,
 )
-from antipode.testing.plugin import USE
+from antipode_pytest import USE
 
 from ._census import Census
 from ._load import Load, Tally

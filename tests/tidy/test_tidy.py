@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("antipode", "shims", "benchmarks", "examples", "tests", "tools")
+CODE = ("antipode", "antipode_pytest", "shims", "benchmarks", "examples", "tests", "tools")
 FILE_LINES = 450
 FUNCTION_LINES = 60
 # Extras that are not a datastore.
@@ -177,7 +177,7 @@ def test_no_path_of_a_machine() -> None:
 def test_exports_are_sorted() -> None:
     """Every `__all__` is sorted and names nothing twice."""
     wrong = []
-    for path in python_files("antipode", "shims"):
+    for path in python_files("antipode", "antipode_pytest", "shims"):
         for node in ast.parse(text_of(path)).body:
             if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0]):
                 names = ast.literal_eval(node.value)
@@ -205,8 +205,9 @@ def test_licence_is_there() -> None:
 
 
 def test_packages_are_typed() -> None:
-    """Both packages tell type checkers that they carry annotations."""
+    """All packages tell type checkers that they carry annotations."""
     assert (ROOT / "antipode" / "py.typed").is_file()
+    assert (ROOT / "antipode_pytest" / "py.typed").is_file()
     assert (ROOT / "shims" / "antipode_shims" / "py.typed").is_file()
 
 

@@ -79,7 +79,7 @@ def test_core_needs_only_the_opentelemetry_api() -> None:
     assert needed[0].startswith("opentelemetry-api>=")
 
 
-@pytest.mark.parametrize("package", ["antipode", "antipode_shims"])
+@pytest.mark.parametrize("package", ["antipode", "antipode_pytest", "antipode_shims"])
 def test_packages_ship_their_types(package: str) -> None:
     """Type checkers see the annotations of an installed package."""
     assert files(package).joinpath("py.typed").is_file()

@@ -6,8 +6,10 @@ is missing, the tests that need it are skipped with the command that installs it
 the store is named in the environment variable ``ANTIPODE_REQUIRE_STORES`` (names separated by
 commas).
 
-`--antipode-dry-run` and its further options report missing barriers; without it nothing of that is
-imported.
+`--antipode-dry-run` and its further options report missing barriers.
+
+Every run of pytest where Antipode is installed loads this package, which is why it is not within
+`antipode`: nothing of that is imported before a run asks for a store or a dry run.
 """
 
 from __future__ import annotations
@@ -17,21 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode import AntipodeError
-
-from ._dry_run_options import add_options, begin
-from ._provider import VARIABLE, provider_name
+from ._options import add_options, begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from ._embedded import EmbeddedTopology
-    from ._mongodb import MongoDBTopology
-    from ._mysql import MariaDBTopology, MySQLTopology
-    from ._rabbitmq import RabbitMQTopology
-    from ._redis import RedisTopology
-    from ._topology import Topology
+    from antipode.testing import (
+        EmbeddedTopology,
+        MariaDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
+    from antipode.testing._topology import Topology
 
+#: As `antipode.testing` reads it.
+PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
 STORES = ("embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
@@ -49,7 +53,7 @@ class StoreUse:
 
     def run(self, store: str, make: Callable[[], Topology]) -> Iterator[Any]:
         """Start a topology for as long as the fixture lives; skip, or fail, where it cannot."""
-        from ._errors import ClientMissing, ServerMissing
+        from antipode.testing._errors import ClientMissing, ServerMissing
 
         topology = make()
         try:
@@ -105,19 +109,28 @@ def pytest_configure(config: pytest.Config) -> None:
             f"{REQUIRE_VARIABLE} names unknown stores: {', '.join(unknown)};"
             f" known are {', '.join(STORES)}"
         )
-    try:
-        provider_name()
-    except AntipodeError as error:
-        raise pytest.UsageError(str(error)) from error
+    if os.environ.get(PROVIDER_VARIABLE):
+        _check_provider()
     begin(config, config.invocation_params.dir)
     config.stash[USE] = StoreUse(required)
     config.addinivalue_line("markers", "store(name): needs the real server of that name")
 
 
+def _check_provider() -> None:
+    """End the run before it begins where the environment names no provider."""
+    from antipode import AntipodeError
+    from antipode.testing._provider import provider_name
+
+    try:
+        provider_name()
+    except AntipodeError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
 @pytest.fixture(scope="session")
 def antipode_embedded(request: pytest.FixtureRequest) -> Iterator[EmbeddedTopology]:
     """A primary's and a replica's file, as `antipode.testing.EmbeddedTopology`."""
-    from ._embedded import EmbeddedTopology
+    from antipode.testing import EmbeddedTopology
 
     yield from request.config.stash[USE].run("embedded", EmbeddedTopology)
 
@@ -125,7 +138,7 @@ def antipode_embedded(request: pytest.FixtureRequest) -> Iterator[EmbeddedTopolo
 @pytest.fixture(scope="session")
 def antipode_redis(request: pytest.FixtureRequest) -> Iterator[RedisTopology]:
     """A Redis primary and its replica, as `antipode.testing.RedisTopology`."""
-    from ._redis import RedisTopology
+    from antipode.testing import RedisTopology
 
     yield from request.config.stash[USE].run("redis", RedisTopology)
 
@@ -133,7 +146,7 @@ def antipode_redis(request: pytest.FixtureRequest) -> Iterator[RedisTopology]:
 @pytest.fixture(scope="session")
 def antipode_rabbitmq(request: pytest.FixtureRequest) -> Iterator[RabbitMQTopology]:
     """Two federated RabbitMQ brokers, as `antipode.testing.RabbitMQTopology`."""
-    from ._rabbitmq import RabbitMQTopology
+    from antipode.testing import RabbitMQTopology
 
     yield from request.config.stash[USE].run("rabbitmq", RabbitMQTopology)
 
@@ -141,7 +154,7 @@ def antipode_rabbitmq(request: pytest.FixtureRequest) -> Iterator[RabbitMQTopolo
 @pytest.fixture(scope="session")
 def antipode_mongodb(request: pytest.FixtureRequest) -> Iterator[MongoDBTopology]:
     """A MongoDB primary and its secondary, as `antipode.testing.MongoDBTopology`."""
-    from ._mongodb import MongoDBTopology
+    from antipode.testing import MongoDBTopology
 
     yield from request.config.stash[USE].run("mongodb", MongoDBTopology)
 
@@ -149,7 +162,7 @@ def antipode_mongodb(request: pytest.FixtureRequest) -> Iterator[MongoDBTopology
 @pytest.fixture(scope="session")
 def antipode_mysql(request: pytest.FixtureRequest) -> Iterator[MySQLTopology]:
     """A MySQL primary and its replica, as `antipode.testing.MySQLTopology`."""
-    from ._mysql import MySQLTopology
+    from antipode.testing import MySQLTopology
 
     yield from request.config.stash[USE].run("mysql", MySQLTopology)
 
@@ -157,7 +170,7 @@ def antipode_mysql(request: pytest.FixtureRequest) -> Iterator[MySQLTopology]:
 @pytest.fixture(scope="session")
 def antipode_mariadb(request: pytest.FixtureRequest) -> Iterator[MariaDBTopology]:
     """A MariaDB primary and its replica, as `antipode.testing.MariaDBTopology`."""
-    from ._mysql import MariaDBTopology
+    from antipode.testing import MariaDBTopology
 
     yield from request.config.stash[USE].run("mariadb", MariaDBTopology)
 
@@ -192,7 +205,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Say which stores were real in this run: a skip must not look like a pass."""
     use = config.stash[USE]
     if use.used:
-        where = f", by the provider {provider_name()!r}" if os.environ.get(VARIABLE) else ""
+        provider = os.environ.get(PROVIDER_VARIABLE)
+        where = f", by the provider {provider!r}" if provider else ""
         terminalreporter.write_line(f"antipode stores used: {', '.join(sorted(use.used))}{where}")
     for store, reason in sorted(use.missing.items()):
         verb = "missing, though required" if store in use.required else "skipped"

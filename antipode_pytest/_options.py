@@ -52,7 +52,7 @@ def begin(config: pytest.Config, started: Path) -> None:
             silently; or a file that cannot be used.
     """
     if config.getoption(DRY_RUN):
-        from ._dry_run_plugin import begin_session
+        from antipode.testing._dry_run_plugin import begin_session
 
         begin_session(config, started)
         return
