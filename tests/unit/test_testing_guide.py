@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import antipode_pytest
 from antipode import testing
-from antipode.testing import plugin
 
 if TYPE_CHECKING:
     import pytest
@@ -27,7 +27,7 @@ def test_the_example_passes(pytester: pytest.Pytester) -> None:
 def test_every_fixture_and_fault_exists() -> None:
     """The tables name real fixtures and real methods."""
     for name in re.findall(r"^\| `(antipode_\w+)` ", GUIDE, flags=re.MULTILINE):
-        assert hasattr(plugin, name)
+        assert hasattr(antipode_pytest, name)
     for section in re.split(r"^#+ ", GUIDE, flags=re.MULTILINE):
         named = ["Topology", *re.findall(r"`(\w+Topology)\b", section)]
         owners = [getattr(testing, name) for name in named]
