@@ -104,7 +104,7 @@ class AntipodePropagator(TextMapPropagator):
         else:
             texts = _incoming(headers, carrier, getter)
         rest = self._rest
-        if headers is None or rest is None or (headers and not _are_ours_alone(headers)):
+        if rest is None or (headers and not _are_ours_alone(headers)):
             # In vain, the wrapped propagator would decode our members as well.
             ours = headers is None or any(MEMBER in header for header in headers)
             found = self.inner.extract(carrier, context, _Others(getter) if ours else getter)
@@ -282,7 +282,9 @@ def _baggage_of(carrier: CarrierT, getter: Getter[CarrierT]) -> Sequence[str] | 
                     break
             else:
                 return ()
-        return getter.get(carrier, BAGGAGE) or ()
+        found = getter.get(carrier, BAGGAGE) or ()
+        # It raises where one is no text, but bytes as in some carriers.
+        return found if "".join(found) else ()
     except Exception:  # noqa: BLE001 - propagation never throws
         logger.warning("the baggage of a request cannot be read", exc_info=True)
         return None

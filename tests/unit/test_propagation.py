@@ -405,6 +405,12 @@ def test_the_wrapped_propagator_sees_the_members_of_others() -> None:
     assert entries == {"a": "1", "b": "2"}
 
 
+def test_a_header_that_is_no_text_does_not_break_the_request() -> None:
+    """Some carriers hold bytes: what cannot be read is incomplete, and the request goes on."""
+    context = propagate.extract({"baggage": [b"antipode=1"]})
+    assert antipode.current(context=context) == Lineage(incomplete=[UNREADABLE])
+
+
 @pytest.mark.parametrize("first", ["baggage", "traces", "alone"])
 def test_what_the_stock_propagators_begin_with_stays_as_it_is(first: str) -> None:
     """Baggage begins with the current context, traces with an empty one; ours changes neither."""
