@@ -20,7 +20,7 @@ VERSION = 1
 #: The number of a record that was not written.
 UNWRITTEN = -1
 
-#: As JSON, in the few bytes that it takes. Of a text without the encoder's own detours.
+#: A value as JSON, without blanks.
 encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 

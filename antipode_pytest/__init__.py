@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from antipode.testing._topology import Topology
 
-#: As `antipode.testing` reads it.
+#: As `antipode.testing` reads it, which is not imported for a name; a test holds them together.
 PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.

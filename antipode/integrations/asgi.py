@@ -92,9 +92,10 @@ def _serving(owner: type | None, original: Serve) -> Serve:
             if message["type"] != "http.response.start" or message["status"] < _FIRST_FINAL_STATUS:
                 return send(message)
             headers = list(message.get("headers", ()))
-            for each in headers:
+            for each in headers:  # Most have none: a comprehension would be one more call.
                 if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
                     headers = _without_answer(headers)
+                    break
             try:
                 headers.append((_ANSWER, request.scope.answer().encode()))
             except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows

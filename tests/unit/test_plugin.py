@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import antipode_pytest
+from antipode.testing import _provider
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -167,3 +170,8 @@ def test_the_plugin_costs_a_run_without_stores_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(["antipode_pytest", "antipode_pytest._options"])
+
+
+def test_the_plugin_and_the_topologies_read_one_variable() -> None:
+    """The plugin knows by its name alone whether a provider is asked for."""
+    assert antipode_pytest.PROVIDER_VARIABLE == _provider.VARIABLE
