@@ -6,6 +6,12 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pymongo import AsyncMongoClient, MongoClient
+from pymongo.monitoring import (
+    CommandFailedEvent,
+    CommandListener,
+    CommandStartedEvent,
+    CommandSucceededEvent,
+)
 
 import antipode
 from antipode import Lineage, Metric, WriteId
@@ -14,7 +20,7 @@ from antipode_shims.mongodb import instrument_client, uninstrument_client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from antipode.testing import Address, LagProxy, MongoDBTopology
+    from antipode.testing import Address, LagProxy
 
 SET = "antipode"
 DB = "app"
@@ -93,12 +99,30 @@ def exchanges(proxy: LagProxy) -> Iterator[list[int]]:
 
 
 @contextmanager
-def failing(topology: MongoDBTopology, *commands: str, **data: Any) -> Iterator[None]:
-    """Let the primary fail the next of *commands*, once."""
-    with plain_client(topology.primary) as one:
+def failing(server: Address, *commands: str, **data: Any) -> Iterator[None]:
+    """Let *server* fail the next of *commands*, once."""
+    with plain_client(server) as one:
         what = {"failCommands": list(commands), **data}
         one.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=what)
         try:
             yield
         finally:
             one.admin.command("configureFailPoint", "failCommand", mode="off")
+
+
+class Names(CommandListener):
+    """Puts the names of the commands that a client sends into a list."""
+
+    def __init__(self, said: list[str]) -> None:
+        """Put them into *said*."""
+        self._said = said
+
+    def started(self, event: CommandStartedEvent) -> None:
+        """One is sent."""
+        self._said.append(event.command_name)
+
+    def succeeded(self, event: CommandSucceededEvent) -> None:
+        """Its answer says no more."""
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        """Nor does this one."""

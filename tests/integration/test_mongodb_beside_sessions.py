@@ -124,9 +124,11 @@ def test_snapshot_and_causal_sessions(held: Both) -> None:
 
 def test_retried_write(held: Both, antipode_mongodb: MongoDBTopology) -> None:
     """PyMongo's second attempt stores what the first one would have."""
-    with failing(antipode_mongodb, "insert", "update", closeConnection=True):
+    with failing(antipode_mongodb.primary, "insert", "update", closeConnection=True):
         held.write(lambda: held.posts.insert_one({"_id": 1}), CAUSE)
-    with failing(antipode_mongodb, "update", errorCode=91, errorLabels=["RetryableWriteError"]):
+    with failing(
+        antipode_mongodb.primary, "update", errorCode=91, errorLabels=["RetryableWriteError"]
+    ):
         held.write(lambda: held.posts.update_one(ONE, {"$inc": {"n": 1}}), OTHER)
     found, lineage = held.read(lambda: held.posts.find_one(ONE))
     assert (found, causes(lineage)) == ({"_id": 1, "n": 1}, {CAUSE, OTHER})
@@ -135,7 +137,7 @@ def test_retried_write(held: Both, antipode_mongodb: MongoDBTopology) -> None:
 def test_retried_read(held: Both, antipode_mongodb: MongoDBTopology) -> None:
     """The second attempt is the one that counts."""
     held.write(lambda: held.posts.insert_one({"_id": 1}), CAUSE)
-    with failing(antipode_mongodb, "find", closeConnection=True):
+    with failing(antipode_mongodb.primary, "find", closeConnection=True):
         found, lineage = held.read(lambda: held.posts.find_one(ONE))
     assert (found, causes(lineage)) == ({"_id": 1}, {CAUSE})
 
@@ -143,7 +145,7 @@ def test_retried_read(held: Both, antipode_mongodb: MongoDBTopology) -> None:
 def test_lost_tombstone_is_in_doubt(held: Both, antipode_mongodb: MongoDBTopology) -> None:
     """A connection that breaks before the delete leaves the document, or its tombstone."""
     held.posts.insert_one({"_id": 1})
-    with failing(antipode_mongodb, "update", closeConnection=True):
+    with failing(antipode_mongodb.primary, "update", closeConnection=True):
         held.write(lambda: held.posts.delete_one(ONE), CAUSE)
     assert not held.stored.find_one(ONE)
     assert causes(held.read(lambda: held.posts.find_one(ONE))[1]) == {CAUSE}
@@ -155,7 +157,7 @@ def test_unreadable_tombstones_are_incomplete(
     """Who finds nothing, and may not look why, gets a mark and the answer."""
     held.write(lambda: held.posts.delete_one(ONE), CAUSE)
     broken = {"errorCode": 13, "namespace": f"{DB}.posts.antipode"}
-    with failing(antipode_mongodb, "find", **broken):
+    with failing(antipode_mongodb.primary, "find", **broken):
         found, lineage = held.read(lambda: held.posts.find_one(ONE))
     assert found is None
     assert UNSAMPLED in lineage.incomplete

@@ -99,7 +99,7 @@ def test_repeated_write_is_settled(antipode_mongodb: MongoDBTopology, command: s
         for fault in faults:
             one[DB].posts.delete_many({})
             one[DB].posts.insert_one({"_id": 0})
-            with failing(antipode_mongodb, command, **fault), antipode.scope() as scope:
+            with failing(antipode_mongodb.primary, command, **fault), antipode.scope() as scope:
                 writes[command](one[DB].posts)
                 assert exact()
                 assert not scope.lineage.incomplete
@@ -111,7 +111,7 @@ def test_interrupted_write_of_many_is_in_doubt(antipode_mongodb: MongoDBTopology
         one[DB].posts.insert_one({})
         for code in (50, 11601):
             with (
-                failing(antipode_mongodb, "update", errorCode=code),
+                failing(antipode_mongodb.primary, "update", errorCode=code),
                 antipode.scope() as scope,
                 pytest.raises(OperationFailure),
             ):
@@ -133,7 +133,7 @@ def test_later_batch_that_is_lost_is_in_doubt(antipode_mongodb: MongoDBTopology)
         one[DB].posts.drop()
         one[DB].posts.insert_one({"_id": 0})
         with (
-            failing(antipode_mongodb, "update", closeConnection=True),
+            failing(antipode_mongodb.primary, "update", closeConnection=True),
             antipode.scope() as scope,
         ):
             with pytest.raises(ConnectionFailure):

@@ -18,6 +18,7 @@ from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError
 from antipode.shim import Wake
 from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import mongodb
+from tests.integration._mongodb_clients import Names, counted, failing
 from tests.integration._mongodb_regions import TIMEOUT_S, WHERE, Regions, outcome, regions_of
 
 if TYPE_CHECKING:
@@ -60,12 +61,11 @@ def test_the_server_blocks(regions: Regions) -> None:
     regions.topology.stall()
     write = regions.write("k")
     wait_until_heard(regions, write)
-    before = antipode.metrics().get(antipode.Metric("looks", "posts"), 0)
+    before = counted("looks")
     with regions.client(regions.topology.replica) as client, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(outcome, write)
         wait_until(lambda: len(waits(client)) == 1, what="the wait", timeout_s=TIMEOUT_S)
-        looks = antipode.metrics()[antipode.Metric("looks", "posts")] - before
-        assert looks < 5
+        assert counted("looks") - before < 5
         regions.topology.unstall()
         assert waiting.result(TIMEOUT_S).status is Status.VISIBLE
         wait_until(lambda: not waits(client), what="nothing to wait", timeout_s=TIMEOUT_S)
@@ -131,16 +131,52 @@ def test_wake_ends_a_pause_at_once(regions: Regions) -> None:
 
 
 def test_server_that_has_not_heard_of_a_write(regions: Regions) -> None:
-    """A server that refuses to wait (code 72) is looked at until it has the write."""
+    """Its time, which the server would refuse, is not waited for, but its place in the oplog."""
     regions.replicated("k")
     regions.topology.set_lag(200)
-    write = regions.write("k")
-    with closing(regions.reader.open_endpoint(timeout_s=2)) as endpoint:
-        endpoint.observe([write], timeout_s=1)
-        assert not endpoint.blocks
+    write, before = regions.write("k"), counted("looks")
     assert outcome(write).status is Status.VISIBLE
+    assert counted("looks") - before < 5
     second = regions.write("k", "second")
     assert regions.read(second, "k") == "second"
+
+
+def test_server_that_refuses_to_wait(regions: Regions) -> None:
+    """One that does not wait for a place, as newer ones may not, is looked at again and again."""
+    regions.replicated("k")
+    regions.topology.set_lag(200)
+    with failing(regions.topology.replica, "find", errorCode=72):
+        write = regions.write("k")
+        with (
+            closing(regions.reader.open_endpoint(timeout_s=2)) as endpoint,
+            closing(Wake()) as wake,
+        ):
+            assert not endpoint.observe([write], timeout_s=1).statuses[write].met
+            endpoint.pause(0.05, wake)
+            assert not endpoint.observe([write], timeout_s=1).statuses[write].met
+            assert not endpoint.blocks
+            endpoint.rest()
+    with failing(regions.topology.replica, "find", errorCode=72):
+        write, before = regions.write("k"), counted("looks")
+        assert outcome(write).status is Status.VISIBLE
+        assert counted("looks") - before > 20
+
+
+def test_read_of_what_the_server_has_not_heard_of(regions: Regions) -> None:
+    """A Table 2 read under a floor is held back by the server there, too: it is not polled."""
+    said: list[str] = []
+    regions.replicated("k")
+    regions.close()
+    writer = regions.at(regions.topology.primary, reads_from="primary")
+    reader = regions.at(regions.topology.replica, event_listeners=[Names(said)])
+    reader.read("k")
+    regions.topology.set_lag(200)
+    with antipode.scope():
+        writer.write("k", "new")
+        antipode.barrier(timeout=TIMEOUT_S, at="read", only="posts")
+        said.clear()
+        assert reader.read("k")[0] == "new"
+    assert len(said) < 10
 
 
 def test_fence_covers_what_was_acknowledged(regions: Regions) -> None:

@@ -8,12 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pymongo import CursorType, ReadPreference
 from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
-from pymongo.monitoring import (
-    CommandFailedEvent,
-    CommandListener,
-    CommandStartedEvent,
-    CommandSucceededEvent,
-)
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Secondary
 
@@ -24,6 +18,7 @@ from antipode_shims.mongodb._known import Defaults
 from tests.integration._mongodb_clients import (
     DB,
     SET,
+    Names,
     async_client,
     client,
     exact,
@@ -170,31 +165,33 @@ def test_frozen_server_ends_with_the_floor(antipode_mongodb: MongoDBTopology, wr
 def test_server_waits_before_the_read(antipode_mongodb: MongoDBTopology) -> None:
     """A secondary that has heard of the position waits for it itself: it is not polled."""
     said: list[str] = []
-
-    class Said(CommandListener):
-        def started(self, event: CommandStartedEvent) -> None:
-            said.append(event.command_name)
-
-        def succeeded(self, event: CommandSucceededEvent) -> None: ...
-
-        def failed(self, event: CommandFailedEvent) -> None: ...
-
     # One client of the whole set tells each member what it heard from the others.
-    options: dict[str, Any] = {"event_listeners": [Said()], **SECONDARY}
-    names = {"datastore": "posts", "reads_from": "replica"}
-    with client(antipode_mongodb.uri, names, **options) as both:
-        posts = both[DB].posts
-        posts.delete_many({})
+    options: dict[str, Any] = {"event_listeners": [Names(said)], **SECONDARY}
+    with client(antipode_mongodb.uri, {"datastore": "posts", **READER}, **options) as both:
+        both[DB].posts.delete_many({})
         antipode_mongodb.wait_replicated()
-        for number, lag_ms in enumerate((0, 200)):  # The first opens connections.
-            antipode_mongodb.set_lag(lag_ms)
-            lineage = written(both, _id=number)
-            said.clear()
-            with antipode.scope(lineage):
-                antipode.barrier(timeout=20, at="read")
-                assert posts.find_one({"_id": number})
-        assert said.count("hello") <= 2
-        assert said.count("find") == 2
+        check_waits(antipode_mongodb, both, both, said)
+
+
+def test_unheard_of_is_waited_for(antipode_mongodb: MongoDBTopology, writer: Any) -> None:
+    """Nor is one that has not heard of it, as where a client never talked to the primary."""
+    said: list[str] = []
+    options: dict[str, Any] = {"event_listeners": [Names(said)], **SECONDARY}
+    with client(antipode_mongodb.replica, READER, **options) as reader:
+        check_waits(antipode_mongodb, writer, reader, said)
+
+
+def check_waits(topology: MongoDBTopology, writer: Any, reader: Any, said: list[str]) -> None:
+    """The server is asked at most twice before a read that it holds back."""
+    for number, lag_ms in enumerate((0, 200)):  # The first opens connections.
+        topology.set_lag(lag_ms)
+        lineage = written(writer, _id=number)
+        said.clear()
+        with antipode.scope(lineage):
+            antipode.barrier(timeout=20, at="read")
+            assert reader[DB].posts.find_one({"_id": number})
+    assert said.count("hello") <= 2
+    assert said.count("find") == 2
 
 
 def test_proved_floor_costs_nothing(antipode_mongodb: MongoDBTopology, writer: Any) -> None:

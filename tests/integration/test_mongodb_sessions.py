@@ -108,7 +108,7 @@ def test_lost_commit_is_in_doubt(antipode_mongodb: MongoDBTopology) -> None:
 def test_repeated_commit_is_settled(antipode_mongodb: MongoDBTopology, one: Any) -> None:
     """PyMongo sends a commit again by itself; its second answer is the answer."""
     with (
-        failing(antipode_mongodb, "commitTransaction", closeConnection=True),
+        failing(antipode_mongodb.primary, "commitTransaction", closeConnection=True),
         antipode.scope() as scope,
         one.start_session() as session,
     ):
@@ -121,7 +121,7 @@ def test_repeated_commit_is_settled(antipode_mongodb: MongoDBTopology, one: Any)
 def test_with_transaction_settles_its_commit(antipode_mongodb: MongoDBTopology, one: Any) -> None:
     """A commit of unknown outcome that ``with_transaction`` repeats is not in doubt."""
     with (
-        failing(antipode_mongodb, "commitTransaction", errorCode=64, closeConnection=False),
+        failing(antipode_mongodb.primary, "commitTransaction", errorCode=64, closeConnection=False),
         antipode.scope() as scope,
         one.start_session() as session,
     ):
@@ -133,7 +133,7 @@ def test_with_transaction_settles_its_commit(antipode_mongodb: MongoDBTopology, 
 def test_unknown_commit_by_hand_is_in_doubt(antipode_mongodb: MongoDBTopology, one: Any) -> None:
     """An error other than a certain abort: in doubt, though a later commit mints."""
     with (
-        failing(antipode_mongodb, "commitTransaction", errorCode=50),
+        failing(antipode_mongodb.primary, "commitTransaction", errorCode=50),
         antipode.scope() as scope,
         one.start_session() as session,
     ):
@@ -151,7 +151,7 @@ def test_lost_connection_within_a_transaction_is_no_doubt(
 ) -> None:
     """What is not committed is not written."""
     with (
-        failing(antipode_mongodb, "insert", closeConnection=True),
+        failing(antipode_mongodb.primary, "insert", closeConnection=True),
         antipode.scope() as scope,
         one.start_session() as session,
     ):
@@ -182,7 +182,7 @@ async def test_async_transactions(antipode_mongodb: MongoDBTopology) -> None:
                 await posts.insert_one({}, session=session)
 
             with (
-                failing(antipode_mongodb, "commitTransaction", errorCode=64),
+                failing(antipode_mongodb.primary, "commitTransaction", errorCode=64),
                 antipode.scope() as scope,
             ):
                 await session.with_transaction(work)

@@ -15,7 +15,7 @@ from ._look import hello, look, shown_in, target_in
 from ._position import log_of, timestamp_of
 from ._promises import abandoning
 from ._reply import local_position, read_position, state_of_reply, write_position
-from ._wait import SLICE_S, held_find, refused
+from ._wait import SLICE_S, Patience, held_find
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -83,8 +83,7 @@ class BaseMongoShim(ServerShim):
         self._reads: ReadsFrom = reads_from
         self._wait_in = wait_in
         self.promise_database = promise_database
-        #: False once the server has refused a wait for good: then it is polled before reads.
-        self._server_waits = True
+        self._patience = Patience()
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect to the server where this process reads, with a client of its own.
@@ -229,11 +228,11 @@ class BaseMongoShim(ServerShim):
         shown = yield from shown_in(state, writes, self.history, majority=majority)
         target = target_in(shown, state, majority=majority)
         limit_ms = int(min(wait_s, SLICE_S) * 1000)
-        if target is None or limit_ms < 1 or not self._server_waits:
+        if target is None or limit_ms < 1 or not self._patience.has(target):
             return shown
         database, collection = self._wait_in
         reply = yield database, {**held_find(collection, target), "maxTimeMS": limit_ms}
         if isinstance(reply, Exception):
-            self._server_waits = not refused(reply)
+            self._patience.ended(target, reply)
             return shown
         return (yield from look(writes, self.history, majority=majority))

@@ -96,7 +96,7 @@ class MongoEndpoint(Endpoint):
         state = yield from self._hello()
         shown = yield from shown_in(state, writes, self._history, majority=self._majority)
         target = target_in(shown, state, majority=self._majority)
-        self._target = target if self._wait.works else None
+        self._target = target if target and self._wait.patience.has(target) else None
         self.blocks = self._target is not None
         return shown
 

@@ -165,40 +165,41 @@ class Target:
     Attributes:
         version: of the position.
         majority: whether until a majority has it, rather than until the server applied it.
+        term: of the position, where the server has not heard of it: it refuses to wait for such a
+            cluster time (code 72), but not for a place in its oplog. None where it has.
     """
 
     version: int
     majority: bool
+    term: int | None = None
 
     @property
     def concern(self) -> dict[str, Any]:
         """The read concern of a command that is to wait."""
         level = "majority" if self.majority else "local"
-        return {"level": level, "afterClusterTime": timestamp_of(self.version)}
+        timestamp = timestamp_of(self.version)
+        if self.term is None:
+            return {"level": level, "afterClusterTime": timestamp}
+        # What mongos asked config servers with; in no manual, and later servers may refuse it.
+        return {"level": level, "afterOpTime": {"ts": timestamp, "t": self.term}}
 
 
 def target_in(shown: Observation, state: ServerState, *, majority: bool) -> Target | None:
-    """The smallest position that was missed at a look and that the server can be made to wait for.
+    """The smallest position that was missed at a look, as the server can be made to wait for it.
 
-    A server refuses at once (code 72) to wait for what it has not heard of.
-    """
-    missed = [write for write, status in shown.statuses.items() if status is Status.NOT_YET]
-    target = target_of(missed, state, majority=majority)
-    return target if target is not None and target.version <= state.heard else None
-
-
-def target_of(writes: Collection[WriteId], state: ServerState, *, majority: bool) -> Target | None:
-    """The smallest position of *writes* that *state* has not reached by its timestamp.
-
-    None when there is none: a wait by timestamp would end at once, as on an old primary that
-    is cut off and has timestamps but not the entries of a later term.
+    None where there is none that *state* has not reached by its timestamp: a wait for it would end
+    at once, as on an old primary that is cut off and has timestamps but not the entries of a later
+    term.
     """
     waits = []
-    for write in writes:
+    for write, status in shown.statuses.items():
         log = log_of(write.key, state.set_name)
-        if log is None or not isinstance(write.version, int):
+        if status is not Status.NOT_YET or log is None or not isinstance(write.version, int):
             continue
         by_majority = majority or log.term is None
         if write.version > state.shown(majority=by_majority).version:
-            waits.append(Target(write.version, by_majority))
+            # No earlier term than the server's own: a place in it was passed, whatever the time.
+            unheard = max(state.applied.term, log.term or 0)
+            term = None if write.version <= state.heard else unheard
+            waits.append(Target(write.version, by_majority, term))
     return min(waits, key=lambda each: each.version, default=None)

@@ -13,7 +13,6 @@ from ._base import BaseMongoShim
 from ._client import in_doubt, known_set_name, pymongo_module
 from ._document import FIELD, Match, added, birth_of, found, whole
 from ._graves import Births, birth_mark, born_in, buried, bury, search
-from ._look import look
 from ._numbers import Numbers
 from ._position import log_key, version_of
 from ._promises import found_in
@@ -261,8 +260,8 @@ class MongoTable2(BaseMongoShim):
         """Read where and when *held* is met, and tell what the server showed at the read.
 
         The read carries the wait: the server holds it back. Where it cannot, not having heard of
-        the position yet, a look tells whether waiting is of any use. Promises are looked for first;
-        the server that reads then has to show what covers their records.
+        the position yet, a look tells whether waiting is of any use, and waits if it is. Promises
+        are looked for first; the server that reads then has to show what covers their records.
         """
         if held.promises and not kept:
             found = yield from self._records(held)
@@ -275,8 +274,8 @@ class MongoTable2(BaseMongoShim):
         except pymongo_module().errors.OperationFailure as error:
             if error.code != _UNHEARD:
                 raise
-            shown = yield from look(held.writes, self.history, majority=self.majority)
-            return _unread(shown)
+            look = self.observe(held.writes, majority=self.majority, wait_s=SLICE_S)
+            return _unread((yield from look))
         answers[:] = [answer]
         shown = yield from self.shown(answer[-1], {*held.writes, *covering})
         return kept[0].beside(shown) if kept else shown

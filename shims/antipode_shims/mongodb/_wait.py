@@ -35,9 +35,22 @@ def held_find(collection: str, target: Target) -> dict[str, Any]:
     }
 
 
-def refused(error: Exception) -> bool:
-    """Whether a server that ended a wait with *error* will end the next one, too."""
-    return getattr(error, "code", None) not in _ENDED
+class Patience:
+    """What a server was found not to wait for: it is looked at again and again for that."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._refused: set[bool] = set()
+
+    def has(self, target: Target) -> bool:
+        """Whether the server may wait for *target*."""
+        return (target.term is None) not in self._refused
+
+    def ended(self, target: Target, error: Exception) -> None:
+        """A wait for *target* ended with *error*, as the next one will unless it was stopped."""
+        if getattr(error, "code", None) not in _ENDED:
+            self._refused.add(target.term is None)
+            logger.debug("a server refuses to wait: %s", error)
 
 
 class ServerWait:
@@ -47,12 +60,12 @@ class ServerWait:
     killed when nobody waits any more.
 
     Attributes:
-        works: False once the server has refused a wait for good.
+        patience: what the server was found not to wait for.
     """
 
     def __init__(self, client: Any, database: str, collection: str) -> None:
         """Wait through *client* by reads of a collection, which need not exist."""
-        self.works = True
+        self.patience = Patience()
         self._client = client
         self._database = database
         self._collection = collection
@@ -79,24 +92,21 @@ class ServerWait:
         self._target = target
         self._ended, ending = socket.socketpair()
         self._session = self._client.start_session(causal_consistency=False)
-        arguments = held_find(self._collection, target), slice_s, self._session, ending
+        arguments = target, slice_s, self._session, ending
         self._thread = threading.Thread(
             target=self._run, args=arguments, name="antipode-server-wait", daemon=True
         )
         self._thread.start()
         return self._ended.fileno()
 
-    def _run(
-        self, command: dict[str, Any], slice_s: float, session: Any, done: socket.socket
-    ) -> None:
+    def _run(self, target: Target, slice_s: float, session: Any, done: socket.socket) -> None:
+        command = held_find(self._collection, target)
         try:
             # PyMongo adds the same limit to the command, as maxTimeMS.
             with pymongo_module().timeout(slice_s):
                 self._client[self._database].command(command, session=session)
         except refusals() as error:
-            if refused(error):
-                self.works = False
-                logger.debug("a server refuses to wait: %s", error)
+            self.patience.ended(target, error)
         except link_errors() as error:
             logger.debug("a wait on a server failed; the next look tells: %s", error)
         finally:
