@@ -13,7 +13,7 @@ from antipode import ConfigurationError, Status, WriteId
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mongodb._client import in_doubt, pymongo_module
 from antipode_shims.mongodb._history import Fate, LogHistory, judge
-from antipode_shims.mongodb._look import converse, look, shown_in, target_of
+from antipode_shims.mongodb._look import Target, converse, look, shown_in, target_in
 from antipode_shims.mongodb._position import (
     Log,
     OpTime,
@@ -290,16 +290,34 @@ def test_unreadable_server() -> None:
         converse(lambda _: {"setName": "rs"}, look([write], LogHistory(), majority=False))
 
 
+def target(state: ServerState, *writes: tuple[str, int]) -> Target | None:
+    """What a server in *state* can be made to wait for where it misses *writes*."""
+    missed = [WriteId("posts", key, at(second)) for key, second in writes]
+    return target_in(Observation("", dict.fromkeys(missed, Status.NOT_YET)), state, majority=False)
+
+
 def test_what_a_server_can_wait_for() -> None:
     """The smallest position beyond its timestamps; none where a wait would end at once."""
-    writes = [WriteId("posts", key, at(second)) for key, second in (("rs.3", 12), ("rs", 11))]
-    target = target_of(writes, state((3, 10), (3, 5)), majority=False)
-    assert target is not None
-    assert (target.version, target.majority) == (at(11), True)
-    assert target.concern == {"level": "majority", "afterClusterTime": timestamp_of(at(11))}
-    late = target_of(writes[:1], state((2, 99), (2, 5)), majority=False)
-    assert late is None
-    assert target_of([WriteId("posts", "x", at(99))], state((2, 9), (2, 5)), majority=False) is None
+    heard = state((3, 10), (3, 5), heard=at(12))
+    found = target(heard, ("rs.3", 12), ("rs", 11))
+    assert found == Target(at(11), majority=True)
+    assert found.concern == {"level": "majority", "afterClusterTime": timestamp_of(at(11))}
+    assert target(state((2, 99), (2, 5)), ("rs.3", 12)) is None
+    assert target(state((2, 9), (2, 5)), ("x", 99)) is None
+
+
+@pytest.mark.parametrize(
+    ("log", "applied", "term"),
+    [("rs.3", 3, 3), ("rs.4", 3, 4), ("rs.2", 3, 3), ("rs", 3, 3)],
+    ids=["of its term", "of a later one", "of an earlier one", "of none"],
+)
+def test_what_it_can_wait_for_unheard(log: str, applied: int, term: int) -> None:
+    """A place in its oplog, never of an earlier term than its own: that would end at once."""
+    found = target(state((applied, 10), (applied, 5)), (log, 11))
+    assert found is not None
+    place = {"ts": timestamp_of(at(11)), "t": term}
+    level = "majority" if log == "rs" else "local"
+    assert found.concern == {"level": level, "afterOpTime": place}
 
 
 def test_doubt() -> None:
