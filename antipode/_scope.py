@@ -50,7 +50,7 @@ _MOST_WAITING = 8
 _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
 #: The answer of a request that added nothing.
-_NOTHING = encode(_EMPTY)
+NOTHING = encode(_EMPTY)
 _EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
@@ -283,12 +283,12 @@ class Scope:
         self.answered = True
         unchanged = self._lineage is _EMPTY and not (self._deferred or self._branches)
         if unchanged and _seam.observer is None:
-            return _NOTHING  # What came was not even looked at.
+            return NOTHING  # What came was not even looked at.
         settings = config()
         lineage, notes = self.lineage, self._notes()
         added = lineage.beyond(self._came).branching(len(self._branches))
         if added.empty and not notes:
-            return _NOTHING
+            return NOTHING
         text = _text(added, settings, notes)
         left("baggage", text, added)
         return text

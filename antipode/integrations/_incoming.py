@@ -11,7 +11,7 @@ from antipode._errors import ConfigurationError
 from antipode._headers import same_request
 from antipode._metrics import log_once
 from antipode._propagation import instrument, members, stripped
-from antipode._scope import Scope, context_with, scope_in
+from antipode._scope import NOTHING, Scope, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Incoming:
     not this request's.
     """
 
-    __slots__ = ("_left", "_token", "scope")
+    __slots__ = ("_asked", "_left", "_token", "scope")
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Incoming:
         """
         self._token: Token[Context] | None = None
         self._left: Context | None = None
+        self._asked = sent or bool(baggage)
         if held is None or not (
             held.arrived and (carrier is None or same_request(held.carrier, carrier))
         ):
@@ -63,6 +64,14 @@ class Incoming:
                 observer.opened(held, incoming=True)
         held.arrived = False  # Taken over: a request within this one gets its own.
         self.scope = held
+
+    def answer(self) -> str:
+        """What the response says; empty where nothing was added, and nobody asked.
+
+        Who sends no lineage has none to merge the answer into.
+        """
+        text = self.scope.answer()
+        return text if self._asked or text != NOTHING else ""
 
     def suspend(self) -> None:
         """Leave the context for a while; :meth:`resume` enters it again."""

@@ -11,14 +11,14 @@ from opentelemetry import context as otel_context
 
 from antipode import _hosts
 from antipode._bounds import encode_bounded
-from antipode._codec import decode, encode
+from antipode._codec import decode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT, context_with, scope_in
+from antipode._scope import INCOMING_SUBJECT, NOTHING, context_with, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"
 _EMPTY = Lineage()
-#: The answer of a request that added nothing.
-_NOTHING = encode(_EMPTY)
 _MOST_SERVICES = 10_000
 _lock = threading.Lock()
 #: Of each service whether it ever answered with a lineage.
@@ -118,9 +116,10 @@ class Outgoing:
     def answered(self, text: str | None) -> None:
         """The service answered, with the lineage *text* or without one.
 
-        One that is missing although this service has sent some before was lost on the way.
+        One that is missing although this service has sent some before was lost on the way, if this
+        call asked for it: others are answered only where something was added.
         """
-        if not self._allowed:
+        if not self._allowed or not (text or self.text):
             return
         if text is None:
             if _answers.get(self._peer):
@@ -130,7 +129,7 @@ class Outgoing:
             return
         if not _answers.get(self._peer):
             _note(self._peer, speaks=True)
-        if text == _NOTHING:
+        if text == NOTHING:
             return
         held = self._scope
         if held is None:

@@ -57,8 +57,23 @@ def begin(scope: AsgiScope) -> Incoming:
     return Incoming(scope_in(context), baggage, sent=sent, carrier=scope, context=context)
 
 
-def _without_answer(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    return [each for each in headers if each[0].lower() != _ANSWER]
+def _answering(message: Message, request: Incoming) -> Message:
+    """*message*, with which the response of *request* starts, with its answer for header."""
+    headers = message.get("headers", ())
+    for each in headers:  # Most have none: a comprehension would be one more call.
+        if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
+            headers = [each for each in headers if each[0].lower() != _ANSWER]
+            message = {**message, "headers": headers}
+            break
+    try:
+        text = request.answer()
+    except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
+        logger.warning("a response goes without its lineage", exc_info=True)
+        return message
+    if not text:
+        return message
+    # The message may be used for other responses as well.
+    return {**message, "headers": [*headers, (_ANSWER, text.encode())]}
 
 
 def _serving(owner: type | None, original: Serve) -> Serve:
@@ -91,17 +106,7 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         def answer(message: Message) -> Awaitable[None]:
             if message["type"] != "http.response.start" or message["status"] < _FIRST_FINAL_STATUS:
                 return send(message)
-            headers = list(message.get("headers", ()))
-            for each in headers:  # Most have none: a comprehension would be one more call.
-                if len(each[0]) == _LENGTH and each[0].lower() == _ANSWER:
-                    headers = _without_answer(headers)
-                    break
-            try:
-                headers.append((_ANSWER, request.scope.answer().encode()))
-            except Exception:  # noqa: BLE001 - it goes out; without the header its caller knows
-                logger.warning("a response goes without its lineage", exc_info=True)
-            # The message may be used for other responses as well.
-            return send({**message, "headers": headers})
+            return send(_answering(message, request))
 
         try:
             await original(self, scope, receive, answer if kind == "http" else send)

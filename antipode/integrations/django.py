@@ -88,7 +88,9 @@ class AntipodeMiddleware:
 def _answered(response: Any, incoming: Incoming) -> Any:  # noqa: ANN401 - Django's response
     """*response* with the answer of *incoming*, which is over once nothing more is made for it."""
     try:
-        response[RESPONSE_HEADER] = incoming.scope.answer()
+        del response[RESPONSE_HEADER]
+        if text := incoming.answer():
+            response[RESPONSE_HEADER] = text
     except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
         logger.warning("a response goes without its lineage", exc_info=True)
     if not response.streaming or getattr(response, "file_to_stream", None) is not None:

@@ -71,7 +71,8 @@ class _Answering:
     ) -> Callable[[bytes], object]:
         headers = [each for each in headers if each[0].lower() != RESPONSE_HEADER]
         try:
-            headers.append((RESPONSE_HEADER, self._request.scope.answer()))
+            if text := self._request.answer():
+                headers.append((RESPONSE_HEADER, text))
         except Exception:  # noqa: BLE001 - the response goes out; without the header its caller knows
             logger.warning("a response goes without its lineage", exc_info=True)
         if exc_info is None:  # Some servers take two arguments alone.

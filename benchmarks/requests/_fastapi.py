@@ -15,6 +15,7 @@ _HEAD = (
     b"user-agent: benchmark\r\n"
     b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"
 )
+_ASKING = b"baggage: antipode=1\r\n"
 _ANSWER = b"antipode-lineage: 1\r\n"
 _END = b"\r\n\r\n"
 
@@ -72,21 +73,21 @@ def _app(*, antipode: bool) -> Any:  # noqa: ANN401 - an application
 @contextmanager
 def calling(port: int, *, antipode: bool, lineage: bytes = b"") -> Iterator[Callable[[], None]]:
     """The same request to either side, as lean as it gets: a client would hide what is added."""
-    request = _HEAD + lineage + b"\r\n"
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-        def call() -> None:
-            connection.sendall(request)
+        def ask(more: bytes, *, answered: bool) -> None:
+            connection.sendall(_HEAD + more + b"\r\n")
             got = connection.recv(4096)
             while not got.endswith(_END + b"null"):
-                more = connection.recv(4096)
-                if not more:
+                piece = connection.recv(4096)
+                if not piece:
                     msg = "the server closed the connection"
                     raise ConnectionError(msg)
-                got += more
-            if not got.startswith(b"HTTP/1.1 200 ") or (_ANSWER in got) is not antipode:
+                got += piece
+            if not got.startswith(b"HTTP/1.1 200 ") or (_ANSWER in got) is not answered:
                 msg = f"answered {got!r}"
                 raise ValueError(msg)
 
-        yield call
+        ask(_ASKING, answered=antipode)  # Who adds nothing answers who asks.
+        yield lambda: ask(lineage, answered=antipode and bool(lineage))

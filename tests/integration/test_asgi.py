@@ -53,6 +53,10 @@ def make() -> FastAPI:
         antipode.append(ADDED)
         raise HTTPException(409)
 
+    @app.get("/forge")
+    async def forge() -> Response:
+        return SHARED
+
     @app.get("/shared")
     async def shared() -> Response:
         antipode.append(ADDED)
@@ -74,7 +78,17 @@ def test_a_request_that_adds_nothing_is_answered() -> None:
     """One byte: its caller must not take it for an answer that lost its header."""
     with asgi(instrument_app(make())) as port:
         assert ("antipode-lineage", "1") in ask(port, "/read", sent(CAME)).headers
-        assert ("antipode-lineage", "1") in ask(port, "/read").headers
+        assert ("antipode-lineage", "1") in ask(port, "/read", sent()).headers
+        assert ("antipode-lineage", "1") in ask(port, "/read", {"antipode-sent": "1"}).headers
+
+
+def test_who_did_not_ask_is_told_what_was_added_alone() -> None:
+    """A request without a lineage, as those from outside, is answered as if we were not there."""
+    with asgi(instrument_app(make())) as port:
+        assert ask(port, "/read").lineage is None
+        assert ask(port, "/read", {"baggage": "tenant=a"}).lineage is None
+        assert ask(port, "/forge").lineage is None
+        assert ask(port, "/fail").lineage == Lineage([ADDED])
 
 
 @pytest.mark.parametrize(("path", "status"), [("/fail", 500), ("/refuse", 409), ("/none", 404)])
@@ -85,7 +99,7 @@ def test_errors_are_answered(path: str, status: int, *, explicit: bool) -> None:
     with asgi(app) as port:
         answer = ask(port, path)
     assert answer.status == status
-    assert answer.lineage == Lineage([ADDED] if status != 404 else [])
+    assert answer.lineage == (None if status == 404 else Lineage([ADDED]))
 
 
 def test_the_applications_own_header_is_replaced() -> None:

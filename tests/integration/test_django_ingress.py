@@ -70,7 +70,8 @@ def test_requests_have_scopes_and_answers(server: str, place: str, instrumentati
         assert streamed.lineage == Lineage([CAME])
         assert antipode.deserialize(streamed.body[6:].decode()) == Lineage([CAME, ADDED])
         assert json.loads(ask(port).body)["late"] == 1
-        assert ask(port, "/none").lineage == Lineage()
+        assert ask(port, "/none", sent()).lineage == Lineage()
+        assert ask(port, "/none").lineage is None
 
 
 @pytest.mark.parametrize("server", ["wsgi", "asgi"])

@@ -10,7 +10,7 @@ import pytest
 import antipode
 from antipode import Lineage
 from antipode.integrations.asgi import instrument_app
-from tests.integration._ingress import ADDED, asgi, ask, late
+from tests.integration._ingress import ADDED, asgi, ask, late, sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_a_dependency_with_yield_commits_after_the_response() -> None:
 
     before = late()
     with asgi(app) as port:
-        answer = ask(port)
+        answer = ask(port, headers=sent())
     assert answer.lineage == Lineage()
     assert late() == before + 1
 
@@ -69,6 +69,6 @@ def test_a_background_task_writes_after_the_response() -> None:
 
     before = late()
     with asgi(app) as port:
-        answer = ask(port)
+        answer = ask(port, headers=sent())
     assert answer.lineage == Lineage()
     assert late() == before + 1

@@ -103,6 +103,25 @@ async def test_a_scope_ends_with_its_deadline(kind: str, seen: Seen) -> None:
 
 
 @KINDS
+async def test_who_did_not_ask_is_told_what_was_added_alone(kind: str, seen: Seen) -> None:
+    """A call without a lineage that added nothing is answered as if we were not there."""
+    interceptors = [interceptor(kind)]
+    async with (
+        served(methods(kind, seen), kind=kind, interceptors=interceptors) as port,
+        plain_channel(port) as channel,
+    ):
+        for metadata, written, answers in (
+            ((), [], []),
+            ((("baggage", "antipode=1"),), [], [Lineage()]),
+            ((("antipode-sent", "1"),), [], [Lineage()]),
+            ((), [b"a"], [Lineage([write("a")])]),
+        ):
+            call = made(channel, "stream_unary")(iter(written), metadata=metadata)
+            await call
+            assert lineages(await call.trailing_metadata()) == answers
+
+
+@KINDS
 async def test_interceptors_inside_that_abort_answer(kind: str, seen: Seen) -> None:
     """An interceptor of the application refuses calls: its answer has a lineage all the same."""
 

@@ -8,6 +8,8 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
 
 import antipode
 from antipode import Lineage
@@ -117,12 +119,35 @@ def test_an_error_of_the_service_is_an_answer(client: Driver, origin: Origin, st
 
 def test_a_stranger_leaves_nothing(client: Driver, origin: Origin) -> None:
     """What a service does that answered without a lineage is unknown, however calls of it end."""
-    client.get(origin.url("status?status=200"))
     with antipode.scope():
+        client.get(origin.url("status?status=200"))
         client.get(origin.url("status?status=503"))
         with pytest.raises(FAILURE):
             client.get(origin.url("drop"))
         assert antipode.current() == Lineage()
+
+
+def test_who_was_not_asked_is_no_stranger(client: Driver, origin: Origin) -> None:
+    """Without a scope nothing is asked: an answer without the header does not say who gives it."""
+    client.get(origin.url("status?status=200"))
+    with antipode.scope():
+        with pytest.raises(FAILURE):
+            client.get(origin.url("drop"))
+        assert antipode.current().incomplete == in_doubt(origin)
+
+
+def test_who_was_not_asked_is_not_in_doubt(client: Driver, origin: Origin) -> None:
+    """A service that takes part answers who asks; after ``baggage.clear()`` a call does not."""
+    with antipode.scope():
+        client.get(origin.url("nothing"))
+        token = otel_context.attach(baggage.clear())
+        try:
+            client.get(origin.url("status?status=200"))
+            assert antipode.current() == Lineage()
+            client.get(origin.url("write?key=a"))
+            assert antipode.current() == Lineage([write("a")])
+        finally:
+            otel_context.detach(token)
 
 
 def test_who_stops_answering_is_in_doubt(client: Driver, origin: Origin) -> None:

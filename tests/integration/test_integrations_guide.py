@@ -45,7 +45,7 @@ def test_what_is_after_the_response_and_its_cure() -> None:
     app = run("Depends(session, scope=")["app"]
     before = late()
     with asgi(app) as port:
-        assert ask(port, "/late").lineage == Lineage()
+        assert ask(port, "/late", sent()).lineage == Lineage()
         cured = ask(port, "/cured").lineage
     assert cured is not None
     assert [write.key for write in cured] == ["order:1"]

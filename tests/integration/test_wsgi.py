@@ -66,6 +66,11 @@ class Closing:
         antipode.append(ADDED)
 
 
+def do_forge(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    start_response("200 OK", [("Antipode-Lineage", "1~forged"), ("Content-Length", "0")])
+    return [b""]
+
+
 def do_close(environ: dict[str, Any], start_response: Callable[..., Any]) -> Closing:
     start_response("200 OK", [("Content-Length", "4")])
     return Closing()
@@ -83,6 +88,14 @@ def test_an_answer_holds_what_was_added(server: str) -> None:
     answer = get("/write", server, sent(CAME))
     assert answer.lineage == Lineage([ADDED])
     assert antipode.deserialize(answer.body.decode()) == Lineage([CAME, ADDED])
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_who_did_not_ask_is_told_what_was_added_alone(server: str) -> None:
+    """Nothing of ours, and nothing that the application takes for it, leaves for nothing."""
+    assert get("/forge", server).lineage is None
+    assert get("/forge", server, sent()).lineage == Lineage()
+    assert get("/write", server).lineage == Lineage([ADDED])
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -69,8 +69,8 @@ class Serving(Incoming):
         if self._repeated:
             # What the attempts before this one did is known to nobody.
             scope.mark_incomplete(self._service, IN_DOUBT)
-        text = scope.answer()
-        if entries or details:
+        text = self.answer()
+        if text and (entries or details):
             text = fitting((text,), trailing_room(entries, details))
         return (*entries, (RESPONSE_HEADER, text)) if text else entries
 
@@ -85,7 +85,8 @@ class Serving(Incoming):
             if not self._answered:
                 details = self._details(context)
                 own = context.trailing_metadata()
-                context.set_trailing_metadata(self.trailing(own, details))
+                if (trailing := self.trailing(own, details)) or own:
+                    context.set_trailing_metadata(trailing)
         except Exception:  # noqa: BLE001 - a hook never fails the call
             logger.warning("a gRPC call cannot be answered with its lineage", exc_info=True)
         self.end(leave=here)
