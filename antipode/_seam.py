@@ -31,7 +31,7 @@ class Observer(Protocol):
         ...
 
     def reads(self, scope: Scope | None, shim: Shim) -> None:
-        """A client of *shim* is about to read."""
+        """A client of *shim* is about to read, or has sent a read that is not answered yet."""
         ...
 
     def barrier(self, call: Barrier) -> None:

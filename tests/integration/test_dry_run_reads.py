@@ -10,6 +10,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as Lost
+from redis.retry import Retry
 
 import antipode
 from antipode import Lineage, WriteId
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from antipode.testing import MongoDBTopology, RedisTopology
+    from antipode.testing import LagProxy, MongoDBTopology, RedisTopology
 
 NEAR: dict[str, Any] = {"reads_from": "replica"}
 BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["k*"]}
@@ -84,6 +87,29 @@ def test_redis(make: Callable[..., Any], tmp_path: Path, beside: dict[str, Any],
     one = make(**NEAR, **beside)
     one.flushall()
     assert told(tmp_path, "posts", lambda: call(one)) == expected
+
+
+@pytest.mark.store("redis")
+def test_redis_attempts(make: Callable[..., Any], proxy: LagProxy, tmp_path: Path) -> None:
+    """A read that is sent again is told once, and one that was never sent is none."""
+    one = make(**NEAR)
+    one.set_retry(Retry(NoBackoff(), 2))
+    attempts: list[None] = []
+
+    def unanswered(*_: Any, **__: Any) -> Any:
+        attempts.append(None)
+        raise Lost
+
+    def fails() -> None:
+        with pytest.raises(Lost):
+            one.get("k")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one, "parse_response", unanswered)
+        assert told(tmp_path / "again", "posts", fails) == 1
+    assert len(attempts) == 3
+    proxy.cut()
+    assert told(tmp_path / "unsent", "posts", fails) == 0
 
 
 ASYNC_REDIS: dict[str, tuple[int, Callable[[Any], Awaitable[object]]]] = {

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
-from antipode.shim import count, floor, log_once, record_uncommitted, record_write
+from antipode.shim import count, floor, log_once, read_sent, record_uncommitted, record_write
 
 from ._beside import Beside
 from ._flavor import COVER, Flavor, text
@@ -70,6 +70,7 @@ class Tap:
         "_error",
         "_last_gtid",
         "_told",
+        "_unjudged",
         "due",
         "ended",
         "facts",
@@ -103,6 +104,7 @@ class Tap:
         self.ended = False
         self.peer: Callable[..., bytes] | None = None
         self._error: BaseException | None = None
+        self._unjudged = False
         self._last_gtid = ""
 
     def prepared(self, facts: Facts) -> None:
@@ -125,17 +127,21 @@ class Tap:
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
+        self._unjudged = False
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
         if not found & (READS | NESTS):
             return found, None
+        held = floor(self.shim, reads=False)
         if found & READS:
-            return found, floor(self.shim)
-        held = floor(self.shim, reads=False)  # A text is searched where somebody waits alone.
+            self._unjudged = True
+            return found, held
+        # A text is searched where somebody waits alone.
         return found, held if held is not None and reads(sql, found) else None
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
+        self._unjudged = False
         self.session.starts(0)
 
     def reset(self) -> None:
@@ -149,6 +155,14 @@ class Tap:
     def sent(self) -> None:
         """A command is sent; its reply is next."""
         self.state = _FIRST
+        if self._unjudged:
+            self.judged()
+
+    def judged(self) -> None:
+        """Let a dry run know of the statement that starts, if it reads."""
+        if self._unjudged:
+            self._unjudged = False
+            read_sent(self.shim)
 
     def asked(self, data: bytes) -> None:
         """A packet outside the application's replies: of the library's own, or of a handshake."""

@@ -14,7 +14,7 @@ from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange_async, look_on_async
 from ._hooks import adopt, run_batch
-from ._tap import AsyncTappedConnection, Tap, packet_mark
+from ._tap import AsyncJudgedConnection, AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
@@ -123,6 +123,8 @@ class AsyncHooks:
 
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
+        if call.unjudged:
+            return await send(AsyncJudgedConnection(connection, call.judged))
         if not isinstance(tap, BesideTap):
             return await send(connection)
         try:

@@ -9,7 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Status, UnmetError, mark_incomplete
-from antipode.shim import Floor, count, floor, record_read, record_write
+from antipode.shim import (
+    Floor,
+    count,
+    floor,
+    judging,
+    read_sent,
+    record_read,
+    record_write,
+)
 
 from ._beside_tap import BesideTap
 from ._commands import READ, WRITE, Batch, Kind, kind_of, name_of
@@ -42,13 +50,14 @@ class Call:
     Attributes:
         held: the floor.
         asked: whether it was looked up for this call's reads already.
+        unjudged: whether a dry run is to be told of its read once that is sent.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
-    asked = False
+    asked = unjudged = False
     verdict: UnmetError | None = None
     recorded = ""
     _in_doubt = False
@@ -60,6 +69,12 @@ class Call:
         """Nothing happened yet."""
         self.held = held
         self.shim = shim
+
+    def judged(self) -> None:
+        """Its read is sent: let a dry run know, once for all attempts."""
+        if self.unjudged:
+            self.unjudged = False
+            read_sent(self.shim)
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -129,11 +144,14 @@ class Rules:
         if kind is WRITE:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
-            held = floor(shim)
-            if held is None and (shim.beside is None or not shim.beside.concerns(args)):
+            held = floor(shim, reads=False)
+            later = held is None and (shim.beside is None or not shim.beside.concerns(args))
+            if later and not judging():
                 return None
             call = Call(shim, held)
-            call.asked = True
+            call.asked = call.unjudged = True
+            if not later:
+                call.judged()
             return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None

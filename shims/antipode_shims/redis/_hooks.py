@@ -17,7 +17,7 @@ from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange, look_on
-from ._tap import Tap, TappedConnection, packet_mark
+from ._tap import JudgedConnection, Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
@@ -122,6 +122,8 @@ class SyncHooks:
 
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
+        if call.unjudged:
+            return send(JudgedConnection(connection, call.judged))
         if not isinstance(tap, BesideTap):
             return send(connection)
         try:
