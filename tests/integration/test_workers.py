@@ -7,6 +7,7 @@ import importlib.util
 import socket
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -55,11 +56,21 @@ def port(request: pytest.FixtureRequest, antipode_redis: RedisTopology) -> Itera
         "PRIMARY": str(antipode_redis.primary.port),
         "REPLICA": str(antipode_redis.replica.port),
     }
+    # gunicorn puts a socket of its own into the home directory; its path may not be long.
+    with tempfile.TemporaryDirectory(prefix="antipode-worker-") as home:
+        where |= {"HOME": home, "XDG_RUNTIME_DIR": home}
+        with serving(program, where) as found:
+            yield found
+
+
+@contextlib.contextmanager
+def serving(program: tuple[str, ...], settings: dict[str, str]) -> Iterator[int]:
+    """The port of *program*, in a process of its own."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         found, number = listening.getsockname()[1], listening.fileno()
         running = subprocess.Popen(
             [sys.executable, "-m", *(each.format(fd=number) for each in program)],
-            env=environment(where),
+            env=environment(settings),
             cwd=ROOT,
             pass_fds=[number],
             stderr=subprocess.DEVNULL,
