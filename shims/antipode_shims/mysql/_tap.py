@@ -61,7 +61,6 @@ class Tap:
         state: which packet of a reply comes next; 0 outside the application's replies.
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
-        pending: whether the end of a reply left anything to do.
         ended: whether the server had closed the connection before the command was sent.
         rows: its side of lineages beside rows; with ``lineage="beside"`` alone.
         peer: asks the kernel about the server's end; None where it does not say.
@@ -71,14 +70,12 @@ class Tap:
         "_error",
         "_last_gtid",
         "_told",
-        "_uncommitted",
         "_unjudged",
         "due",
         "ended",
         "facts",
         "own",
         "peer",
-        "pending",
         "ready",
         "rows",
         "session",
@@ -93,7 +90,6 @@ class Tap:
         self.shim = shim
         self.own = False
         self._told = told
-        self._uncommitted = False
         self.rows = Beside(shim)
         self.connected(status=status, tracked=tracked)
 
@@ -105,7 +101,6 @@ class Tap:
         self.ready = False
         self.state = 0
         self.due = Due.NOTHING
-        self.pending = False
         self.ended = False
         self.peer: Callable[..., bytes] | None = None
         self._error: BaseException | None = None
@@ -152,7 +147,7 @@ class Tap:
     def reset(self) -> None:
         """A command gave the connection a new session."""
         tracked = self.session.tracked
-        self._transaction(wrote=False)
+        record_uncommitted(self.shim, self, wrote=False)
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
         self.rows.renewed()
         self.ready = False
@@ -208,18 +203,11 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         self.due = self.session.ended(failed=failed)
-        if (wrote := self.session.uncommitted) or self._uncommitted:
-            self._transaction(wrote=wrote)
+        record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
         if self.due is _UNCOVERED:
             self.due = _NOTHING
             count("uncovered_write", self.shim.datastore)
             mark_incomplete(self.shim.datastore, "unsampled")
-        self.pending = self.due is not _NOTHING or self._error is not None
-
-    def _transaction(self, *, wrote: bool) -> None:
-        """A transaction has written, or the one that had is over."""
-        self._uncommitted = wrote
-        record_uncommitted(self.shim, self, wrote=wrote)
 
     def failed(self) -> None:
         """The server answered with an error."""
@@ -229,7 +217,7 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
-        self._transaction(wrote=False)
+        record_uncommitted(self.shim, self, wrote=False)
         if self.session.lost() and not self.ended:
             mark_incomplete(self.shim.datastore, "in_doubt")
 
@@ -258,6 +246,11 @@ class Tap:
             record_write(*(own or found))
         except ConfigurationError as error:
             self._error = error
+
+    @property
+    def pending(self) -> bool:
+        """Whether the end of a reply left anything to do."""
+        return self.due is not _NOTHING or self._error is not None
 
     def raise_pending(self) -> None:
         """Raise what a finished reply could not.
