@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _seam
 from ._config import config
 from ._evidence import Evidence
-from ._lineage import exact_of, without_notes
+from ._lineage import exact_of, names, without_notes
 from ._metrics import count, log_once
 from ._notes import Notes
 from ._records import UNWRITTEN, Records, encoded, members
@@ -95,14 +95,18 @@ class DryRun:
                 if scope.answered:
                     self._lint("after-response", write.datastore, "", scope, self.site())
 
-    def reads(self, scope: Scope | None, shim: Shim) -> None:
-        """Judge a read that a client of *shim* is about to send.
+    def concerned(self, scope: Scope, shim: Shim) -> bool:
+        """Whether a read that a client of *shim* is about to send has anything to be judged by.
 
-        Most are no finding: until that is known, this is part of every read.
+        Most have not: this is part of every read.
         """
         if self._evidence.open_reads:
             self._evidence.over()
-        if scope is None or shim.reads_from != "replica":
+        return shim.reads_from == "replica" and names(scope.known, shim.datastore)
+
+    def reads(self, scope: Scope | None, shim: Shim) -> None:
+        """Judge a read that a client of *shim* sends."""
+        if scope is None or not self.concerned(scope, shim):
             return
         datastore = shim.datastore
         known = scope.known
@@ -113,13 +117,14 @@ class DryRun:
             return
         notes = self._notes(scope)
         missed = [write for write in exact if not notes.covers(self._region, write)]
-        place = self._place(self.site())
+        place = self._place(caller())
         verdict = "unguarded" if missed else "guarded"
         about = (
-            f'"site":{place.text},"datastore":{encoded(datastore)},"verdict":"{verdict}"'
+            f'"site":{place.text},"datastore":{encode_basestring_ascii(datastore)},"verdict":"{verdict}"'
             f',"writes":{_list(missed or exact)}'
         )
-        if missed and (unknown := _unknown(known)):
+        others = len(known) + len(known.promises) - len(exact)
+        if missed and others and (unknown := _unknown(known)):
             about += f',"unknown":{encoded(unknown)}'
         number = self._record("read", scope, None, about)
         if missed:
@@ -292,8 +297,10 @@ class DryRun:
             return "null"
         _ = scope.known  # The id may be in what came and was not looked at yet.
         notes = self._notes(scope)
-        with self._lock:
-            return f'"{notes.request}"'
+        if not (request := notes.drawn):
+            with self._lock:
+                request = notes.request
+        return f'"{request}"'
 
     def _record_evidence(self, about: Mapping[str, Any]) -> None:
         if self._records is not None:
@@ -349,6 +356,9 @@ def _unknown(lineage: Lineage) -> list[str]:
 
 def _list(found: Collection[Dependency]) -> str:
     """*found* as records have them, in an order that depends on nothing else."""
+    if len(found) == 1:
+        (only,) = found
+        return f"[{_encoded(_named(only))}]"
     return f"[{','.join(map(_encoded, sorted(set(map(_named, found)))))}]"
 
 

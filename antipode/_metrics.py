@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from typing import NamedTuple
 
 from . import _seam
@@ -12,7 +11,8 @@ from . import _seam
 logger = logging.getLogger("antipode")
 
 _lock = threading.Lock()
-_counts: Counter[Metric] = Counter()
+#: By name and datastore: a tuple is made faster than a metric, and is equal to it.
+_counts: dict[tuple[str, str], int] = {}
 _logged: set[tuple[str, str, object]] = set()
 _MOST_LOGGED = 10_000
 #: Names of datastores come from outside as well, in lineages that anybody may forge.
@@ -35,13 +35,14 @@ class Metric(NamedTuple):
 
 def count(name: str, datastore: str = "", amount: int = 1) -> None:
     """Add *amount* to a metric. Thread-safe."""
-    metric = Metric(name, datastore)
+    metric = name, datastore
     with _lock:
-        if metric not in _counts and len(_counts) >= _MOST_COUNTS:
-            metric = Metric(name, OTHER)
-        first = metric not in _counts
-        _counts[metric] += amount
-    if first:
+        held = _counts.get(metric)
+        if held is None and len(_counts) >= _MOST_COUNTS:
+            metric = name, OTHER
+            held = _counts.get(metric)
+        _counts[metric] = amount if held is None else held + amount
+    if held is None:
         from ._telemetry import counted
 
         counted(name)
@@ -52,7 +53,7 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
 def metrics() -> dict[Metric, int]:
     """All counts of this process since it started."""
     with _lock:
-        return dict(_counts)
+        return {Metric(*metric): number for metric, number in _counts.items()}
 
 
 def log_once(name: str, datastore: str, site: object, message: str, *args: object) -> None:

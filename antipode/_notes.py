@@ -43,6 +43,11 @@ class Notes:
         self._items: frozenset[str] | None = None
 
     @property
+    def drawn(self) -> str:
+        """The request's id, if there is one by now; for any thread."""
+        return self._request
+
+    @property
     def request(self) -> str:
         """The request's id; drawn now, where none came with it."""
         if not self._request:

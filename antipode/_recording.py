@@ -52,7 +52,7 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
     Args:
         shim: whose client reads.
         reads: False where it is not known yet whether anything is read, for more of a read that
-            was asked for already, and by clients that call :func:`read_sent`.
+            was asked for already.
     """
     held = scope_in()
     if reads and (observer := _seam.observer) is not None:
@@ -60,16 +60,27 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
     return held.floor(shim.datastore) if held is not None else None
 
 
-def judging() -> bool:
-    """Whether a dry run judges reads now."""
-    return _seam.observer is not None
+def reading(shim: Shim) -> tuple[Floor | None, bool]:
+    """What :func:`floor` says of a read, and whether a dry run has it to judge once it is sent.
+
+    For instrumented clients that can tell when that is: they call :func:`read_sent` then. Most
+    reads have nothing to be judged by.
+
+    Args:
+        shim: whose client reads.
+    """
+    held = scope_in()
+    if held is None:
+        return None, False
+    observer = _seam.observer
+    return held.floor(shim.datastore), observer is not None and observer.concerned(held, shim)
 
 
 def read_sent(shim: Shim) -> None:
     """Let a dry run judge a read that was sent just now. For instrumented clients.
 
-    In place of what :func:`floor` does, by clients that can tell: what a dry run takes is not
-    added to the time that the server takes.
+    In place of what :func:`floor` does, by clients that asked :func:`reading`: what a dry run
+    takes is not added to the time that the server takes.
 
     Args:
         shim: whose client reads.

@@ -30,6 +30,10 @@ class Observer(Protocol):
         """The store acknowledged *writes*, or a branch promised them; they entered *scope*."""
         ...
 
+    def concerned(self, scope: Scope, shim: Shim) -> bool:
+        """Whether a read that a client is about to send has anything to be judged by."""
+        ...
+
     def reads(self, scope: Scope | None, shim: Shim) -> None:
         """A client of *shim* is about to read, or has sent a read that is not answered yet."""
         ...

@@ -23,7 +23,7 @@ from ._metrics import count, log_once
 from ._outcomes import Status
 from ._promise import record_seconds
 from ._readable import unreadable
-from ._recording import floor, judging, mark_incomplete, read_sent, record_write
+from ._recording import floor, mark_incomplete, read_sent, reading, record_write
 from ._stored import (
     defer_read,
     record_read,
@@ -61,10 +61,10 @@ __all__ = [
     "count",
     "defer_read",
     "floor",
-    "judging",
     "log_once",
     "mark_incomplete",
     "read_sent",
+    "reading",
     "record_read",
     "record_seconds",
     "record_shown",

@@ -180,6 +180,44 @@ def test_mongodb(antipode_mongodb: MongoDBTopology, tmp_path: Path, beside: dict
 
 
 @pytest.mark.store("mongodb")
+def test_mongodb_attempts(
+    antipode_mongodb: MongoDBTopology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read that PyMongo sends again is told once, and one that was never sent is none."""
+    from pymongo.errors import AutoReconnect
+    from pymongo.synchronous.pool import Connection
+
+    with client(antipode_mongodb.primary, NEAR) as one:
+        one[DB].posts.find_one({})  # Connects.
+        received, sent = Connection.receive_message, Connection.send_message
+        failing: list[None] = []
+
+        def unanswered(connection: Any, *args: Any) -> Any:
+            if failing:
+                failing.pop()
+                connection.close_conn(None)
+                raise AutoReconnect
+            return received(connection, *args)
+
+        def unsent(connection: Any, *args: Any) -> Any:
+            connection.close_conn(None)
+            raise AutoReconnect
+
+        def fails() -> None:
+            with pytest.raises(AutoReconnect):
+                one[DB].posts.find_one({})
+
+        monkeypatch.setattr(Connection, "receive_message", unanswered)
+        failing.append(None)
+        assert told(tmp_path / "again", "posts", lambda: one[DB].posts.find_one({})) == 1
+        assert not failing
+        monkeypatch.setattr(Connection, "receive_message", received)
+        monkeypatch.setattr(Connection, "send_message", unsent)
+        assert told(tmp_path / "unsent", "posts", fails) == 0
+        monkeypatch.setattr(Connection, "send_message", sent)
+
+
+@pytest.mark.store("mongodb")
 def test_asyncio_mongodb(antipode_mongodb: MongoDBTopology, tmp_path: Path) -> None:
     """Of PyMongo's asyncio client likewise."""
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antipode import Promise, WriteId
 from antipode._engine import Policies
 from antipode.shim import Floor
-from antipode_shims.mysql._ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
+from antipode_shims.mysql._ok_packet import (
+    AUTOCOMMIT,
+    IN_TRANSACTION,
+    MORE_RESULTS,
+    STATE_CHANGED,
+    Ok,
+)
 from antipode_shims.mysql._session import Due, Session, Verdict
 from antipode_shims.mysql._statements import meaning
 
@@ -312,3 +320,50 @@ def test_promises_that_are_remembered_are_bounded() -> None:
     assert told.judge(promised(0, 255)) is Verdict.PASS
     told.session.passed(promised(256), [])
     assert told.judge(promised(0)) is Verdict.HOLD
+
+
+STATUSES = [0, AUTOCOMMIT, IN_TRANSACTION, OPEN, OPEN | MORE_RESULTS, AUTOCOMMIT | STATE_CHANGED]
+STATEMENTS = [
+    "SELECT a FROM t",
+    "SELECT a FROM t; SELECT b FROM t",
+    "INSERT INTO t VALUES (1) RETURNING a",
+    "UPDATE t SET a = 1",
+    "CALL p()",
+    "BEGIN",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "COMMIT AND CHAIN",
+]
+
+
+@given(
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from(STATEMENTS), st.sampled_from(STATUSES), st.booleans())),
+)
+def test_the_short_way_of_a_read_leaves_what_the_long_one_does(
+    told: bool,  # noqa: FBT001 - drawn
+    steps: list[tuple[str, int, bool]],
+) -> None:
+    """Whatever came before, a read that is taken in at once is as if taken in step by step."""
+    short, long = (Told(told=told) for _ in range(2))
+    for sql, status, rows in steps:
+        if not rows:
+            assert short.ok(sql, status, affected=1) is long.ok(sql, status, affected=1)
+        else:
+            due = long.rows(sql, status, changed=bool(status & STATE_CHANGED))
+            short.session.starts(meaning(sql.encode()))
+            if short.session.read_ended(status):
+                assert due is Due.NOTHING
+            else:
+                short.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
+                assert short.session.ended() is due
+        assert vars(short.session) == vars(long.session)
+        assert short.session.uncommitted == long.session.uncommitted
+
+
+def test_most_reads_take_the_short_way() -> None:
+    """A read alone does, in a transaction or not; one that has more behind it does not."""
+    session = Told().session
+    for status, expected in ((AUTOCOMMIT, True), (OPEN, True), (OPEN | MORE_RESULTS, False)):
+        session.starts(meaning(b"SELECT a FROM t"))
+        assert session.read_ended(status) is expected

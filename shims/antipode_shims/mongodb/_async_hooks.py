@@ -13,6 +13,7 @@ from ._beside import Beside
 from ._call import CALL, Call, Rules
 from ._guard import AsyncGuard
 from ._hooks import closes
+from ._sent import AsyncSent
 from ._wire import AsyncWire
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class AsyncHooks:
         Lineages are stored in the documents of the collections *names*.
         """
         self.shim = shim
-        self.rules = Rules(shim, client)
+        self.rules = Rules(shim, client, AsyncSent)
         self.beside = Beside(self.rules, names) if names else None
 
     async def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
@@ -48,12 +49,14 @@ class AsyncHooks:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
+                call.connection = connection
                 try:
                     return await func(*given)
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
                 finally:
+                    call.left()
                     if guard is not None:
                         guard.remove()
 
@@ -120,6 +123,7 @@ class AsyncHeld:
             self._wired.__exit__(None, None, None)
             await self._plain.__aexit__(type(error), error, error.__traceback__)
             raise
+        self.call.connection = self._connection
         self._token = CALL.set(self.call)
         return value
 
@@ -130,6 +134,7 @@ class AsyncHeld:
         traceback: TracebackType | None,
     ) -> Any:
         """Check in; what was written enters the scope."""
+        self.call.left()
         if self._guard is not None:
             self._guard.remove()
         self._wired.__exit__(None, None, None)

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, mark_incomplete
-from antipode.shim import count, floor, record_uncommitted, record_write
+from antipode.shim import count, read_sent, reading, record_uncommitted, record_write
 
 from ._client import known_set_name
 from ._commands import TELLING, Kind, kind_of
 from ._known import Defaults, Memory
 from ._reply import ASK, MONGOS, STANDALONE
+from ._wire_old import direct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from antipode import WriteId
 
     from ._base import BaseMongoShim
+    from ._sent import Sent
 
 logger = logging.getLogger("antipode")
 
@@ -59,9 +61,16 @@ class SessionState:
 class Rules:
     """What the hooks of one client decide and remember, without I/O."""
 
-    def __init__(self, shim: BaseMongoShim, client: Any) -> None:
-        """Decide for *client*, whose datastore *shim* stands for."""
+    def __init__(self, shim: BaseMongoShim, client: Any, sent: type[Sent]) -> None:
+        """Decide for *client*, whose datastore *shim* stands for.
+
+        Args:
+            shim: the datastore's.
+            client: whose operations these are.
+            sent: for connections of its kind.
+        """
         self.shim = shim
+        self.sent = sent
         self.majority_cursors = False
         self.memory = Memory()
         self.defaults = Defaults(shim.datastore)
@@ -111,7 +120,13 @@ class Rules:
 
 
 class Call:
-    """What one operation of the application came to, over all attempts of PyMongo."""
+    """What one operation of the application came to, over all attempts of PyMongo.
+
+    Attributes:
+        connection: what the attempt that runs was given.
+        proved: what a floor that was met demanded, where a snapshot was taken behind it.
+        session: the application's, if the command that was announced last is of one.
+    """
 
     __slots__ = (
         "_command",
@@ -121,8 +136,10 @@ class Call:
         "_name",
         "_open",
         "_rules",
+        "_sent",
         "_told",
         "_writes",
+        "connection",
         "proved",
         "session",
     )
@@ -136,6 +153,8 @@ class Call:
         self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
         self.proved: dict[str, int] | None = None
+        self.connection: Any = None
+        self._sent: Sent | None = None
 
     @property
     def command(self) -> Mapping[str, Any]:
@@ -191,10 +210,24 @@ class Call:
             self._announce_write()
 
     def _announce_read(self) -> None:
-        """Tell the core once; the guard asks for the floor itself, for each connection anew."""
-        if not self._told and self._name != "getMore":
+        """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
+        if self._told or self._name == "getMore" or not reading(self._rules.shim)[1]:
+            return
+        if self.connection is None or not direct():
+            self._tell()  # Nobody sees when it is sent.
+        elif self._sent is None:
+            self._sent = self._rules.sent(self.connection, self._tell)
+
+    def _tell(self) -> None:
+        if not self._told:
             self._told = True
-            floor(self._rules.shim)
+            read_sent(self._rules.shim)
+
+    def left(self) -> None:
+        """The attempt on :attr:`connection` is over."""
+        if self._sent is not None:
+            self._sent.remove()
+            self._sent = None
 
     def _announce_write(self) -> None:
         self._open = True

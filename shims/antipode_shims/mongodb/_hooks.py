@@ -20,6 +20,7 @@ from antipode.shim import floor
 from ._beside import Beside
 from ._call import CALL, Call, Rules
 from ._guard import SyncGuard
+from ._sent import SyncSent
 from ._wire import SyncWire
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class SyncHooks:
         Lineages are stored in the documents of the collections *names*.
         """
         self.shim = shim
-        self.rules = Rules(shim, client)
+        self.rules = Rules(shim, client, SyncSent)
         self.beside = Beside(self.rules, names) if names else None
 
     def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
@@ -55,12 +56,14 @@ class SyncHooks:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
+                call.connection = connection
                 try:
                     return func(*given)
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
                 finally:
+                    call.left()
                     if guard is not None:
                         guard.remove()
 
@@ -127,6 +130,7 @@ class SyncHeld:
             self._wired.__exit__(None, None, None)
             self._plain.__exit__(type(error), error, error.__traceback__)
             raise
+        self.call.connection = self._connection
         self._token = CALL.set(self.call)
         return value
 
@@ -137,6 +141,7 @@ class SyncHeld:
         traceback: TracebackType | None,
     ) -> Any:
         """Check in; what was written enters the scope."""
+        self.call.left()
         if self._guard is not None:
             self._guard.remove()
         self._wired.__exit__(None, None, None)

@@ -17,11 +17,17 @@ _DIRECT_SINCE = (4, 18)
 
 
 @lru_cache(maxsize=1)
-def redirected() -> bool:
-    """Let an older PyMongo use the methods of a connection that is looked at; whether it is one."""
+def direct() -> bool:
+    """Whether commands go by their connection's methods."""
     import pymongo
 
-    if tuple(pymongo.version_tuple[:2]) >= _DIRECT_SINCE:
+    return tuple(pymongo.version_tuple[:2]) >= _DIRECT_SINCE
+
+
+@lru_cache(maxsize=1)
+def redirected() -> bool:
+    """Let an older PyMongo use the methods of a connection that is looked at; whether it is one."""
+    if direct():
         return False
     from importlib import import_module
 

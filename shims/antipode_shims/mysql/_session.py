@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION
+from ._ok_packet import AUTOCOMMIT, IN_TRANSACTION, MORE_RESULTS, STATE_CHANGED
 from ._statements import (
     COMMITS,
     ENDS,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_LOGS = 64
 _MOST_PROMISES = 256
+_MORE_TO_SAY = MORE_RESULTS | STATE_CHANGED
 
 
 class Verdict(Enum):
@@ -183,6 +184,20 @@ class Session:
             self._hinted = False
         if ok.affected or self._flight & OPAQUE == OPAQUE or self._flight & ENDS:
             self._changed = self._changed or bool(self._flight & WRITES)
+
+    def read_ended(self, status: int) -> bool:
+        """Take in that a flight which reads alone was answered with rows; False where it was more.
+
+        In place of :meth:`rows_ended` and :meth:`ended`: most flights are such reads.
+        """
+        if self._flight != READS or self._wrote or not self._told or status & _MORE_TO_SAY:
+            return False
+        self.status = status
+        self._flight = 0
+        self._unsure = False
+        if not status & IN_TRANSACTION:
+            self._snapshot = self._isolation_unsure = False
+        return True
 
     def rows_ended(self, status: int, *, changed: bool) -> None:
         """One of the flight's statements was answered with rows.

@@ -9,7 +9,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
-from antipode.shim import count, floor, log_once, read_sent, record_uncommitted, record_write
+from antipode.shim import (
+    count,
+    floor,
+    log_once,
+    read_sent,
+    reading,
+    record_uncommitted,
+    record_write,
+)
 
 from ._beside import Beside
 from ._flavor import COVER, Flavor, text
@@ -127,15 +135,17 @@ class Tap:
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
+        if found & READS:
+            if found & RESETS:
+                self.ready = False
+            held, self._unjudged = reading(self.shim)
+            return found, held
         self._unjudged = False
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
-        if not found & (READS | NESTS):
+        if not found & NESTS:
             return found, None
         held = floor(self.shim, reads=False)
-        if found & READS:
-            self._unjudged = True
-            return found, held
         # A text is searched where somebody waits alone.
         return found, held if held is not None and reads(sql, found) else None
 
@@ -171,16 +181,19 @@ class Tap:
 
     def packet(self, data: bytes) -> bytes | None:
         """A packet of a reply; what the client should see in its place, if anything."""
-        if self.state == _FIRST:
-            if is_ok(data):
+        state = self.state
+        if state == _FIRST:
+            first = data[0]
+            if not first and is_ok(data):
                 return self._ok(data)
-            if data[0] != _LOCAL_FILE:  # It is sent first, and answered behind it.
+            if first != _LOCAL_FILE:  # It is sent first, and answered behind it.
                 self.state = COLUMNS
         elif is_eof(data):
-            if self.state == COLUMNS:
+            if state == COLUMNS:
                 self.state = ROWS
+            elif self.session.read_ended(status := eof_status(data)):
+                self.state = 0
             else:
-                status = eof_status(data)
                 self.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
                 if status & MORE_RESULTS:
                     self.state = _FIRST

@@ -13,8 +13,8 @@ from antipode.shim import (
     Floor,
     count,
     floor,
-    judging,
     read_sent,
+    reading,
     record_read,
     record_write,
 )
@@ -144,12 +144,12 @@ class Rules:
         if kind is WRITE:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
-            held = floor(shim, reads=False)
+            held, unjudged = reading(shim)
             later = held is None and (shim.beside is None or not shim.beside.concerns(args))
-            if later and not judging():
+            if later and not unjudged:
                 return None
             call = Call(shim, held)
-            call.asked = call.unjudged = True
+            call.asked, call.unjudged = True, unjudged
             if not later:
                 call.judged()
             return call
