@@ -15,12 +15,18 @@ run() {
 }
 
 measured=()
-for benchmark in micro overhead requests; do
-  echo "== $benchmark"
+measure() {
+  local benchmark=$1 file=$out/$1$2.json
+  echo "== $benchmark$2"
   # What an earlier run left is not taken for this one's.
-  rm -f "$out/$benchmark.json"
-  run "benchmarks.$benchmark" --json "$out/$benchmark.json"
-  [[ ! -f "$out/$benchmark.json" ]] || measured+=("$out/$benchmark.json")
+  rm -f "$file"
+  run "benchmarks.$benchmark" --json "$file" "${@:3}"
+  [[ ! -f "$file" ]] || measured+=("$file")
+}
+measure micro ""
+for benchmark in overhead requests; do
+  measure "$benchmark" ""
+  measure "$benchmark" -as-is --as-is
 done
 
 echo "== evaluation: what is finished is not run again"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks._machine import ROOT
 
 from ._page import page
-from ._reports import BENCHMARKS, read
+from ._reports import BENCHMARKS, NAMES, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,8 @@ def _parser() -> argparse.ArgumentParser:
         "collect", help="copy these files to docs/results/costs, as they are, and render"
     )
     collect.description = (
-        "Each file takes the place of what the same benchmark found before; of a benchmark that "
-        "is not among them, what was found before stays."
+        "Each file takes the place of what the same benchmark found before, with --as-is and "
+        "without; of a benchmark that is not among them, what was found before stays."
     )
     collect.add_argument("files", nargs="+", type=Path, metavar="FILE", help="of one benchmark")
     render = actions.add_parser("render", help="make the page anew from docs/results/costs")
@@ -68,14 +68,14 @@ def collect(results: Path, files: Sequence[Path]) -> None:
     """
     found: dict[str, str] = {}
     for path in files:
-        benchmark = read(path).benchmark
-        if benchmark in found:
-            msg = f"{path} is the second of the benchmark {benchmark}"
+        name = read(path).name
+        if name in found:
+            msg = f"{path} is the second of {name}"
             raise ValueError(msg)
-        found[benchmark] = path.read_text(encoding="utf-8")
+        found[name] = path.read_text(encoding="utf-8")
     (results / FOLDER).mkdir(parents=True, exist_ok=True)
-    for benchmark, text in found.items():
-        (results / FOLDER / f"{benchmark}.json").write_text(text, encoding="utf-8")
+    for name, text in found.items():
+        (results / FOLDER / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 def render(results: Path) -> None:
@@ -98,11 +98,11 @@ def rendered(results: Path) -> str:
         ValueError: one is of something else.
     """
     reports = {}
-    for benchmark in BENCHMARKS:
-        path = results / FOLDER / f"{benchmark}.json"
+    for name in NAMES:
+        path = results / FOLDER / f"{name}.json"
         if path.exists():
-            reports[benchmark] = read(path)
-            if reports[benchmark].benchmark != benchmark:
-                msg = f"{path} is of the benchmark {reports[benchmark].benchmark}"
+            reports[name] = read(path)
+            if reports[name].name != name:
+                msg = f"{path} is of {reports[name].name}"
                 raise ValueError(msg)
     return page(reports)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from benchmarks._markdown import table
 from benchmarks.requests._cases import LEAST, case
 
+from ._reports import AS_IS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -88,8 +90,13 @@ _INTRODUCTION = (
     "bound is the greatest ratio that we ask for; whether it is kept is decided before rounding."
 )
 _LOAD = (
-    "The load is the machine's over one minute, and that afterwards counts the benchmark itself. "
-    "Processors that are kept awake (`--awake`) count, too."
+    "The load is the machine's over one minute, and that afterwards counts the benchmark itself."
+)
+_AS_IS = (
+    "*As is* is the ratio of another run, with `--as-is`, which leaves the processors to the "
+    "system: on a virtual machine of two it puts a server onto its client's, where the two take "
+    "turns, or wakes a halted one up, which takes longer than many a call. A bound is judged where "
+    "they are held."
 )
 
 
@@ -99,7 +106,7 @@ def page(reports: Mapping[str, Report]) -> str:
     for benchmark, section in SECTIONS.items():
         blocks.append(f"## {section.title}")
         if benchmark in reports:
-            blocks += _measured(section, reports[benchmark])
+            blocks += _measured(section, reports[benchmark], reports.get(benchmark + AS_IS))
         else:
             blocks += _unmeasured(section, benchmark)
     if reports:
@@ -115,7 +122,7 @@ def _unmeasured(section: Section, benchmark: str) -> Iterator[str]:
     yield section.says
 
 
-def _measured(section: Section, report: Report) -> Iterator[str]:
+def _measured(section: Section, report: Report, as_is: Report | None) -> Iterator[str]:
     if report.short:
         yield (
             "**A short run:** fewer rounds or calls than by default, to see that everything "
@@ -124,13 +131,27 @@ def _measured(section: Section, report: Report) -> Iterator[str]:
     yield _verdict(report)
     yield section.says
     failures = any(each.failed is not None for each in report.cases)
-    head = (*section.names, section.plain, section.ours, "ratio", section.spread)
-    head += ("failed",) if failures else ()
-    rows = [_row(each, failures=failures) for each in report.cases]
+    head = [*section.names, section.plain, section.ours, "ratio", section.spread]
+    rows = [_row(each) for each in report.cases]
+    if as_is is not None:
+        yield _AS_IS
+        head.append("as is")
+        left = {each.names: f"{each.ratio:.3f}" for each in as_is.cases}
+        for row, each in zip(rows, report.cases, strict=True):
+            row.append(left.get(each.names, ""))
+    if failures:
+        head.append("failed")
+        for row, each in zip(rows, report.cases, strict=True):
+            row.append(f"{each.failed or 0:,}")
+    for row, each in zip(rows, report.cases, strict=True):
+        row.extend(_judged(each))
     yield table((*head, "bound", "kept"), rows, text_columns=len(section.names))
     if any(each.names == (LEAST,) for each in report.cases):
         yield f"`{LEAST}` has no bound, and runs nothing of ours: {_explained(LEAST)}"
     yield table(("", ""), _facts(report), text_columns=2)
+    if as_is is not None:
+        yield "As is:"
+        yield table(("", ""), _facts(as_is), text_columns=2)
 
 
 def _verdict(report: Report) -> str:
@@ -160,18 +181,21 @@ def _named(each: Case) -> str:
     return f"{', '.join(each.names)} ({each.ratio:.3f}, at most {each.bound:g})"
 
 
-def _row(each: Case, *, failures: bool) -> tuple[str, ...]:
-    figures = (
+def _row(each: Case) -> list[str]:
+    return [
         *each.names,
         _microseconds(each.plain_us),
         _microseconds(each.ours_us),
         f"{each.ratio:.3f}",
         f"{each.low:.3f} to {each.high:.3f}",
-    )
-    failed = (f"{each.failed or 0:,}",) if failures else ()
+    ]
+
+
+def _judged(each: Case) -> tuple[str, str]:
+    """A bound, and whether it is kept."""
     if each.bound is None:
-        return (*figures, *failed, "", "")
-    return (*figures, *failed, f"{each.bound:g}", "**no**" if each.over else "yes")
+        return "", ""
+    return f"{each.bound:g}", "**no**" if each.over else "yes"
 
 
 def _microseconds(value: float) -> str:
@@ -188,11 +212,13 @@ def _explained(name: str) -> str:
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     before, after = report.load
+    held = [("processors", report.processors)] if report.processors else []
     return [
         ("command", f"`{report.command}`"),
         ("began, UTC", report.began.replace("+00:00", "").replace("T", " ")),
         ("took", f"{report.took_s:,.0f} s"),
         *report.machine,
+        *held,
         ("load before and after", f"{before:.1f} to {after:.1f}"),
         ("commit", report.commit or "unknown"),
         *report.versions.items(),

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: Behind the benchmark in the name of a report whose processors were left to the system.
+AS_IS = "-as-is"
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One case of a benchmark.
@@ -52,6 +56,8 @@ class Report:
         benchmark: which.
         command: what repeats it.
         short: whether there were fewer rounds or calls than without options.
+        as_is: whether processors were left to the system though the benchmark can hold them.
+        processors: what was done about them; empty where it does not matter.
         began: when, in UTC.
         took_s: seconds, servers included.
         commit: of the project, with a plus where files differed.
@@ -64,6 +70,8 @@ class Report:
     benchmark: str
     command: str
     short: bool
+    as_is: bool
+    processors: str
     began: str
     took_s: float
     commit: str
@@ -71,6 +79,11 @@ class Report:
     load: tuple[float, float]
     versions: dict[str, str]
     cases: tuple[Case, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its file: a benchmark has two where its processors can be held or left."""
+        return self.benchmark + AS_IS * self.as_is
 
 
 def _micro(case: dict[str, Any], report: dict[str, Any]) -> Case:
@@ -123,6 +136,8 @@ _CASES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Case]] = {
 }
 #: The benchmarks, in the order of the page.
 BENCHMARKS = tuple(_CASES)
+#: The files that it is made of.
+NAMES = (*BENCHMARKS, *(f"{benchmark}{AS_IS}" for benchmark in ("overhead", "requests")))
 
 
 def read(path: Path) -> Report:
@@ -159,6 +174,8 @@ def _report(found: dict[str, Any]) -> Report:
         benchmark=benchmark,
         command=found["command"],
         short=found["short"],
+        as_is=found.get("as_is", False),
+        processors=found.get("processors", ""),
         began=found["began"],
         took_s=found["took_s"],
         commit=found["commit"],

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from antipode import AntipodeError
 from benchmarks._machine import versions
+from benchmarks._processors import AS_IS, AS_IS_HELP, steady
 from benchmarks._report import Start, write
 
-from ._awake import AVAILABLE, awake
 from ._clients import CLIENTS, PACKAGES
 from ._measure import CALLS, Measured, measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from benchmarks._processors import Processors
 
 ROUNDS = 10
 FAILED = 1
@@ -41,22 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--rounds", type=int, default=ROUNDS, help=rounds)
     add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
-    add(
-        "--awake",
-        action="store_true",
-        help="keep processors from halting meanwhile (Linux): tells what a virtual machine's halts "
-        "cost from what the library costs",
-    )
+    add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
     given = parser.parse_args(arguments)
     if given.rounds < 1:
         parser.error("argument --rounds: at least 1")
-    if given.awake and not AVAILABLE:
-        parser.error("argument --awake: only Linux has a priority below all others")
     start = Start.now()
     try:
-        with awake() if given.awake else nullcontext():
-            measured = _measure(given.clients, given.rounds)
+        with nullcontext(AS_IS) if given.as_is else steady() as processors:
+            measured = _measure(given, processors)
     except AntipodeError as error:
         print(f"overhead: {str(error).splitlines()[0]}", file=sys.stderr)
         return MISSING
@@ -65,20 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
-        _write(given.json, measured, start, given)
+        _write(given.json, measured, start, given, processors)
     missed = [each for each in measured if each.ratio > each.bound]
     for each in missed:
         print(f"over {each.bound:g}: {each.client}, {each.link}, {each.call}: {each.ratio:.2f}")
     return FAILED if missed and given.check else 0
 
 
-def _measure(clients: list[str], rounds: int) -> list[Measured]:
+def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured]:
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rounds", total=4 * len(clients) * (rounds + 1))
-        return list(measure(clients, rounds, lambda: progress.advance(task)))
+        task = progress.add_task("rounds", total=4 * len(given.clients) * (given.rounds + 1))
+        advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
+        return list(measure(given.clients, given.rounds, processors, advance))
 
 
 def _show(measured: list[Measured]) -> None:
@@ -109,10 +105,16 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(path: Path, measured: list[Measured], start: Start, given: argparse.Namespace) -> None:
+def _write(
+    path: Path,
+    measured: list[Measured],
+    start: Start,
+    given: argparse.Namespace,
+    processors: Processors,
+) -> None:
     options = ["--rounds", str(given.rounds)]
     options += [] if given.clients == list(CLIENTS) else ["--clients", *given.clients]
-    options += ["--awake"] if given.awake else []
+    options += ["--as-is"] if given.as_is else []
     report = {
         "benchmark": "overhead",
         **start.conditions(
@@ -122,7 +124,8 @@ def _write(path: Path, measured: list[Measured], start: Start, given: argparse.N
             versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
         ),
         "rounds": given.rounds,
-        "awake": given.awake,
+        "processors": processors.said,
+        "as_is": given.as_is,
         "calls": CALLS,
     }
     write(path, report, [asdict(each) for each in measured])

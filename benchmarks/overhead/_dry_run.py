@@ -35,9 +35,12 @@ def observing() -> Iterator[Turn]:
                 # As configure() does, which would begin another file each time.
                 _seam.observer = observer if dry else None
                 call(number)
+                # Requests begin and end in the dry run, whichever call was the last.
+                _seam.observer = observer
 
             return run
 
+        _seam.observer = observer
         try:
             yield turn
         finally:

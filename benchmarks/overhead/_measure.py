@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing import Address
+    from benchmarks._processors import Processors
 
     from ._clients import Make
 
@@ -32,6 +33,8 @@ ONE_WAY_S = 0.000_25
 #: Calls of each client between two looks at the clock of the wall: a round.
 CALLS = 200
 KEYS = 100
+#: Behind a write a server replicates it, and lets whoever did not write go first meanwhile.
+SETTLE_S = 0.003
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +63,22 @@ class Measured:
     bound: float
 
 
-def measure(names: list[str], rounds: int, advance: Callable[[], None]) -> Iterator[Measured]:
+def measure(
+    names: list[str], rounds: int, processors: Processors, advance: Callable[[], None]
+) -> Iterator[Measured]:
     """Measure the clients *names*, one store after another."""
     for name in names:
         store, make, bound = CLIENTS[name]
-        with running(store) as topology:
+        with ExitStack() as running_store:
+            with processors.for_servers():
+                topology = running_store.enter_context(running(store))
             for link in ("loopback", "0.5 ms"):
                 with ExitStack() as stack:
                     address: Address = topology.primary
                     if link != "loopback":
-                        address = stack.enter_context(network(address, one_way_s=ONE_WAY_S))
+                        with processors.for_servers():
+                            address = stack.enter_context(network(address, one_way_s=ONE_WAY_S))
+                    stack.enter_context(processors.for_clients())
                     server = Server.of(topology, address)
                     limit = bound if link == "loopback" else NETWORK_BOUND
                     for compared, most in ((_clients, limit), (_dry_runs, _dry_run.BOUND)):
@@ -146,12 +155,20 @@ def _by_turns(
         with antipode.scope():
             if before is not None:
                 before(number % KEYS)
+                _settle()
             first = number % 2
             for which in (first, 1 - first):
                 began_ns = time.perf_counter_ns()
                 calls[which](number % KEYS)
                 times[which].append((time.perf_counter_ns() - began_ns) / 1000)
     return times
+
+
+def _settle() -> None:
+    """Let other threads and processes go on for a while, awake: who slept starts slowly."""
+    due_s = time.perf_counter() + SETTLE_S
+    while time.perf_counter() < due_s:
+        time.sleep(0)
 
 
 def _median(times: list[float]) -> float:

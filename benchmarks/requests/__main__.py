@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks._machine import versions
+from benchmarks._processors import AS_IS, AS_IS_HELP, steady
 from benchmarks._report import Start, write
-from benchmarks.overhead._awake import AVAILABLE, awake
 
 from ._cases import CASES, PACKAGES
 from ._measure import measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from benchmarks._processors import Processors
 
     from ._measure import Measured
 
@@ -42,17 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--calls", type=int, default=CALLS, help=f"of each side in a round ({CALLS})")
     add("--cases", nargs="+", choices=CASES, default=list(CASES), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
-    add("--awake", action="store_true", help="keep processors from halting meanwhile (Linux)")
+    add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
     given = parser.parse_args(arguments)
     if given.rounds < 1 or given.calls < 1:
         parser.error("arguments --rounds, --calls: at least 1")
-    if given.awake and not AVAILABLE:
-        parser.error("argument --awake: only Linux has a priority below all others")
     start = Start.now()
     try:
-        with awake() if given.awake else nullcontext():
-            measured = _measure(given)
+        with nullcontext(AS_IS) if given.as_is else steady() as processors:
+            measured = _measure(given, processors)
     except RuntimeError as error:
         print(f"requests: {error}", file=sys.stderr)
         return MISSING
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
-        _write(given.json, measured, start, given)
+        _write(given.json, measured, start, given, processors)
     missed = [each for each in measured if each.missed]
     for each in missed:
         print(f"over {each.bound:g}: {each.case}: {each.ratio:.3f}")
@@ -69,14 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FAILED if wrong or (missed and given.check) else 0
 
 
-def _measure(given: argparse.Namespace) -> list[Measured]:
+def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured]:
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("rounds", total=len(given.cases) * given.rounds)
         advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
-        return list(measure(given.cases, given.rounds, given.calls, advance))
+        return list(measure(given.cases, given.rounds, given.calls, processors, advance))
 
 
 def _show(measured: list[Measured]) -> None:
@@ -106,10 +106,16 @@ def _show(measured: list[Measured]) -> None:
     console.print(table)
 
 
-def _write(path: Path, measured: list[Measured], start: Start, given: argparse.Namespace) -> None:
+def _write(
+    path: Path,
+    measured: list[Measured],
+    start: Start,
+    given: argparse.Namespace,
+    processors: Processors,
+) -> None:
     options = ["--rounds", str(given.rounds), "--calls", str(given.calls)]
     options += [] if given.cases == list(CASES) else ["--cases", *given.cases]
-    options += ["--awake"] if given.awake else []
+    options += ["--as-is"] if given.as_is else []
     report = {
         "benchmark": "requests",
         **start.conditions(
@@ -120,7 +126,8 @@ def _write(path: Path, measured: list[Measured], start: Start, given: argparse.N
         ),
         "rounds": given.rounds,
         "calls": given.calls,
-        "awake": given.awake,
+        "processors": processors.said,
+        "as_is": given.as_is,
     }
     write(path, report, [asdict(each) for each in measured])
 

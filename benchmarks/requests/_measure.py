@@ -14,6 +14,8 @@ from ._process import side
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from benchmarks._processors import Processors
+
     from ._process import Client
 
 #: Calls before a side has the next turn.
@@ -51,7 +53,11 @@ class Measured:
 
 
 def measure(
-    names: list[str], rounds: int, calls: int, advance: Callable[[], None]
+    names: list[str],
+    rounds: int,
+    calls: int,
+    processors: Processors,
+    advance: Callable[[], None],
 ) -> Iterator[Measured]:
     """Measure the cases *names*, each in so many rounds of so many calls of each side.
 
@@ -64,7 +70,7 @@ def measure(
         failed = 0
         for number in range(rounds):
             # Who starts first may lie better in memory.
-            found, wrong = _round(name, calls, first=bool(number % 2))
+            found, wrong = _round(name, calls, processors, first=bool(number % 2))
             failed += wrong
             medians = [_summary(each).median for each in found]
             ratios.append(medians[1] / medians[0])
@@ -77,13 +83,15 @@ def measure(
         yield Measured(name, spread.median, spread, otel, ours, failed, bound)
 
 
-def _round(name: str, calls: int, *, first: bool) -> tuple[tuple[list[float], list[float]], int]:
+def _round(
+    name: str, calls: int, processors: Processors, *, first: bool
+) -> tuple[tuple[list[float], list[float]], int]:
     """Microseconds of every call, with OpenTelemetry alone and with Antipode; failures."""
     times: tuple[list[float], list[float]] = ([], [])
     failed = 0
     with ExitStack() as stack:
         sides: dict[bool, Client] = {
-            antipode: stack.enter_context(side(name, antipode=antipode))
+            antipode: stack.enter_context(side(name, processors, antipode=antipode))
             for antipode in (first, not first)
         }
         for client in sides.values():

@@ -6,17 +6,18 @@ A server prints its port. A client is told how many calls to make, and prints wh
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ._cases import case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from benchmarks._processors import Processors
 
 
 class Client:
@@ -32,16 +33,18 @@ class Client:
 
 
 @contextmanager
-def side(name: str, *, antipode: bool) -> Iterator[Client]:
-    """A server and its client; on processors of their own, where there are two.
+def side(name: str, processors: Processors, *, antipode: bool) -> Iterator[Client]:
+    """A server and its client.
 
     Raises:
         RuntimeError: one of them ended.
     """
-    with (
-        _running(name, antipode=antipode, port=0) as server,
-        _running(name, antipode=antipode, port=_ask(server)) as client,
-    ):
+    with ExitStack() as stack:
+        with processors.for_servers():
+            server = stack.enter_context(_running(name, antipode=antipode, port=0))
+        with processors.for_clients():
+            port = _ask(server)
+            client = stack.enter_context(_running(name, antipode=antipode, port=port))
         yield Client(client)
 
 
@@ -107,19 +110,10 @@ def _call(name: str, port: int, *, antipode: bool) -> None:
             _say({"us": times, "failed": failed})
 
 
-def _pin(which: int) -> None:
-    """Stay on one processor: which one a process is moved to must not differ between sides."""
-    if hasattr(os, "sched_setaffinity"):
-        processors = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, [processors[which % len(processors)]])
-
-
 def _main(name: str, antipode: str, port: str) -> None:
     if port == "0":
-        _pin(0)
         _serve(name, antipode=antipode == "1")
     else:
-        _pin(1)
         _call(name, int(port), antipode=antipode == "1")
 
 

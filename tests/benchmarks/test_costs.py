@@ -65,7 +65,7 @@ def report(benchmark: str, *cases: dict[str, Any], **more: Any) -> dict[str, Any
     """What a benchmark writes."""
     return {
         "benchmark": benchmark,
-        "format": 2,
+        "format": 3,
         "command": f"python -m benchmarks.{benchmark} --rounds 60",
         "short": False,
         "began": "2026-01-02T03:04:05+00:00",
@@ -98,6 +98,7 @@ def put(folder: Path, *reports: dict[str, Any]) -> list[str]:
 def page_of(folder: Path, *reports: dict[str, Any]) -> str:
     """The page that collecting these reports makes."""
     results = folder / "results"
+    folder.mkdir(exist_ok=True)
     assert main(["collect", *put(folder, *reports), "--results", str(results)]) == 0
     return (results / PAGE).read_text()
 
@@ -198,7 +199,7 @@ def test_files_are_kept_as_they_are_and_others_stay(tmp_path: Path) -> None:
         ("[1]", "is of none of the benchmarks micro, overhead, requests"),
         ('{"evaluation": "post-notification", "format": 1}', "is of none of the benchmarks"),
         ('{"benchmark": "micro", "format": 1}', "is of another format: run benchmarks.micro anew"),
-        ('{"benchmark": "micro", "format": 2}', "is damaged"),
+        ('{"benchmark": "micro", "format": 3}', "is damaged"),
     ],
 )
 def test_a_file_of_something_else_is_one_line(
@@ -220,7 +221,7 @@ def test_no_benchmark_is_given_twice(tmp_path: Path, capsys: pytest.CaptureFixtu
     """Which of two reports is meant is not guessed."""
     files = put(tmp_path, report("micro", micro(2.0)), report("micro", micro(1.0)))
     assert main(["collect", *files, "--results", str(tmp_path / "results")]) == 2
-    assert "the second of the benchmark micro" in capsys.readouterr().err
+    assert "the second of micro" in capsys.readouterr().err
 
 
 def test_a_report_under_another_name_is_refused(
@@ -230,7 +231,21 @@ def test_a_report_under_another_name_is_refused(
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "micro.json").write_text(json.dumps(report("requests", request(1.0))))
     assert main(["render", "--results", str(tmp_path)]) == 2
-    assert "is of the benchmark requests" in capsys.readouterr().err
+    assert "micro.json is of requests" in capsys.readouterr().err
+
+
+def test_what_the_system_makes_of_it_stands_beside(tmp_path: Path) -> None:
+    """A run with --as-is is a column of its own, is judged by no bound, and says how it was run."""
+    held = report("overhead", overhead(1.2), overhead(1.3, "read"), processors="apart")
+    left = report("overhead", overhead(1.7), processors="as they are", as_is=True)
+    found = section(page_of(tmp_path, held, left), "overhead")
+    assert found.strip().startswith("None of 2 cases with a bound is over it.")
+    assert "| 1.200 | 1.190 to 1.210 | 1.700 | 1.5 | yes |" in found
+    assert "| 1.300 | 1.290 to 1.310 |  | 1.5 | yes |" in found
+    assert "| processors | apart |" in found
+    assert "| processors | as they are |" in found
+    alone = section(page_of(tmp_path / "alone", held), "overhead")
+    assert "| as is |" not in alone
 
 
 def test_the_committed_page_is_what_render_makes() -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing import wait_until
 from benchmarks._statistics import Summary
 from benchmarks.costs._reports import read
 from benchmarks.overhead import __main__ as program
 from benchmarks.overhead import _measure
-from benchmarks.overhead._awake import AVAILABLE, awake
 from benchmarks.overhead._clients import CLIENTS
 from benchmarks.overhead._network import network
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from antipode.testing import RedisTopology
 
 
@@ -52,6 +50,8 @@ def test_a_round_compares_both_clients_on_both_links(
     assert "unguarded read, dry run" in said
     report = read(path)
     assert len(report.cases) == 10
+    assert not report.as_is
+    assert report.processors
     assert report.command == "python -m benchmarks.overhead --rounds 2 --clients redis-py"
     assert {"redis", "redis server"} <= set(report.versions)
 
@@ -109,19 +109,3 @@ def test_the_network_delays_each_way() -> None:
                 spans_s.append(time.perf_counter() - began_s)
             echo.join()
     assert 0.02 <= min(spans_s) < 0.05
-
-
-@pytest.mark.skipif(not AVAILABLE, reason="only Linux has a priority below all others")
-def test_processors_are_kept_awake_for_the_block_alone() -> None:
-    """One process on each, below all others; none is left."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    before = children.read_text().split()
-    with awake():
-        started = [int(pid) for pid in children.read_text().split() if pid not in before]
-        assert len(started) == len(os.sched_getaffinity(0))
-        wait_until(
-            lambda: all(os.sched_getscheduler(pid) == os.SCHED_IDLE for pid in started),
-            what="the lowest priority",
-            timeout_s=30,
-        )
-    assert children.read_text().split() == before
