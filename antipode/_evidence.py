@@ -13,10 +13,9 @@ import weakref
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ._errors import ConfigurationError
 from ._metrics import count
 from ._outcomes import Status
-from ._registry import looking_shim
+from ._registry import watcher_beside
 
 if TYPE_CHECKING:
     import asyncio
@@ -80,7 +79,7 @@ class Evidence:
             writes: what it may miss.
             of: the fields that its evidence begins with.
         """
-        watcher = _watcher_beside(shim)
+        watcher = watcher_beside(shim)
         if watcher is None:
             return
         look = Look(self, shim.datastore, watcher, writes, of)
@@ -207,18 +206,6 @@ class Look:
         self._evidence.ended(self)
         waited = None if waited_s is None else round(waited_s, 6)
         self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})
-
-
-def _watcher_beside(shim: Shim) -> Watcher | None:
-    """What looks at the server that *shim* reads from; None where another may be looked at."""
-    try:
-        looking = looking_shim(shim.datastore)
-    except ConfigurationError:
-        return None
-    if looking is None:
-        return None
-    same = looking is shim or (shim.claimed is not None and shim.claimed == looking.claimed)
-    return looking.watcher if same else None
 
 
 def _runner() -> _Runner:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ._engine import Pacer, Policies, Wait, error_of
+from ._hint import Hint
 from ._telemetry import held, unmet
 from ._unreachable import Unreachable
 
@@ -14,11 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from ._errors import UnmetError
+    from ._watch import Watcher
     from ._write_id import Promise, WriteId
     from .shim import Observation
 
     Observe = Callable[[float], Observation]
     ObserveAsync = Callable[[float], Awaitable[Observation]]
+
+#: How many times as long a held read pauses while a watcher looks for it: that one may look at
+#: another server, which shows what is demanded later, or never.
+RARELY = 8
 
 
 class Floor:
@@ -108,12 +114,14 @@ class Floor:
         self.proved_on |= {observation.server}
         return True
 
-    def hold(self, observe: Observe) -> None:
+    def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:
         """Hold a read back until *observe* shows the floor; then read on that connection.
 
         Args:
             observe: looks once on the connection that will read; takes the longest it may
                 last, in seconds.
+            watcher: of the same datastore, where *observe* cannot wait on the server: looks for
+                all held reads, which themselves look rarely then.
 
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
@@ -121,29 +129,53 @@ class Floor:
         """
         pacer = Pacer()
         wait = self._wait(time.monotonic())
+        hint: Hint | None = None
         try:
             while not self._judge(wait, observe(self._look_s(wait)), time.monotonic()):
-                time.sleep(self._next_s(wait, pacer))
+                pause_s = self._next_s(wait, pacer)
+                hint = hint or self._hint(watcher)
+                if hint is None or hint.given:
+                    time.sleep(pause_s)
+                else:
+                    hint.pause(self._rarely_s(wait, pause_s))
         except Unreachable as error:
             self._raise_if_over(wait, error)
             raise
         finally:
             self._spend(wait)
+            if hint is not None:
+                hint.cancel()
 
-    async def hold_async(self, observe: ObserveAsync) -> None:
+    async def hold_async(self, observe: ObserveAsync, *, watcher: Watcher | None = None) -> None:
         """The asyncio twin of :meth:`hold`."""
         import asyncio
 
         pacer = Pacer()
         wait = self._wait(time.monotonic())
+        hint: Hint | None = None
         try:
-            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):  # noqa: ASYNC110 - a store has no event to wait for
-                await asyncio.sleep(self._next_s(wait, pacer))
+            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):
+                pause_s = self._next_s(wait, pacer)
+                hint = hint or self._hint(watcher)
+                if hint is None or hint.given:
+                    await asyncio.sleep(pause_s)
+                else:
+                    await hint.pause_async(self._rarely_s(wait, pause_s))
         except Unreachable as error:
             self._raise_if_over(wait, error)
             raise
         finally:
             self._spend(wait)
+            if hint is not None:
+                hint.cancel()
+
+    def _hint(self, watcher: Watcher | None) -> Hint | None:
+        return None if watcher is None else Hint(watcher, {*self.writes, *self.promises})
+
+    def _rarely_s(self, wait: Wait, pause_s: float) -> float:
+        """The pause until the next look of a read that a hint is to come for."""
+        left_s = wait.deadline_s - time.monotonic()
+        return min(pause_s * RARELY, max(left_s, 0.0))
 
     def _look_s(self, wait: Wait) -> float:
         """How long a look may last: what is left, but enough for one honest try."""

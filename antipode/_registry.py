@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ._errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from ._watch import Watcher
     from .shim import Shim
 
 _lock = threading.Lock()
@@ -71,3 +72,15 @@ def looking_shim(datastore: str) -> Shim | None:
         )
         raise ConfigurationError(msg)
     return next(iter(replicas or shims), None)
+
+
+def watcher_beside(shim: Shim) -> Watcher | None:
+    """What looks at the server that *shim* reads from; None where another may be looked at."""
+    try:
+        looking = looking_shim(shim.datastore)
+    except ConfigurationError:
+        return None
+    if looking is None:
+        return None
+    same = looking is shim or (shim.claimed is not None and shim.claimed == looking.claimed)
+    return looking.watcher if same else None

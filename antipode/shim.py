@@ -24,6 +24,7 @@ from ._outcomes import Status
 from ._promise import record_seconds
 from ._readable import unreadable
 from ._recording import floor, mark_incomplete, read_sent, reading, record_write
+from ._registry import watcher_beside
 from ._stored import (
     defer_read,
     record_read,
@@ -74,6 +75,7 @@ __all__ = [
     "stored_text",
     "unread",
     "unreadable",
+    "watcher_beside",
 ]
 
 ReadsFrom = Literal["primary", "replica"]

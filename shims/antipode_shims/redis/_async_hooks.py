@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
+from antipode.shim import watcher_beside
 
 from ._beside_tap import AsyncBesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
@@ -179,7 +180,9 @@ class AsyncHooks:
             try:
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
-                await held.hold_async(self._look(held, connection))
+                await held.hold_async(
+                    self._look(held, connection), watcher=watcher_beside(self.shim)
+                )
             except UnmetError as unmet:
                 call.verdict = unmet
                 return None
@@ -202,7 +205,7 @@ class AsyncHooks:
             return shown
 
         try:
-            await held.hold_async(observe)
+            await held.hold_async(observe, watcher=watcher_beside(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
             return False

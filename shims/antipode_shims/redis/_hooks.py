@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
+from antipode.shim import watcher_beside
 
 from ._beside_tap import BesideConnection, BesideTap
 from ._call import CALL, Call, Rules, is_named
@@ -178,7 +179,7 @@ class SyncHooks:
             try:
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
-                held.hold(self._look(held, connection))
+                held.hold(self._look(held, connection), watcher=watcher_beside(self.shim))
             except UnmetError as unmet:
                 call.verdict = unmet
                 return None
@@ -201,7 +202,7 @@ class SyncHooks:
             return shown
 
         try:
-            held.hold(observe)
+            held.hold(observe, watcher=watcher_beside(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
             return False

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, register
+from antipode.shim import watcher_beside
 
 from ._client import check_client, link_errors, redis_module, take_connection, watch_error
 from ._exchange import exchange, exchange_async, look_on, look_on_async, nothing
@@ -139,7 +140,7 @@ class RedisShim(RedisTable2):
             replies = self._attempts(connection, commands)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
-                held.hold(self._look(held, connection))
+                held.hold(self._look(held, connection), watcher=watcher_beside(self))
                 replies = self._attempts(connection, commands)
                 final = True
         value, lineage = self.seen(replies)
@@ -268,7 +269,7 @@ class RedisAsyncShim(RedisTable2):
             replies = await self._attempts(connection, commands)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
-                await held.hold_async(self._look(held, connection))
+                await held.hold_async(self._look(held, connection), watcher=watcher_beside(self))
                 replies = await self._attempts(connection, commands)
                 final = True
         finally:
