@@ -216,7 +216,8 @@ class Lineage(Collection[WriteId]):
             self._incomplete |= other._incomplete
         if other._unknown:
             self._unknown |= other._unknown
-        self._open_branches = max(self._open_branches, other._open_branches)
+        if other._open_branches > self._open_branches:  # noqa: PLR1730 - half the price of max()
+            self._open_branches = other._open_branches
         if other._promises and other._promises != self._promises:
             self._promises = Lineage(promises=[*self._promises, *other._promises])._promises
 
