@@ -12,7 +12,8 @@ import pytest
 from antipode._report import Report, load, report
 
 ROOT = Path(__file__).parents[2]
-STORES = ["embedded", *(pytest.param(name, marks=pytest.mark.store(name)) for name in ("redis",))]
+SERVERS = "redis", "mysql", "mariadb", "mongodb"
+STORES = ["embedded", *(pytest.param(name, marks=pytest.mark.store(name)) for name in SERVERS)]
 
 
 def dry_run(folder: Path, store: str, strategy: str) -> Report:

@@ -18,6 +18,7 @@ import pika
 import pytest
 
 import antipode
+from antipode._report import load, report
 from antipode_shims import mongodb, mysql, rabbitmq
 from tests.integration._mongodb_clients import client
 from tests.integration._mysql_clients import Sql, run
@@ -25,6 +26,7 @@ from tests.integration._mysql_servers import grant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from antipode.testing import MongoDBTopology, MySQLTopology, RabbitMQTopology
 
@@ -42,8 +44,8 @@ PAID, CANCELLED = 1, 4
 QUEUE = "train-ticket-refunds"
 
 #: What the reader does: nothing; a barrier on the answer's lineage; the same where the
-#: cancellation promised its refund.
-How = Literal["nothing", "barrier", "promise"]
+#: cancellation promised its refund; nothing although it did.
+How = Literal["nothing", "barrier", "promise", "unguarded"]
 
 
 class Cancelling:
@@ -109,9 +111,9 @@ class Customer:
 
     def cancel(self, order: str, how: How) -> str:
         """What is seen right behind the answer: ``right``, or what is missing."""
-        answer = self._service.cancel(order, promised=how == "promise")
+        answer = self._service.cancel(order, promised=how in ("promise", "unguarded"))
         with antipode.scope(answer):
-            if how != "nothing":
+            if how in ("barrier", "promise"):
                 antipode.barrier(timeout=TIMEOUT_S)
             ((status,),) = run(self._orders, "SELECT status FROM tickets WHERE id = %s", order)
             refund = self._refunds.app.refunds.find_one({"_id": order})
@@ -237,3 +239,18 @@ def test_promised_refund_is_waited_for(seen_of: Callable[[How], Counter[str]]) -
     """Where the cancellation promises its refund, the same barrier leaves no violation."""
     seen = seen_of("promise")
     assert seen == {"right": REQUESTS}
+
+
+@pytest.mark.parametrize(
+    ("how", "missing"), [("promise", set()), ("unguarded", {"orders", "refunds"})]
+)
+def test_dry_run_finds_the_barrier_that_is_missing(
+    station: Station, tmp_path: Path, how: How, missing: set[str]
+) -> None:
+    """With the barrier nothing is found, though nothing waits; without it both of its reads are."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    cancel_all(station, how)
+    antipode.configure(mode="enforce")
+    found = report(load([tmp_path]))
+    assert found.records
+    assert {each.datastore for each in found.findings} == missing
