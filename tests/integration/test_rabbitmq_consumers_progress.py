@@ -34,9 +34,10 @@ class Progress:
         self.handled: list[tuple[float, bytes]] = []
 
     def __call__(self, _channel: Any, _method: Any, _properties: Any, body: bytes) -> None:
+        # Noted first: what waits for the write may be handled before this thread goes on.
+        self.handled.append((time.monotonic(), body))
         if body == WRITE:
             self.later.write()
-        self.handled.append((time.monotonic(), body))
 
     def longest_pause_s(self) -> float:
         """Between two messages."""
