@@ -11,12 +11,15 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ._machine import commit, machine
+from ._processors import AS_IS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from typing_extensions import Self
+
+    from ._processors import Processors
 
 FORMAT = 3
 
@@ -43,7 +46,13 @@ class Start:
         return cls(datetime.now(timezone.utc), time.monotonic(), commit(), os.getloadavg())
 
     def conditions(
-        self, program: str, options: Sequence[str], *, short: bool, versions: dict[str, str]
+        self,
+        program: str,
+        options: Sequence[str],
+        *,
+        short: bool,
+        versions: dict[str, str],
+        processors: Processors | None = None,
     ) -> dict[str, Any]:
         """How the figures were measured, once they are.
 
@@ -52,7 +61,11 @@ class Start:
             options: that the figures depend on.
             short: whether there were fewer rounds or calls than without options.
             versions: of what was measured, by name.
+            processors: who ran where; None where it does not matter.
         """
+        as_is = processors is AS_IS
+        options = [*options, "--as-is"] if as_is else options
+        held = {} if processors is None else {"processors": processors.said, "as_is": as_is}
         return {
             "format": FORMAT,
             "command": f"{program} {shlex.join(options)}",
@@ -62,6 +75,7 @@ class Start:
             "commit": self.commit,
             "machine": {**machine(), "load": self.load, "load_after": os.getloadavg()},
             "versions": versions,
+            **held,
         }
 
 

@@ -114,7 +114,6 @@ def _write(
 ) -> None:
     options = ["--rounds", str(given.rounds)]
     options += [] if given.clients == list(CLIENTS) else ["--clients", *given.clients]
-    options += ["--as-is"] if given.as_is else []
     report = {
         "benchmark": "overhead",
         **start.conditions(
@@ -122,10 +121,9 @@ def _write(
             options,
             short=given.rounds < ROUNDS,
             versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
+            processors=processors,
         ),
         "rounds": given.rounds,
-        "processors": processors.said,
-        "as_is": given.as_is,
         "calls": CALLS,
     }
     write(path, report, [asdict(each) for each in measured])

@@ -115,7 +115,6 @@ def _write(
 ) -> None:
     options = ["--rounds", str(given.rounds), "--calls", str(given.calls)]
     options += [] if given.cases == list(CASES) else ["--cases", *given.cases]
-    options += ["--as-is"] if given.as_is else []
     report = {
         "benchmark": "requests",
         **start.conditions(
@@ -123,11 +122,10 @@ def _write(
             options,
             short=given.rounds < ROUNDS or given.calls < CALLS,
             versions=versions(PACKAGES, ()),
+            processors=processors,
         ),
         "rounds": given.rounds,
         "calls": given.calls,
-        "processors": processors.said,
-        "as_is": given.as_is,
     }
     write(path, report, [asdict(each) for each in measured])
 
