@@ -12,7 +12,7 @@ import antipode
 from antipode import Status, WriteId
 from antipode._clock import SYSTEM_CLOCK
 from antipode._engine import Pacer, Policies
-from antipode._floor import Floor
+from antipode._floor import RARELY, Floor
 from antipode.shim import Observation, Unreachable
 from antipode.testing import wait_until
 
@@ -148,9 +148,11 @@ def test_a_hint_decides_nothing(face: Hold) -> None:
 @FACES
 def test_without_a_hint_a_read_looks_rarely(face: Hold) -> None:
     """A watcher that looks at a server that is behind for ever holds no read back."""
-    server, watcher = Server(4), FakeWatcher(seen(Status.NOT_YET))
-    face(floor(), server, watcher)
+    server, watcher, demand = Server(4), FakeWatcher(seen(Status.NOT_YET)), floor()
+    face(demand, server, watcher)
     assert server.looks == 5
+    least_s = Pacer.LEAST_S * (1 - Pacer.JITTER)
+    assert 20 - demand.left_s > 4 * least_s * RARELY * 0.9  # Clocks tick.
     assert watcher.subscribers == []
 
 
@@ -208,9 +210,9 @@ def test_a_watcher_that_cannot_look_leaves_the_read_to_itself(
 @FACES
 def test_nothing_is_asked_of_a_watcher_without_need(face: Hold) -> None:
     """A read whose first look shows everything opens nothing."""
-    watcher = FakeWatcher()
+    watcher = FakeWatcher(seen(Status.VISIBLE))
     face(floor(), Server(0), watcher)
-    assert watcher.threads == []
+    assert watcher.threads == []  # Whoever subscribes is told by one.
 
 
 @FACES
