@@ -11,7 +11,7 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from ._headers import MEMBER
-from ._scope import _KEY, Scope, scope_in
+from ._scope import KEY, Scope, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -70,7 +70,7 @@ class OpenBranch:
 
 
 def _context_of(held: Scope, handle: object) -> otel_context.Context:
-    context = otel_context.set_value(_KEY, held)
+    context = otel_context.set_value(KEY, held)
     return context if handle is None else baggage.set_baggage(MEMBER, handle, context)
 
 
@@ -125,6 +125,6 @@ def apart() -> Generator[None]:
 
 def outside() -> otel_context.Context:
     """The current context without its scope."""
-    if otel_context.get_value(_KEY) is None:
+    if otel_context.get_value(KEY) is None:
         return otel_context.get_current()
-    return baggage.remove_baggage(MEMBER, otel_context.set_value(_KEY, None))
+    return baggage.remove_baggage(MEMBER, otel_context.set_value(KEY, None))

@@ -40,7 +40,7 @@ from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once, logger
 from ._readable import readable
-from ._scope import INCOMING_SUBJECT, Scope, context_with, is_bare, scope_in
+from ._scope import INCOMING_SUBJECT, KEY, Scope, context_with, is_bare, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping, Sequence
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 _OURS = f"{MEMBER}="
-_BAGGAGE_BYTES = BAGGAGE.encode()
-_BAGGAGE_LENGTH = len(BAGGAGE)
+#: The headers of ours as ASGI has them, and how long they are.
+_NAMES = frozenset({BAGGAGE.encode(), SENT_HEADER.encode()})
+_LENGTHS = frozenset(map(len, _NAMES))
 _ALONE = re.compile(_OURS + r"[A-Za-z0-9._~-]*")
 #: What stands for a lineage that was sent, and was taken out on the way.
 _STRIPPED = encode(Lineage(incomplete=[(INCOMING_SUBJECT, "stripped")]))
@@ -92,15 +93,19 @@ class AntipodePropagator(TextMapPropagator):
         A second extraction in the same request joins the first one's scope while it is open.
         """
         current = otel_context.get_current() if context is None else context
-        held = scope_in(current)
+        held = None if current.get(KEY) is None else scope_in(current)
         if held is None and context is not None:
             held = _current_of(carrier)
         if held is not None and not held.open:
             held = None
-        headers = _baggage_of(carrier, getter)
+        if getter is default_getter and isinstance(carrier, dict):
+            silent = BAGGAGE not in carrier and SENT_HEADER not in carrier
+        else:
+            silent = _is_silent(carrier)
+        headers = () if silent else _baggage_of(carrier, getter)
         known = None if held is None else held.carrier
-        if known is not None and (known is carrier or same_request(known, carrier)):
-            texts: tuple[str, ...] = ()  # Who opened it has read these headers.
+        if silent or (known is not None and (known is carrier or same_request(known, carrier))):
+            texts: tuple[str, ...] = ()  # Or who opened it has read these headers.
         else:
             texts = _incoming(headers, carrier, getter)
         rest = self._rest
@@ -138,7 +143,7 @@ class AntipodePropagator(TextMapPropagator):
         """
         if context is None:
             context = otel_context.get_current()
-        if scope_in(context) is None:
+        if context.get(KEY) is None or scope_in(context) is None:
             self.inner.inject(carrier, context, setter)
             return
         entries = baggage.get_all(context)
@@ -269,19 +274,28 @@ def _ours_first(context: Context | None) -> Context:
     return ordered
 
 
+def _is_silent(carrier: object) -> bool:
+    """Whether *carrier* is an ASGI scope without a header of ours: most are.
+
+    A getter would decode each header of the request to find that none is meant.
+    """
+    if not isinstance(carrier, dict) or "asgi" not in carrier:
+        return False
+    try:
+        for name, _ in carrier["headers"]:
+            if len(name) in _LENGTHS and name.lower() in _NAMES:
+                return False
+    except Exception:  # noqa: BLE001 - whatever it is, the getter is asked
+        return False
+    return True
+
+
 def _baggage_of(carrier: CarrierT, getter: Getter[CarrierT]) -> Sequence[str] | None:
     """The values of all baggage headers of *carrier*; None where they cannot be read.
 
     SDKs look at the first one only, and lose all of it when one member or the sum is too long.
     """
     try:
-        if isinstance(carrier, dict) and "asgi" in carrier:
-            # A getter would decode each header of the request to find that none is meant.
-            for name, _ in carrier["headers"]:
-                if len(name) == _BAGGAGE_LENGTH and name.lower() == _BAGGAGE_BYTES:
-                    break
-            else:
-                return ()
         found = getter.get(carrier, BAGGAGE) or ()
         # It raises where one is no text, but bytes as in some carriers.
         return found if "".join(found) else ()

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 #: The subject of the mark that an unreadable incoming lineage leaves.
 INCOMING_SUBJECT = "baggage"
-_KEY = otel_context.create_key("antipode-scope")
+#: Where a context has its scope, for who cannot spare the call of :func:`scope_in`.
+KEY = otel_context.create_key("antipode-scope")
 #: Where OpenTelemetry keeps baggage in a context.
 (_BAGGAGE_KEY,) = baggage.set_baggage(MEMBER, "", context=otel_context.Context())
 _EMPTY = Lineage()
@@ -233,6 +234,13 @@ class Scope:
         self.carrier = None
         self.open = False
 
+    def end_unchanged(self) -> bool:
+        """:meth:`answer` and :meth:`end` where the request added nothing; whether that is so."""
+        if self._lineage is not _EMPTY or self._deferred or self._branches or _seam.observer:
+            return False
+        self.answered, self.carrier, self.open = True, None, False
+        return True
+
     def stop(self) -> None:
         """Discard the lineage and the floors, for all branches."""
         with self._lock:
@@ -336,7 +344,7 @@ def _stamped(write: WriteId) -> WriteId:
 def scope_in(context: Context | None = None) -> Scope | None:
     """The scope of *context*, default the current one; None without one or after ``stop()``."""
     # Asked for every call of every client: nothing is called here that can be spared.
-    held: Any = (otel_context.get_current() if context is None else context).get(_KEY)
+    held: Any = (otel_context.get_current() if context is None else context).get(KEY)
     return None if held is None or held.stopped else held
 
 
@@ -354,7 +362,7 @@ def context_with(
     entries = found.get(_BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}
     handle = _handle_among(others, held) if others else None
-    if handle is not None and found.get(_KEY) is held:
+    if handle is not None and found.get(KEY) is held:
         return found
     if handle is None and current is not None:
         handle = _handle_among(current.get(_BAGGAGE_KEY), held)
@@ -364,7 +372,7 @@ def context_with(
     # A context does not change; nobody has this one yet, and each request would pay for copies.
     made = otel_context.Context(found)
     dict.__setitem__(made, _BAGGAGE_KEY, {**others, MEMBER: handle})
-    dict.__setitem__(made, _KEY, held)
+    dict.__setitem__(made, KEY, held)
     return made
 
 
@@ -372,9 +380,7 @@ def is_bare(context: Context) -> bool:
     """Whether there is nothing in *context* but a scope, and no baggage but the handle on it."""
     entries = context.get(_BAGGAGE_KEY)
     return (
-        len(context) == len((_KEY, _BAGGAGE_KEY))
-        and isinstance(entries, dict)
-        and len(entries) == 1
+        len(context) == len((KEY, _BAGGAGE_KEY)) and isinstance(entries, dict) and len(entries) == 1
     )
 
 
@@ -433,7 +439,7 @@ def stop() -> None:
     if (observer := _seam.observer) is not None:
         observer.ended()
     token, held.root_token = held.root_token, None
-    if token is not None and otel_context.get_value(_KEY) is held:
+    if token is not None and otel_context.get_value(KEY) is held:
         otel_context.detach(token)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Tracing(Protocol):
     """What an RPC layer asks of context propagation."""
 
-    def root(self) -> AbstractContextManager[None]:
+    def root(self) -> AbstractContextManager[object]:
         """A block that runs one request from its beginning."""
         ...
 
@@ -63,44 +63,35 @@ class LineageTracing:
     """
 
     def __init__(self) -> None:
-        """Instrument this process."""
+        """Instrument this process: the baseline's never load what is imported here."""
+        from opentelemetry import context, propagate
+
         import antipode
 
+        self._antipode, self._context, self._propagate = antipode, context, propagate
         antipode.instrument()
 
-    @contextmanager
-    def root(self) -> Iterator[None]:
+    def root(self) -> AbstractContextManager[object]:
         """Start a new lineage."""
-        import antipode
-
-        with antipode.scope():
-            yield
+        return self._antipode.scope()
 
     def request(self, headers: MutableMapping[str, str]) -> None:
         """Inject the context; the baggage header carries the lineage of this moment."""
-        from opentelemetry import propagate
-
-        propagate.inject(headers)
+        self._propagate.inject(headers)
 
     @contextmanager
     def serving(self, headers: dict[str, list[str]]) -> Iterator[None]:
         """Extract the context: the call gets a scope."""
-        from opentelemetry import context, propagate
-
-        token = context.attach(propagate.extract(headers))
+        token = self._context.attach(self._propagate.extract(headers))
         try:
             yield
         finally:
-            context.detach(token)
+            self._context.detach(token)
 
     def response(self, headers: MutableMapping[str, str]) -> None:
         """Send the lineage back, which baggage does not do."""
-        import antipode
-
-        antipode.inject_response(headers)
+        self._antipode.inject_response(headers)
 
     def received(self, headers: MutableMapping[str, str], service: str) -> None:
         """Merge the callee's lineage into the caller's."""
-        import antipode
-
-        antipode.extract_response(headers, service=service)
+        self._antipode.extract_response(headers, service=service)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from antipode._scope import scope_in
+
 from . import _server
 from ._library import grpc
 from ._serving import Serving, serving
@@ -44,7 +46,7 @@ class _Context:
 
     async def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
         own = tuple(trailing_metadata) or self._context.trailing_metadata()
-        trailing = self._call.trailing(own, details or self._context.details())
+        trailing = self._call.trailing(own, lambda: details or self._context.details())
         await self._context.abort(code, details, trailing)
 
     async def abort_with_status(self, status: Any) -> None:
@@ -88,7 +90,7 @@ class _ThreadContext:
     def abort(self, code: Any, details: str = "", trailing_metadata: Any = ()) -> None:
         own = tuple(trailing_metadata) or self._trailing
         if self._call is not None:  # Else one around this one answers.
-            own = self._call.trailing(own, details or self._details)
+            own = self._call.trailing(own, lambda: details or self._details)
         self._context.abort(code, details, own)
 
     def abort_with_status(self, status: Any) -> None:
@@ -101,13 +103,33 @@ def _behave(behavior: Behavior, service: str, streams: bool) -> Behavior:  # noq
         return _async_generator(behavior, service)
     if inspect.iscoroutinefunction(behavior):
         return _coroutine(behavior, service)
+    if not streams:
+        return _in_thread(behavior, service)
     inner = _server.behave(behavior, service, streams)
     return lambda request, context: inner(request, _ThreadContext(context))
 
 
+def _in_thread(behavior: Behavior, service: str) -> Behavior:
+    def respond(request: Any, context: Any) -> Any:
+        known = _ThreadContext(context)
+        call = serving(known.invocation_metadata(), scope_in(), service)
+        if call is None:
+            return behavior(request, known)
+        known.serves(call)
+        try:
+            return behavior(request, known)
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            call.finish(known)
+
+    return respond
+
+
 def _coroutine(behavior: Behavior, service: str) -> Behavior:
     async def respond(request: Any, context: Any) -> Any:
-        call = serving(context, service)
+        call = serving(context.invocation_metadata(), scope_in(), service)
         if call is None:
             return await behavior(request, context)
         try:
@@ -123,7 +145,7 @@ def _coroutine(behavior: Behavior, service: str) -> Behavior:
 
 def _async_generator(behavior: Behavior, service: str) -> Behavior:
     async def respond(request: Any, context: Any) -> AsyncIterator[Any]:
-        call = serving(context, service)
+        call = serving(context.invocation_metadata(), scope_in(), service)
         if call is None:
             async for response in behavior(request, context):
                 yield response

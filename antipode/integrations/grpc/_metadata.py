@@ -42,7 +42,8 @@ _LEAST = 64
 _SENT = (SENT_HEADER, "1")
 #: What gRPC puts into a request that it sends again because of a retry policy.
 _ATTEMPTS = "grpc-previous-rpc-attempts"
-_OURS = frozenset({BAGGAGE, SENT_HEADER, _ATTEMPTS})
+#: What of a request's metadata says something of its lineage.
+OURS = frozenset({BAGGAGE, SENT_HEADER, _ATTEMPTS})
 #: The characters of a status message that are sent as they are.
 _PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 
@@ -57,7 +58,7 @@ def read_request(metadata: Iterable[Entry] | None) -> tuple[list[str], bool, boo
     found: list[str] = []
     sent = repeated = False
     for key, value in metadata or ():
-        if key not in _OURS:
+        if key not in OURS:
             continue
         if key == BAGGAGE:
             found.append(_text(value))
@@ -79,6 +80,11 @@ def sending(call: Outgoing, metadata: Iterable[Entry] | None, fixed: int) -> Ent
     """
     entries: Entries = tuple(metadata) if metadata else ()
     held: list[str] = []
+    if not call.text:
+        for key, value in entries:
+            if key == BAGGAGE:
+                held.append(_text(value))
+        return _with_header(entries, call.baggage(",".join(held))) if held else entries
     said, used = False, fixed
     for key, value in entries:
         used += ENTRY_BYTES + len(key) + len(value)
@@ -86,8 +92,6 @@ def sending(call: Outgoing, metadata: Iterable[Entry] | None, fixed: int) -> Ent
             held.append(_text(value))
         elif key == SENT_HEADER:
             said = True
-    if not call.text:
-        return _with_header(entries, call.baggage(",".join(held))) if held else entries
     if held != [f"{MEMBER}={call.text}"]:
         header = call.baggage(",".join(held) or None)
         if header is not None:

@@ -6,13 +6,19 @@ import contextvars
 import functools
 from typing import TYPE_CHECKING, Any
 
+from opentelemetry import context as otel_context
+
+from antipode._scope import KEY, scope_in
 from antipode.integrations._incoming import propagating
 
 from ._library import grpc
-from ._serving import service_of, serving
+from ._metadata import OURS
+from ._serving import Serving, service_of, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+
+    from antipode._scope import Scope
 
     Behavior = Callable[[Any, Any], Any]
 
@@ -87,18 +93,36 @@ def behave(behavior: Behavior, service: str, streams: bool) -> Behavior:  # noqa
 
 def _unary(behavior: Behavior, service: str) -> Behavior:
     def respond(request: Any, context: Any) -> Any:
-        call = serving(context, service)
-        if call is None:
-            return behavior(request, context)
-        if (serves := getattr(type(context), "serves", None)) is not None:
-            serves(context, call)  # A context of ours, whose ``abort`` answers.
+        # An empty call pays for what is called here more than for all that is done.
+        held: Scope | None = otel_context.get_current().get(KEY)  # type: ignore[assignment]
+        quiet = call = None
+        if (
+            held is not None
+            and held.arrived
+            and type(held.carrier) is dict
+            and OURS.isdisjoint(held.carrier)
+        ):
+            # Most bring nothing and add nothing: neither metadata is looked at.
+            quiet = held
+            quiet.arrived = False
+        else:
+            call = serving(context.invocation_metadata(), held, service)
+            if call is None:
+                return behavior(request, context)
+        failure: BaseException | None = None
         try:
             return behavior(request, context)
         except BaseException as error:
-            call.error = error
+            failure = error
             raise
         finally:
-            call.finish(context)
+            if quiet is not None and not quiet.end_unchanged():
+                quiet.arrived = True  # To be taken over by who answers.
+                call = Serving(quiet, context.invocation_metadata(), service)
+            if call is not None:
+                call.error = failure
+                call.finish(context)
+            failure = None  # It would hold itself.
 
     return respond
 
@@ -120,7 +144,7 @@ def _stream(behavior: Behavior, service: str) -> Behavior:
 def _responses(
     behavior: Behavior, service: str, request: Any, context: Any
 ) -> Generator[Any, None, None]:
-    call = serving(context, service)
+    call = serving(context.invocation_metadata(), scope_in(), service)
     if call is None:
         yield from behavior(request, context)
         return

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode._headers import RESPONSE_HEADER
 from antipode._metrics import logger
 from antipode._propagation import members
 from antipode._readable import readable
-from antipode._scope import scope_in
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import IN_DOUBT
 
 from ._metadata import answers, fitting, read_request, trailing_room
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from antipode._scope import Scope
 
     from ._metadata import Entries
@@ -51,12 +53,12 @@ class Serving(Incoming):
         #: What the handler raised.
         self.error: BaseException | None = None
 
-    def trailing(self, own: Any, details: str | bytes | None) -> Entries:
+    def trailing(self, own: Any, details: Callable[[], str | bytes | None]) -> Entries:
         """The trailing metadata to send in place of the application's *own*.
 
         Args:
             own: what the application set; None or empty for nothing.
-            details: the message of the status, which counts into the same limit.
+            details: tells the message of the status, which counts into the same limit.
         """
         self._answered = True
         scope = self.scope
@@ -69,9 +71,11 @@ class Serving(Incoming):
         if self._repeated:
             # What the attempts before this one did is known to nobody.
             scope.mark_incomplete(self._service, IN_DOUBT)
-        text = self.answer()
-        if text and (entries or details):
-            text = fitting((text,), trailing_room(entries, details))
+        if not (text := self.answer()):
+            return entries
+        message = details()
+        if entries or message:
+            text = fitting((text,), trailing_room(entries, message))
         return (*entries, (RESPONSE_HEADER, text)) if text else entries
 
     def finish(self, context: Any, *, here: bool = True) -> None:
@@ -83,9 +87,9 @@ class Serving(Incoming):
         """
         try:
             if not self._answered:
-                details = self._details(context)
                 own = context.trailing_metadata()
-                if (trailing := self.trailing(own, details)) or own:
+                trailing = self.trailing(own, partial(self._details, context))
+                if trailing or own:
                     context.set_trailing_metadata(trailing)
         except Exception:  # noqa: BLE001 - a hook never fails the call
             logger.warning("a gRPC call cannot be answered with its lineage", exc_info=True)
@@ -99,10 +103,8 @@ class Serving(Incoming):
         return context.details() or f"Exception calling application: {self.error!r:.8000}"
 
 
-def serving(context: Any, service: str) -> Serving | None:
-    """Begin to serve the call of *context*; None where an interceptor of ours does already."""
-    metadata = context.invocation_metadata()
-    held = scope_in()
+def serving(metadata: Any, held: Scope | None, service: str) -> Serving | None:
+    """Begin to serve the call of *metadata*; None where an interceptor of ours does already."""
     if held is not None and metadata and held.carrier is metadata:
         return None
-    return Serving(held, metadata, service)
+    return Serving(None if held is None or held.stopped else held, metadata, service)
