@@ -60,27 +60,22 @@ class _Unary:
         self._method = method
         self._turn = 0
 
-    def __call__(  # noqa: PLR0917 - as gRPC's
-        self,
-        request: Any,
-        timeout: float | None = None,
-        metadata: Any = None,
-        credentials: Any = None,
-        wait_for_ready: bool | None = None,  # noqa: FBT001 - as gRPC's
-        compression: Any = None,
-    ) -> Any:
-        rest = credentials, wait_for_ready, compression
+    def __call__(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         context = otel_context.get_current()
         if context.get(KEY) is None and config().egress_hosts is None:
             # Outside of scopes nothing is sent, and an answer is looked at for a count alone.
             turn = self._turn
             self._turn = (turn + 1) % LOOKED_AT
             if turn:
-                return self._inner(request, timeout, metadata, *rest)
-        return self._call(context, request, timeout, metadata, rest)[0]
+                return self._inner(request, *args, **kwargs)
+        return self._call(context, request, *args, **kwargs)[0]
 
-    def with_call(  # noqa: PLR0917 - as gRPC's
+    def with_call(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._call(otel_context.get_current(), request, *args, **kwargs)
+
+    def _call(  # noqa: PLR0917 - as gRPC's
         self,
+        context: Context,
         request: Any,
         timeout: float | None = None,
         metadata: Any = None,
@@ -88,15 +83,11 @@ class _Unary:
         wait_for_ready: bool | None = None,  # noqa: FBT001 - as gRPC's
         compression: Any = None,
     ) -> Any:
-        rest = credentials, wait_for_ready, compression
-        return self._call(otel_context.get_current(), request, timeout, metadata, rest)
-
-    def _call(
-        self, context: Context, request: Any, timeout: float | None, metadata: Any, rest: Any
-    ) -> Any:
         call, sent = self._method.begin(metadata, context)
         try:
-            response, done = self._inner.with_call(request, timeout, sent, *rest)
+            response, done = self._inner.with_call(
+                request, timeout, sent, credentials, wait_for_ready, compression
+            )
         except grpc.RpcError as error:
             self._method.raised(call, error)
             raise
