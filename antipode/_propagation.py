@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_plus
 
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
@@ -21,7 +19,15 @@ from opentelemetry.propagators.textmap import (
 )
 
 from . import _seam
-from ._codec import encode
+from ._arrival import (
+    are_ours_alone,
+    arrived,
+    baggage_of,
+    incoming,
+    is_ours_alone,
+    is_silent,
+    members,
+)
 from ._config import config
 from ._errors import ConfigurationError
 from ._headers import (
@@ -38,22 +44,14 @@ from ._headers import (
 )
 from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
-from ._metrics import count, log_once, logger
+from ._metrics import count, log_once
 from ._readable import readable
-from ._scope import INCOMING_SUBJECT, KEY, Scope, context_with, is_bare, scope_in
+from ._scope import KEY, Scope, context_with, is_bare, scope_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, MutableMapping, Sequence
+    from collections.abc import Iterable, MutableMapping
 
     from opentelemetry.context import Context
-
-_OURS = f"{MEMBER}="
-#: The headers of ours as ASGI has them, and how long they are.
-_NAMES = frozenset({BAGGAGE.encode(), SENT_HEADER.encode()})
-_LENGTHS = frozenset(map(len, _NAMES))
-_ALONE = re.compile(_OURS + r"[A-Za-z0-9._~-]*")
-#: What stands for a lineage that was sent, and was taken out on the way.
-_STRIPPED = encode(Lineage(incomplete=[(INCOMING_SUBJECT, "stripped")]))
 
 
 class AntipodePropagator(TextMapPropagator):
@@ -76,6 +74,8 @@ class AntipodePropagator(TextMapPropagator):
         self.inner = inner
         self.replaced = inner if replaced is None else replaced
         self._rest, self._baggage_first = _without_baggage(inner)
+        #: Whether the settings were asked for.
+        self._begun = False
 
     @property
     def fields(self) -> set[str]:
@@ -101,15 +101,15 @@ class AntipodePropagator(TextMapPropagator):
         if getter is default_getter and isinstance(carrier, dict):
             silent = BAGGAGE not in carrier and SENT_HEADER not in carrier
         else:
-            silent = _is_silent(carrier)
-        headers = () if silent else _baggage_of(carrier, getter)
+            silent = is_silent(carrier)
+        headers = () if silent else baggage_of(carrier, getter)
         known = None if held is None else held.carrier
         if silent or (known is not None and (known is carrier or same_request(known, carrier))):
             texts: tuple[str, ...] = ()  # Or who opened it has read these headers.
         else:
-            texts = _incoming(headers, carrier, getter)
+            texts = incoming(headers, carrier, getter)
         rest = self._rest
-        if rest is None or (headers and not _are_ours_alone(headers)):
+        if rest is None or (headers and not are_ours_alone(headers)):
             # In vain, the wrapped propagator would decode our members as well.
             ours = headers is None or any(MEMBER in header for header in headers)
             found = self.inner.extract(carrier, context, _Others(getter) if ours else getter)
@@ -122,13 +122,10 @@ class AntipodePropagator(TextMapPropagator):
             if texts:
                 held.receive(texts)
             return context_with(held, found, current=current)
-        held = Scope(incoming=texts)
-        held.arrived = True
-        held.carrier = carrier
-        opened = context_with(held, found)
-        if (observer := _seam.observer) is not None:
-            observer.opened(held, incoming=True)
-        return opened
+        if not self._begun:
+            config()  # A dry run begins with it.
+            self._begun = True
+        return arrived(carrier, texts, found)
 
     def inject(
         self,
@@ -199,7 +196,7 @@ class _Others(Getter[CarrierT]):
         found = self._getter.get(carrier, key)
         if key != BAGGAGE or not found:
             return found
-        if len(found) == 1 and _is_ours_alone(found[0]):
+        if len(found) == 1 and is_ours_alone(found[0]):
             return None
         kept = [each if (rest := without_member(each)) is None else rest for each in found]
         return [each for each in kept if each] or None
@@ -272,83 +269,6 @@ def _ours_first(context: Context | None) -> Context:
     for name, value in entries.items():
         ordered = baggage.set_baggage(name, value, context=ordered)
     return ordered
-
-
-def _is_silent(carrier: object) -> bool:
-    """Whether *carrier* is an ASGI scope without a header of ours: most are.
-
-    A getter would decode each header of the request to find that none is meant.
-    """
-    if not isinstance(carrier, dict) or "asgi" not in carrier:
-        return False
-    try:
-        for name, _ in carrier["headers"]:
-            if len(name) in _LENGTHS and name.lower() in _NAMES:
-                return False
-    except Exception:  # noqa: BLE001 - whatever it is, the getter is asked
-        return False
-    return True
-
-
-def _baggage_of(carrier: CarrierT, getter: Getter[CarrierT]) -> Sequence[str] | None:
-    """The values of all baggage headers of *carrier*; None where they cannot be read.
-
-    SDKs look at the first one only, and lose all of it when one member or the sum is too long.
-    """
-    try:
-        found = getter.get(carrier, BAGGAGE) or ()
-        # It raises where one is no text, but bytes as in some carriers.
-        return found if "".join(found) else ()
-    except Exception:  # noqa: BLE001 - propagation never throws
-        logger.warning("the baggage of a request cannot be read", exc_info=True)
-        return None
-
-
-def _incoming(
-    headers: Sequence[str] | None, carrier: CarrierT, getter: Getter[CarrierT]
-) -> tuple[str, ...]:
-    """The texts of all our members in the baggage *headers* of *carrier*."""
-    if headers is None:
-        return ("",)  # No lineage, so it will be marked unreadable.
-    if headers and (texts := members(headers)):
-        return texts
-    try:
-        return stripped() if getter.get(carrier, SENT_HEADER) else ()
-    except Exception:  # noqa: BLE001 - propagation never throws
-        logger.warning("the headers of a request cannot be read", exc_info=True)
-        return ("",)
-
-
-def stripped() -> tuple[str, ...]:
-    """What stands for the lineage of a request that was sent with one and came without."""
-    count("stripped", INCOMING_SUBJECT)
-    message = "a request was sent with a lineage and came without: something removes its baggage"
-    log_once("stripped", INCOMING_SUBJECT, "", message)
-    return (_STRIPPED,)
-
-
-def _are_ours_alone(headers: Sequence[str]) -> bool:
-    """Whether *headers* are one header, as we send it, with no member of others."""
-    return len(headers) == 1 and _is_ours_alone(headers[0])
-
-
-def _is_ours_alone(header: str) -> bool:
-    """Whether *header* is our member as we send it, and nothing else: most are."""
-    return _ALONE.fullmatch(header) is not None
-
-
-def members(headers: Iterable[str]) -> tuple[str, ...]:
-    """The values of all our members, as they were before percent-encoding."""
-    texts: list[str] = []
-    for header in headers:
-        if _is_ours_alone(header):
-            texts.append(header[len(_OURS) :])
-        elif MEMBER in header:
-            for member in header.split(","):
-                name, _, value = member.partition("=")
-                if name.strip() == MEMBER:
-                    texts.append(unquote_plus(value.partition(";")[0].strip()))
-    return tuple(texts)
 
 
 class AntipodeBaggagePropagator(AntipodePropagator):

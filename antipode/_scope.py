@@ -43,7 +43,7 @@ INCOMING_SUBJECT = "baggage"
 #: Where a context has its scope, for who cannot spare the call of :func:`scope_in`.
 KEY = otel_context.create_key("antipode-scope")
 #: Where OpenTelemetry keeps baggage in a context.
-(_BAGGAGE_KEY,) = baggage.set_baggage(MEMBER, "", context=otel_context.Context())
+(BAGGAGE_KEY,) = baggage.set_baggage(MEMBER, "", context=otel_context.Context())
 _EMPTY = Lineage()
 _NO_NOTES: frozenset[str] = frozenset()
 #: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
@@ -52,7 +52,8 @@ _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
 #: The answer of a request that added nothing.
 NOTHING = encode(_EMPTY)
-_EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
+#: What stands for the lineage of a scope that holds nothing, for who takes the characters.
+EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
 
@@ -306,7 +307,7 @@ class Scope:
         settings = config()  # First: it is with this that a dry run begins.
         more = self._incoming or self._deferred or _seam.observer is not None
         if self._lineage is _EMPTY and not more:
-            return _EMPTY_SNAPSHOT
+            return EMPTY_SNAPSHOT
         incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
         if incoming is not None:
             return incoming + _SNAPSHOT_ITEM
@@ -359,28 +360,28 @@ def context_with(
         current: a context that may have a handle on *held* already; None for none.
     """
     found = otel_context.get_current() if context is None else context
-    entries = found.get(_BAGGAGE_KEY)
+    entries = found.get(BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}
     handle = _handle_among(others, held) if others else None
     if handle is not None and found.get(KEY) is held:
         return found
     if handle is None and current is not None:
-        handle = _handle_among(current.get(_BAGGAGE_KEY), held)
+        handle = _handle_among(current.get(BAGGAGE_KEY), held)
     if handle is None:
         handle = LiveText(held.snapshot())
         handle.scope = held
     # A context does not change; nobody has this one yet, and each request would pay for copies.
     made = otel_context.Context(found)
-    dict.__setitem__(made, _BAGGAGE_KEY, {**others, MEMBER: handle})
+    dict.__setitem__(made, BAGGAGE_KEY, {**others, MEMBER: handle})
     dict.__setitem__(made, KEY, held)
     return made
 
 
 def is_bare(context: Context) -> bool:
     """Whether there is nothing in *context* but a scope, and no baggage but the handle on it."""
-    entries = context.get(_BAGGAGE_KEY)
+    entries = context.get(BAGGAGE_KEY)
     return (
-        len(context) == len((KEY, _BAGGAGE_KEY)) and isinstance(entries, dict) and len(entries) == 1
+        len(context) == len((KEY, BAGGAGE_KEY)) and isinstance(entries, dict) and len(entries) == 1
     )
 
 

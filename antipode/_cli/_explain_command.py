@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from antipode._arrival import members
 from antipode._codec import decode
 from antipode._errors import LineageDecodeError
 from antipode._headers import RESPONSE_HEADER
 from antipode._lineage import Lineage
-from antipode._propagation import members
 from antipode._report import Span
 
 from ._exits import CLEAN, UsageError

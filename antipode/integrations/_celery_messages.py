@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import baggage
 
+from antipode._arrival import members
 from antipode._headers import MEMBER, with_member, without_member
-from antipode._propagation import members
 from antipode._readable import readable
 from antipode._scope import Scope, scope_in
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from opentelemetry import context as otel_context
 
 from antipode import _seam
+from antipode._arrival import members, stripped
 from antipode._errors import ConfigurationError
 from antipode._headers import same_request
 from antipode._metrics import log_once
-from antipode._propagation import instrument, members, stripped
+from antipode._propagation import instrument
 from antipode._scope import NOTHING, Scope, context_with, scope_in
 
 if TYPE_CHECKING:

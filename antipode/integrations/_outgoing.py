@@ -10,13 +10,13 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from antipode import _hosts
+from antipode._arrival import members
 from antipode._bounds import encode_bounded
 from antipode._codec import decode
 from antipode._config import config
 from antipode._headers import MEMBER, with_member, without_member
 from antipode._lineage import Lineage
 from antipode._metrics import count, log_once
-from antipode._propagation import members
 from antipode._readable import readable
 from antipode._scope import INCOMING_SUBJECT, NOTHING, context_with, scope_in
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from antipode._arrival import members
 from antipode._bounds import encode_bounded
 from antipode._config import MEMBER_OVERHEAD
 from antipode._headers import (
@@ -15,7 +16,6 @@ from antipode._headers import (
     without_member,
 )
 from antipode._metrics import count, log_once
-from antipode._propagation import members
 from antipode._readable import readable
 from antipode._scope import INCOMING_SUBJECT
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from antipode._arrival import members
 from antipode._headers import RESPONSE_HEADER
 from antipode._metrics import logger
-from antipode._propagation import members
 from antipode._readable import readable
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import IN_DOUBT
