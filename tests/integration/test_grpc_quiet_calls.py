@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
+from opentelemetry import context as otel_context
+from opentelemetry import propagate
 from opentelemetry.instrumentation import grpc as otel
 
 import antipode
@@ -198,6 +200,33 @@ def test_two_of_ours_answer_as_one(metadata: tuple[tuple[str, str], ...]) -> Non
             answers = [text for entry, text in call.trailing_metadata() if entry == ANSWER]
             added = [antipode.Lineage([write("a")])] if name == "writes" else []
             assert [antipode.deserialize(text) for text in answers] == added
+
+
+class Part(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC has no annotations
+    """Another instrumentation, which hands the propagator no more than the trace."""
+
+    def intercept_service(self, continuation: Callable[[Any], Any], details: Any) -> Any:
+        inner = continuation(details).unary_unary
+
+        def respond(request: bytes, context: Any) -> Any:
+            token = otel_context.attach(propagate.extract(dict(CARRIERS[0])))
+            try:
+                return inner(request, context)
+            finally:
+                otel_context.detach(token)
+
+        return grpc.unary_unary_rpc_method_handler(respond)
+
+
+def test_what_was_not_extracted_is_read_all_the_same() -> None:
+    """The metadata say that somebody waits for an answer, if what was extracted does not."""
+    antipode.instrument()
+    asked = (*CARRIERS[0], ("antipode-sent", "1"))
+    interceptors = Part(), ours.server_interceptor()
+    with serving(Posts().methods, *interceptors) as port, stock(port) as channel:
+        call = made(channel, "quiet").future(b"x", metadata=asked)
+        call.result()
+        assert ANSWER in dict(call.trailing_metadata())
 
 
 @pytest.mark.usefixtures("instrumented")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Behavior = Callable[[Any, Any], Any]
 
 _END = object()
+#: Of an entry of metadata.
+_NAME = operator.itemgetter(0)
 _KINDS = {
     (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
     (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
@@ -94,19 +97,16 @@ def behave(behavior: Behavior, service: str, streams: bool) -> Behavior:  # noqa
 def _unary(behavior: Behavior, service: str) -> Behavior:
     def respond(request: Any, context: Any) -> Any:
         # An empty call pays for what is called here more than for all that is done.
+        metadata = context.invocation_metadata()
         held: Scope | None = otel_context.get_current().get(KEY)  # type: ignore[assignment]
         quiet = call = None
-        if (
-            held is not None
-            and held.arrived
-            and type(held.carrier) is dict
-            and OURS.isdisjoint(held.carrier)
-        ):
-            # Most bring nothing and add nothing: neither metadata is looked at.
+        # Not of what was extracted from: an instrumentation may have passed on a part alone.
+        if held is not None and held.arrived and OURS.isdisjoint(map(_NAME, metadata or ())):
+            # Most bring nothing and add nothing: nothing more is asked of the context.
             quiet = held
-            quiet.arrived = False
+            quiet.arrived, quiet.carrier = False, metadata
         else:
-            call = serving(context.invocation_metadata(), held, service)
+            call = serving(metadata, held, service)
             if call is None:
                 return behavior(request, context)
         failure: BaseException | None = None
@@ -118,7 +118,7 @@ def _unary(behavior: Behavior, service: str) -> Behavior:
         finally:
             if quiet is not None and not quiet.end_unchanged():
                 quiet.arrived = True  # To be taken over by who answers.
-                call = Serving(quiet, context.invocation_metadata(), service)
+                call = Serving(quiet, metadata, service)
             if call is not None:
                 call.error = failure
                 call.finish(context)
