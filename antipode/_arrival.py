@@ -42,17 +42,15 @@ def arrived(carrier: object, texts: tuple[str, ...], context: Context) -> Contex
     held = Scope(incoming=texts)
     held.arrived = True
     held.carrier = carrier
+    observer = _seam.observer
     # As context_with() does for a scope that others may know: every request pays for this.
-    handle = LiveText(held.snapshot() if texts or _seam.observer is not None else EMPTY_SNAPSHOT)
+    handle = LiveText(held.snapshot() if texts or observer is not None else EMPTY_SNAPSHOT)
     handle.scope = held
     entries = context.get(BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}
-    made = otel_context.Context(context)
-    dict.__setitem__(made, BAGGAGE_KEY, {**others, MEMBER: handle})
-    dict.__setitem__(made, KEY, held)
-    if (observer := _seam.observer) is not None:
+    if observer is not None:
         observer.opened(held, incoming=True)
-    return made
+    return otel_context.Context({**context, BAGGAGE_KEY: {**others, MEMBER: handle}, KEY: held})
 
 
 def is_silent(carrier: object) -> bool:

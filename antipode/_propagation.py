@@ -17,6 +17,7 @@ from opentelemetry.propagators.textmap import (
     default_getter,
     default_setter,
 )
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from . import _seam
 from ._arrival import (
@@ -46,12 +47,15 @@ from ._lineage import Lineage, without_notes
 from ._live_text import LiveText
 from ._metrics import count, log_once
 from ._readable import readable
-from ._scope import KEY, Scope, context_with, is_bare, scope_in
+from ._scope import BAGGAGE_KEY, KEY, Scope, context_with, is_bare, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableMapping
 
     from opentelemetry.context import Context
+
+
+_NOTHING = otel_context.Context()
 
 
 class AntipodePropagator(TextMapPropagator):
@@ -74,8 +78,9 @@ class AntipodePropagator(TextMapPropagator):
         self.inner = inner
         self.replaced = inner if replaced is None else replaced
         self._rest, self._baggage_first = _without_baggage(inner)
-        #: Whether the settings were asked for.
-        self._begun = False
+        #: What extracts a request without headers of ours, once the settings were asked for, where
+        #: it is known to add to the context that it is given.
+        self._quiet: TextMapPropagator | None = None
 
     @property
     def fields(self) -> set[str]:
@@ -92,16 +97,41 @@ class AntipodePropagator(TextMapPropagator):
 
         A second extraction in the same request joins the first one's scope while it is open.
         """
+        if getter is default_getter and isinstance(carrier, dict):
+            silent = BAGGAGE not in carrier and SENT_HEADER not in carrier
+        else:
+            silent = is_silent(carrier)
         current = otel_context.get_current() if context is None else context
+        if silent and context is None and current.get(KEY) is None:
+            quiet = self._quiet
+            if quiet is not None:  # As for most requests: what is spared here is spared to all.
+                begun = arrived(carrier, (), current if self._baggage_first else _NOTHING)
+                return quiet.extract(carrier, begun, getter)
+        return self._extract(carrier, context, getter, current, silent=silent)
+
+    def _extract(
+        self,
+        carrier: CarrierT,
+        context: Context | None,
+        getter: Getter[CarrierT],
+        current: Context,
+        *,
+        silent: bool,
+    ) -> Context:
+        """:meth:`extract`, whatever came, and whatever scope is open.
+
+        Args:
+            carrier: its.
+            context: its.
+            getter: its.
+            current: *context*, or the one that runs.
+            silent: whether there is no header of ours in *carrier*.
+        """
         held = None if current.get(KEY) is None else scope_in(current)
         if held is None and context is not None:
             held = _current_of(carrier)
         if held is not None and not held.open:
             held = None
-        if getter is default_getter and isinstance(carrier, dict):
-            silent = BAGGAGE not in carrier and SENT_HEADER not in carrier
-        else:
-            silent = is_silent(carrier)
         headers = () if silent else baggage_of(carrier, getter)
         known = None if held is None else held.carrier
         if silent or (known is not None and (known is carrier or same_request(known, carrier))):
@@ -122,9 +152,9 @@ class AntipodePropagator(TextMapPropagator):
             if texts:
                 held.receive(texts)
             return context_with(held, found, current=current)
-        if not self._begun:
+        if self._quiet is None:
             config()  # A dry run begins with it.
-            self._begun = True
+            self._quiet = self._rest if type(self._rest) is TraceContextTextMapPropagator else None
         return arrived(carrier, texts, found)
 
     def inject(
@@ -141,7 +171,9 @@ class AntipodePropagator(TextMapPropagator):
         if context is None:
             context = otel_context.get_current()
         if context.get(KEY) is None or scope_in(context) is None:
-            self.inner.inject(carrier, context, setter)
+            # Where there is no baggage, nothing that injects some is asked: it takes its time.
+            rest = None if context.get(BAGGAGE_KEY) else self._rest
+            (self.inner if rest is None else rest).inject(carrier, context, setter)
             return
         entries = baggage.get_all(context)
         handle = entries.get(MEMBER) if len(entries) == 1 else None
