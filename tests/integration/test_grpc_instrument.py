@@ -15,15 +15,16 @@ from opentelemetry import propagate
 from opentelemetry.instrumentation import grpc as otel
 
 import antipode
-from antipode import ConfigurationError
+from antipode import ConfigurationError, Lineage
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 
-from ._grpc_service import START, Seen, handler, made, served, sync_methods, write
+from ._grpc_service import SERVICE, START, Seen, handler, made, served, sync_methods, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ANSWER = "antipode-lineage"
 NAMES = ("server", "insecure_channel", "secure_channel")
 
 
@@ -73,17 +74,82 @@ def test_undone_beneath_another_it_does_nothing() -> None:
         grpc.server, grpc.insecure_channel = before
 
 
+class Commits(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC has no annotations
+    """An interceptor of the application, which writes when the handler is done."""
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        inner = continuation(handler_call_details).unary_unary
+
+        def respond(request: bytes, context: Any) -> Any:
+            response = inner(request, context)
+            antipode.append(write("committed"))
+            return response
+
+        return grpc.unary_unary_rpc_method_handler(respond)
+
+
+def writes(request: bytes, _: Any) -> bytes:
+    """A handler."""
+    antipode.append(write(request.decode()))
+    return request
+
+
+def answers(server: Any) -> list[Lineage]:
+    """The lineages in the answer of the handler above, which *server* serves under ``writes``."""
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            _, call = made(channel, "writes").with_call(b"a")
+            found = [text for name, text in call.trailing_metadata() if name == ANSWER]
+    finally:
+        server.stop(None).wait()
+    return [antipode.deserialize(text) for text in found]
+
+
 def test_interceptors_may_be_given_by_position() -> None:
-    """As gRPC's own signatures allow; one of ours that is there already stays alone."""
+    """As gRPC's own signatures allow; there is one answer, with what they write in it."""
     ours.instrument()
-    mine = ours.server_interceptor()
-    with ThreadPoolExecutor(1) as pool:
-        for given in ([], [mine]):
-            server = grpc.server(pool, None, given, None, 5)
-            (only,) = server._state.interceptor_pipeline.interceptors
-            assert isinstance(only, ours.ServerInterceptor)
-            assert (only is mine) == bool(given)
-            server.stop(None)
+    both = Lineage([write("a"), write("committed")])
+    for given in ([Commits()], [ours.server_interceptor(), Commits()]):
+        with ThreadPoolExecutor(1) as pool:
+            server = grpc.server(pool, [handler({"writes": writes})], given, None, 5)
+            assert answers(server) == [both]
+
+
+@pytest.mark.parametrize("instrumentor", [None, otel.GrpcInstrumentorServer], ids=["alone", "otel"])
+@pytest.mark.parametrize("interceptors", [(), (Commits(),)], ids=["none", "own"])
+@pytest.mark.parametrize("way", ["position", "keyword", "generic", "registered"])
+def test_handlers_answer_however_they_are_registered(
+    way: str, interceptors: tuple[Any, ...], instrumentor: Any
+) -> None:
+    """As ``grpc.server`` and generated code do it; with what interceptors write in the answer."""
+    if way == "registered" and not hasattr(grpc.Server, "add_registered_method_handlers"):
+        pytest.skip("this version of gRPC has no registered methods")
+    theirs = instrumentor and instrumentor()
+    if theirs is not None:
+        theirs.instrument()
+    ours.instrument()
+    handlers = [handler({"writes": writes})]
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            if way == "position":
+                server = grpc.server(pool, handlers, interceptors=interceptors)
+            elif way == "keyword":
+                server = grpc.server(pool, handlers=handlers, interceptors=interceptors)
+            else:
+                server = grpc.server(thread_pool=pool, interceptors=interceptors)
+            if way == "generic":
+                server.add_generic_rpc_handlers(handlers)
+            elif way == "registered":
+                method = grpc.unary_unary_rpc_method_handler(writes)
+                server.add_registered_method_handlers(SERVICE, {"writes": method})
+            keys = ("a", "committed") if interceptors else ("a",)
+            assert answers(server) == [Lineage([write(key) for key in keys])]
+    finally:
+        if theirs is not None:
+            ours.uninstrument()  # In the order in which they were put in place.
+            theirs.uninstrument()
 
 
 async def test_asyncio_interceptors_may_be_given_by_position() -> None:

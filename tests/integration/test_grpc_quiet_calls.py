@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import antipode
 from antipode._scope import scope_in
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
-from antipode.integrations.grpc._channel import LOOKED_AT
+from antipode.integrations.grpc._channel import MOST_UNSEEN
 
 from ._grpc_service import SERVICE, handler, made, write
 
@@ -249,23 +250,47 @@ def _lines(directory: Any) -> list[str]:
     return [line for path in directory.iterdir() for line in path.read_text().splitlines()]
 
 
-@pytest.mark.usefixtures("instrumented")
-def test_some_answers_outside_of_scopes_are_counted() -> None:
-    """Of a synchronous method's plain calls the first is looked at, and one in sixteen of more.
+def unscoped() -> int:
+    """How many answers outside of scopes were counted."""
+    return antipode.metrics().get(antipode.Metric("unscoped_response", SERVICE), 0)
 
-    In a scope every answer is taken in, and whoever asks for a call's metadata has all counted.
-    """
-    counter = antipode.Metric("unscoped_response", SERVICE)
+
+@pytest.mark.usefixtures("instrumented")
+def test_answers_outside_of_scopes_are_counted() -> None:
+    """Each while they bring a lineage, from the first one on; in a scope it is taken in instead."""
+    before = unscoped()
     with serving(Posts().methods) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = made(channel, "writes")
-        before = antipode.metrics().get(counter, 0)
-        for _ in range(LOOKED_AT + 1):
+        for _ in range(5):
             assert call(b"x") == b"x"
-        assert antipode.metrics()[counter] == before + 2
         for _ in range(3):
             with antipode.scope() as held:
                 call(b"x")
                 assert held.lineage == antipode.Lineage([write("a")])
-        for _ in range(3):
-            call.with_call(b"x")
-        assert antipode.metrics()[counter] == before + 5
+        call.with_call(b"x")
+    assert unscoped() == before + 6
+
+
+@pytest.mark.usefixtures("instrumented")
+def test_a_service_that_begins_to_answer_is_noticed() -> None:
+    """Where no answer of a method brought a lineage, few are looked at; then each is again."""
+    writing = threading.Event()
+
+    def sometimes(request: bytes, _: Any) -> bytes:
+        if writing.is_set():
+            antipode.append(write("a"))
+        return request
+
+    methods = {"sometimes": sometimes}
+    before = unscoped()
+    with serving(methods) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = made(channel, "sometimes")
+        for _ in range(MOST_UNSEEN):
+            call(b"x")
+        writing.set()
+        for _ in range(MOST_UNSEEN):
+            call(b"x")
+        assert unscoped() == before
+        for _ in range(5):
+            call(b"x")
+    assert unscoped() == before + 5

@@ -48,6 +48,41 @@ class ServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC h
         return handler and self._wrapped.of(handler, handler_call_details.method)
 
 
+def wrap_handlers(server: Any) -> None:
+    """Wrap the handlers that are registered with *server* from now on.
+
+    For a server that nothing intercepts inside of ours: it spares each call a step of gRPC's
+    pipeline.
+    """
+    wrapped = Wrapped(behave)
+    generic = server.add_generic_rpc_handlers
+    server.add_generic_rpc_handlers = lambda generic_rpc_handlers: generic(
+        [_Generic(each, wrapped) for each in generic_rpc_handlers]
+    )
+    registered = getattr(server, "add_registered_method_handlers", None)
+    if registered is None:  # Newer versions have it, for the same handlers once more.
+        return
+    server.add_registered_method_handlers = lambda service_name, method_handlers: registered(
+        service_name,
+        {
+            name: wrapped.of(handler, f"/{service_name}/{name}")
+            for name, handler in method_handlers.items()
+        },
+    )
+
+
+class _Generic(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no annotations
+    """Finds the handlers of another one, wrapped."""
+
+    def __init__(self, inner: Any, wrapped: Wrapped) -> None:
+        self._find = inner.service
+        self._wrapped = wrapped
+
+    def service(self, handler_call_details: Any) -> Any:
+        handler = self._find(handler_call_details)
+        return handler and self._wrapped.of(handler, handler_call_details.method)
+
+
 class Wrapped:
     """Handlers as we wrap them, kept while the same ones are found again."""
 
