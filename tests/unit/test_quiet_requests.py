@@ -126,7 +126,6 @@ def test_outside_of_scopes_what_is_injected_is_the_stock_propagators(
             context = baggage.set_baggage(name, value, context)
     expected: dict[str, str] = {}
     stock.inject(expected, context)
-    for _ in range(2):
-        found: dict[str, str] = {}
-        AntipodePropagator(stock).inject(found, context)
-        assert found == expected
+    found: dict[str, str] = {}
+    AntipodePropagator(stock).inject(found, context)
+    assert found == expected
