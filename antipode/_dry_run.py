@@ -10,54 +10,34 @@ import os
 import sys
 import threading
 import weakref
-from json.encoder import encode_basestring_ascii
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import _seam
 from ._config import config
 from ._evidence import Evidence
-from ._lineage import exact_of, names, without_notes
-from ._metrics import count, log_once
+from ._judged_reads import JudgedReads
+from ._lineage import without_notes
 from ._notes import Notes
-from ._records import UNWRITTEN, Records, encoded, members
+from ._places import Places, running_test
+from ._records import UNWRITTEN, Records, encoded, members, named, write_text, writes_text
 from ._registry import shims_of
 from ._scope import INCOMING_SUBJECT, scope_in
 from ._site import caller
 from ._write_id import Promise
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from types import CodeType, FrameType
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
 
     from ._barrier import Barrier
     from ._lineage import Lineage
+    from ._places import Place
     from ._scope import Scope
     from ._write_id import Dependency, WriteId
     from .shim import Shim
 
 #: Counts of reads whose values have a lineage that nobody knows.
 _UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
-#: What stands for a log where records name a promise.
-PROMISES = "promise"
-_RUNNING_TEST = "PYTEST_CURRENT_TEST"
-#: The test that started this process; in a process of pytest's own it is another each time.
-_STARTED_BY = os.environ.get(_RUNNING_TEST)
-_MOST_PLACES = 10_000
-
-
-class _Place(NamedTuple):
-    """A line of the application's code.
-
-    Attributes:
-        file: relative to the working directory where it is below it.
-        line: from 1.
-        text: as records have it.
-    """
-
-    file: str
-    line: int
-    text: str
 
 
 class DryRun:
@@ -65,100 +45,43 @@ class DryRun:
 
     def __init__(self, directory: str | None, region: str | None) -> None:
         """Write records into *directory*; None: none, findings are counted and logged alone."""
-        self._here = _working_directory()
         self._region = region or ""
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
-        self._evidence = Evidence(self._record_evidence)
-        self._places: dict[tuple[CodeType, int], _Place] = {}
-        self._told: set[tuple[str, _Place]] = set()
+        self._places = Places()
         # By the identity of who wrote: the scope, which may end first, and the datastore.
         self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._evidence = Evidence(self._record_evidence)
+        self._reads = JudgedReads(self._region, self._places, self._put, self._evidence)
+        # As the seam has them: for reads, without a function in between.
+        self.concerned, self.reads = self._reads.concerned, self._reads.note
 
     def opened(self, scope: Scope, *, incoming: bool) -> None:
         """A request begins."""
-        self._evidence.over()
+        self._reads.over()
         opened = "incoming" if incoming else "here"
         site = None if incoming else self.site()
         self._record("scope", scope, site, members({"opened": opened}))
 
     def ended(self) -> None:
         """The block of a request is over."""
-        self._evidence.over()
+        self._reads.over()
 
     def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
         """The store acknowledged *writes*, or a branch promised them."""
-        self._evidence.over()
+        self._reads.over()
         for write in writes:
             if isinstance(write, Promise) or not write.covering:
-                self._record("write", scope, self.site(), f'"write":{_encoded(_named(write))}')
+                self._record("write", scope, self.site(), f'"write":{write_text(named(write))}')
                 if scope.answered:
                     self._lint("after-response", write.datastore, "", scope, self.site())
 
-    def concerned(self, scope: Scope, shim: Shim) -> bool:
-        """Whether a read that a client of *shim* is about to send has anything to be judged by.
-
-        Most have not: this is part of every read.
-        """
-        if self._evidence.open_reads:
-            self._evidence.over()
-        return shim.reads_from == "replica" and names(scope.known, shim.datastore)
-
-    def reads(self, scope: Scope | None, shim: Shim) -> None:
-        """Judge a read that a client of *shim* sends."""
-        if scope is None or not self.concerned(scope, shim):
-            return
-        datastore = shim.datastore
-        known = scope.known
-        exact: list[Dependency] = [*exact_of(known, datastore)]
-        if known.promises:
-            exact += [each for each in known.promises if each.datastore == datastore]
-        if not exact:
-            return
-        notes = self._notes(scope)
-        missed = [write for write in exact if not notes.covers(self._region, write)]
-        place = self._place(caller())
-        verdict = "unguarded" if missed else "guarded"
-        about = (
-            f'"site":{place.text},"datastore":{encode_basestring_ascii(datastore)},"verdict":"{verdict}"'
-            f',"writes":{_list(missed or exact)}'
-        )
-        others = len(known) + len(known.promises) - len(exact)
-        if missed and others and (unknown := _unknown(known)):
-            about += f',"unknown":{encoded(unknown)}'
-        number = self._record("read", scope, None, about)
-        if missed:
-            self._found(shim, place, missed, number)
-
-    def _found(self, shim: Shim, where: _Place, missed: list[Dependency], number: int) -> None:
-        datastore = shim.datastore
-        finding = datastore, where
-        count("unguarded_read", datastore)
-        if finding not in self._told:
-            self._told.add(finding)
-            log_once(
-                "unguarded_read",
-                datastore,
-                where[:2],
-                "%s:%s reads %r without a barrier for what its request wrote there: %s",
-                where.file,
-                where.line,
-                datastore,
-                ", ".join(sorted(map(str, missed))[:3]),
-            )
-        seen = missed if shim.promises else [w for w in missed if not isinstance(w, Promise)]
-        if number == UNWRITTEN or not seen:
-            return
-        if not self._evidence.wants(finding):
-            count("dry_run_evidence_dropped", datastore)
-            return
-        test = _test()
-        of = {"of": number} if test is None else {"test": test, "of": number}
-        self._evidence.seek(shim, seen, of)
-
     def barrier(self, call: Barrier) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
-        self._evidence.over()
+        self._reads.over()
         wanted = call.wanted
         guards = [write for writes in wanted.pending.values() for write in writes]
         self._guard(call.scope, guards)
@@ -169,7 +92,9 @@ class DryRun:
             "exclude": sorted(call.exclude),
             "dry": call.dry,
         }
-        self._record("barrier", call.scope, site, f'"guards":{_list(guards)},{members(about)}')
+        self._record(
+            "barrier", call.scope, site, f'"guards":{writes_text(guards)},{members(about)}'
+        )
         if not guards and not wanted.fenced and not call.checks:
             detail = "nothing of it can be waited for" if wanted.settled else "its lineage is empty"
             self._lint("nothing-to-wait-for", "", detail, call.scope, site)
@@ -180,7 +105,7 @@ class DryRun:
         Not those of a log that the scope depended on without a barrier: whether the read showed
         that already is a matter of lag, and no verdict is.
         """
-        self._evidence.over()
+        self._reads.over()
         if scope is None or shim.reads_from != "replica":
             return
         notes = self._notes(scope)
@@ -218,7 +143,7 @@ class DryRun:
 
     def unscoped(self, what: str, datastore: str) -> None:
         """Something found no scope."""
-        self._evidence.over()
+        self._reads.over()
         if what == "write":
             self._lint("unscoped-write", datastore, "", None, self.site())
 
@@ -233,7 +158,7 @@ class DryRun:
 
     def notes(self, scope: Scope) -> frozenset[str]:
         """The items that travel with the lineage of *scope*, which leaves now."""
-        self._evidence.over()
+        self._reads.over()
         if self._uncommitted:
             self._leaves_early(scope)
         notes = self._notes(scope)
@@ -258,38 +183,36 @@ class DryRun:
                 held = scope.notes = scope.notes or Notes()
         return held
 
-    def _place(self, site: FrameType) -> _Place:
-        here = site.f_code, site.f_lineno
-        known = self._places.get(here)
-        if known is None:
-            if len(self._places) >= _MOST_PLACES:
-                self._places.clear()  # Code that was made while it ran would be kept for ever.
-                self._told.clear()
-            known = self._places[here] = self._found_at(*here)
-        return known
-
-    def _found_at(self, code: CodeType, line: int) -> _Place:
-        file = code.co_filename
-        if file.startswith(self._here):
-            file = file[len(self._here) :].replace(os.sep, "/")
-        place = {"file": file, "line": line, "function": code.co_name}
-        return _Place(file, line, encoded(place))
-
     def _lint(
         self, lint: str, datastore: str, detail: str, scope: Scope | None, site: FrameType
     ) -> None:
         about = {"lint": lint, "datastore": datastore, "detail": detail}
         self._record("lint", scope, site, members(about))
 
-    def _record(self, kind: str, scope: Scope | None, site: FrameType | None, about: str) -> int:
-        """Write a record of *scope*, where there are records; its number."""
+    def _record(self, kind: str, scope: Scope | None, site: FrameType | None, about: str) -> None:
+        """Write a record of *scope*, where there are records."""
+        if self._records is not None:
+            place = None if site is None else self._places.of((site.f_code, site.f_lineno))
+            self._put(kind, scope, place, about, test=running_test())
+
+    def _put(
+        self,
+        kind: str,
+        scope: Scope | None,
+        place: Place | None,
+        about: str,
+        *,
+        test: str | None,
+        age_s: float = 0.0,
+    ) -> int:
+        """Write a record of what *scope* did *age_s* ago, where there are records; its number."""
         if self._records is None:
             return UNWRITTEN
-        if site is not None:
-            about = f'"site":{self._place(site).text},{about}'
-        if (test := _test()) is not None:
+        if place is not None:
+            about = f'"site":{place.text},{about}'
+        if test is not None:
             about = f'"test":{encoded(test)},{about}'
-        return self._records.put(kind, f'"request":{self._request(scope)},{about}')
+        return self._records.put(kind, f'"request":{self._request(scope)},{about}', age_s=age_s)
 
     def _request(self, scope: Scope | None) -> str:
         """The id of the request of *scope*, as records have it."""
@@ -308,64 +231,32 @@ class DryRun:
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the reads that are over were looked into once, at most *timeout_s*."""
-        self._evidence.over()
+        self._reads.over()
         self._evidence.settle(timeout_s)
 
     def close(self) -> None:
-        """Stop looking, and close the file."""
+        """Judge what was noted, stop looking, and close the file."""
+        self._reads.over()
         self._evidence.close()
         if self._records is not None:
             self._records.close()
 
     def after_fork(self) -> None:
-        """Begin a file of the child's own."""
+        """Begin a file of the child's own; what was noted is its parent's."""
         self._lock = threading.Lock()
-        self._evidence = Evidence(self._record_evidence)
         self._uncommitted = {}
+        self._start()
         if self._records is not None:
             self._records.after_fork()
+        if (processes := sys.modules.get("multiprocessing.util")) is not None:
+            # Its children exit without what atexit knows.
+            processes.register_after_fork(self, _closed_at_the_end)
 
 
-def _working_directory() -> str:
-    """With a separator behind it; where it was removed, what no file lies below."""
-    try:
-        return f"{Path.cwd()}{os.sep}"
-    except FileNotFoundError:
-        return "\0"
+def _closed_at_the_end(observer: DryRun) -> None:
+    from multiprocessing.util import Finalize
 
-
-def _named(found: Dependency) -> tuple[str, str, str]:
-    """The datastore, the log and the version of *found*, as records name them."""
-    if isinstance(found, Promise):
-        return found.datastore, PROMISES, found.id
-    return found.datastore, found.key, str(found.version)
-
-
-def _encoded(named: tuple[str, str, str]) -> str:
-    datastore, log, version = map(encode_basestring_ascii, named)
-    return f'{{"datastore":{datastore},"log":{log},"version":{version}}}'
-
-
-def _unknown(lineage: Lineage) -> list[str]:
-    """The datastores for which nothing is registered here, where barriers fail for that."""
-    if config().on_unknown != "raise":
-        return []
-    names = {each.datastore for each in (*lineage, *lineage.promises)}
-    return sorted(name for name in names if not shims_of(name))
-
-
-def _list(found: Collection[Dependency]) -> str:
-    """*found* as records have them, in an order that depends on nothing else."""
-    if len(found) == 1:
-        (only,) = found
-        return f"[{_encoded(_named(only))}]"
-    return f"[{','.join(map(_encoded, sorted(set(map(_named, found)))))}]"
-
-
-def _test() -> str | None:
-    """The test that runs, without its phase."""
-    running = os.environ.get(_RUNNING_TEST) if "pytest" in sys.modules else _STARTED_BY
-    return None if running is None else running.rpartition(" (")[0] or running
+    Finalize(None, observer.close, exitpriority=0)
 
 
 def _after_fork() -> None:

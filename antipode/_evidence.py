@@ -6,10 +6,11 @@ it either. That a read is over is known from what its thread or task does next.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import weakref
+from asyncio import _get_running_loop, current_task
+from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ._write_id import Dependency
     from .shim import Observation, Shim
 
-    _Runner = asyncio.Task[Any] | threading.Thread
+    Runner = asyncio.Task[Any] | int
 
 #: Reads that are looked into at a time.
 MOST = 8
@@ -54,7 +55,7 @@ class Evidence:
         """Hand findings to *put*, from any thread."""
         self.put = put
         self.lock = threading.Lock()
-        self.open_reads: list[tuple[weakref.ref[_Runner], Look]] = []
+        self.open_reads: list[tuple[weakref.ref[asyncio.Task[Any]] | int, Look]] = []
         self._running: set[Look] = set()
         #: By finding: how many of its reads were looked into, and when the last one was.
         self._looked: dict[object, tuple[int, float]] = {}
@@ -71,21 +72,32 @@ class Evidence:
             self._looked[finding] = looked + 1, now_s
         return True
 
-    def seek(self, shim: Shim, writes: Collection[Dependency], of: Mapping[str, Any]) -> None:
-        """Look into the read that a client of *shim* is about to make, once that is over.
+    def seek(
+        self,
+        shim: Shim,
+        writes: Collection[Dependency],
+        of: Mapping[str, Any],
+        *,
+        runner: Runner,
+        since_s: float,
+    ) -> None:
+        """Look into a read by a client of *shim*, once that is over.
 
         Args:
             shim: where the read goes.
             writes: what it may miss.
             of: the fields that its evidence begins with.
+            runner: who reads, as :func:`running`.
+            since_s: when, by the shim's clock.
         """
         watcher = watcher_beside(shim)
         if watcher is None:
             return
-        look = Look(self, shim.datastore, watcher, writes, of)
+        look = Look(self, shim.datastore, watcher, writes, of, since_s=since_s)
         with self.lock:
             if room := len(self.open_reads) < MOST_OPEN:
-                self.open_reads.append((weakref.ref(_runner()), look))
+                held = runner if isinstance(runner, int) else weakref.ref(runner)
+                self.open_reads.append((held, look))
         if not room:
             count("dry_run_evidence_dropped", shim.datastore)
 
@@ -93,9 +105,9 @@ class Evidence:
         """This task or thread goes on: its reads are over, as are those of others that ended."""
         if not self.open_reads:
             return
-        here = _runner()
+        here = running()
         with self.lock:
-            due = [look for runner, look in self.open_reads if _is_over(runner(), here)]
+            due = [look for runner, look in self.open_reads if _is_over(runner, here)]
             self.open_reads = [
                 each for each in self.open_reads if each[1] not in due and not each[1].late
             ]
@@ -138,10 +150,12 @@ class Look:
         watcher: Watcher,
         writes: Collection[Dependency],
         of: Mapping[str, Any],
+        *,
+        since_s: float,
     ) -> None:
-        """Wait for *writes* of *datastore*, from :meth:`begin` on."""
+        """Wait for *writes* of *datastore*, from :meth:`begin` on; the read was at *since_s*."""
         self.datastore = datastore
-        self.since_s = watcher.clock.monotonic()
+        self.since_s = since_s
         self._evidence = evidence
         self._watcher = watcher
         self._left = set(writes)
@@ -208,19 +222,17 @@ class Look:
         self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})
 
 
-def _runner() -> _Runner:
-    """The task that runs here; without one the thread."""
-    task: asyncio.Task[Any] | None = None
-    if "asyncio" in sys.modules:
-        from asyncio import current_task
-
-        with contextlib.suppress(RuntimeError):  # No loop runs in this thread.
-            task = current_task()
-    return task or threading.current_thread()
+def running() -> Runner:
+    """The task that runs here; without one the thread, by its identifier: part of many a read."""
+    loop = _get_running_loop()
+    task = None if loop is None else current_task(loop)
+    return task or get_ident()
 
 
-def _is_over(runner: _Runner | None, here: _Runner) -> bool:
+def _is_over(runner: weakref.ref[asyncio.Task[Any]] | int, here: Runner) -> bool:
     """Whether what *runner* did before is over, now that *here* goes on."""
-    if runner is None or runner is here:
-        return True
-    return not runner.is_alive() if isinstance(runner, threading.Thread) else runner.done()
+    if isinstance(runner, int):
+        # By its frames, which threads that Python did not start have as well while they read.
+        return runner == here or runner not in sys._current_frames()  # noqa: SLF001
+    task = runner()
+    return task is None or task is here or task.done()

@@ -18,12 +18,13 @@ from ._lineage import Lineage
 from ._write_id import Promise, WriteId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from ._write_id import Dependency
 
     #: Region, datastore, log, and the version where versions have no order; of a promise its id.
     _Log = tuple[str, str, str, str | None]
+    Guards = Mapping[_Log, Dependency]
 
 _REQUEST = re.compile(r"0r([0-9a-f]{16})")
 _GUARD = re.compile(r"0g([A-Za-z0-9_-]+)\.([urkp].*)")
@@ -32,14 +33,18 @@ _NO_REGION = "-"
 
 
 class Notes:
-    """The notes of one request. Changed by one thread at a time; read by any."""
+    """The notes of one request. Changed by one thread at a time; read by any.
 
-    __slots__ = ("_guards", "_items", "_request")
+    Attributes:
+        guards: the guards of now, by what they cover; replaced by others, and never changed.
+    """
+
+    __slots__ = ("_items", "_request", "guards")
 
     def __init__(self) -> None:
         """Nothing is known of the request."""
         self._request = ""
-        self._guards: dict[_Log, Dependency] = {}
+        self.guards: Guards = {}
         self._items: frozenset[str] | None = None
 
     @property
@@ -69,17 +74,16 @@ class Notes:
 
     def guard(self, region: str, guarded: Dependency) -> None:
         """Note that a barrier in *region* waits, or would have waited, for *guarded*."""
-        held = self._guards.get(log := _log(region, guarded))
+        held = self.guards.get(log := _log(region, guarded))
         if held is None or _number(held) < _number(guarded):
             if isinstance(guarded, WriteId):
                 guarded = WriteId(guarded.datastore, guarded.key, guarded.version)
-            self._guards = {**self._guards, log: guarded}
+            self.guards = {**self.guards, log: guarded}
             self._items = None
 
     def covers(self, region: str, wanted: Dependency) -> bool:
         """Whether a guard of *region* covers *wanted*."""
-        held = self._guards.get(_log(region, wanted))
-        return held is not None and _number(held) >= _number(wanted)
+        return covers(self.guards, region, wanted)
 
     def items(self, egress: Collection[str] | None = None) -> frozenset[str]:
         """What travels; of *egress*, the datastores that may be named, alone."""
@@ -92,10 +96,16 @@ class Notes:
     def _rendered(self, egress: Collection[str] | None) -> frozenset[str]:
         guards = [
             f"0g{_region_token(log[0])}.{_item_of(guarded)}"
-            for log, guarded in self._guards.items()
+            for log, guarded in self.guards.items()
             if egress is None or guarded.datastore in egress
         ]
         return frozenset([f"0r{self.request}", *guards])
+
+
+def covers(guards: Guards, region: str, wanted: Dependency) -> bool:
+    """Whether one of *guards*, of *region*, covers *wanted*."""
+    held = guards.get(_log(region, wanted))
+    return held is not None and _number(held) >= _number(wanted)
 
 
 def _log(region: str, found: Dependency) -> _Log:

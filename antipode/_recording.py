@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from . import _seam
@@ -10,6 +11,8 @@ from ._scope import scope_in
 from ._unscoped import unscoped
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ._floor import Floor
     from ._write_id import WriteId
     from .shim import Shim
@@ -55,9 +58,11 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
             was asked for already.
     """
     held = scope_in()
-    if reads and (observer := _seam.observer) is not None:
-        observer.reads(held, shim)
-    return held.floor(shim.datastore) if held is not None else None
+    if held is None:
+        return None
+    if reads and (observer := _seam.observer) is not None and observer.concerned(held, shim):
+        observer.reads(held, shim, sys._getframe(1))  # noqa: SLF001
+    return held.floor(shim.datastore)
 
 
 def reading(shim: Shim) -> tuple[Floor | None, bool]:
@@ -76,14 +81,17 @@ def reading(shim: Shim) -> tuple[Floor | None, bool]:
     return held.floor(shim.datastore), observer is not None and observer.concerned(held, shim)
 
 
-def read_sent(shim: Shim) -> None:
-    """Let a dry run judge a read that was sent just now. For instrumented clients.
+def read_sent(shim: Shim, start: FrameType | None = None) -> None:
+    """Let a dry run know of a read that was sent just now. For instrumented clients.
 
-    In place of what :func:`floor` does, by clients that asked :func:`reading`: what a dry run
+    In place of what :func:`floor` does, by clients whom :func:`reading` told to: what a dry run
     takes is not added to the time that the server takes.
 
     Args:
         shim: whose client reads.
+        start: a frame between which and the client there is nothing but libraries; None for that
+            of who calls. To find who reads from there is less to do.
     """
-    if (observer := _seam.observer) is not None:
-        observer.reads(scope_in(), shim)
+    held = scope_in()
+    if held is not None and (observer := _seam.observer) is not None:
+        observer.reads(held, shim, start or sys._getframe(1))  # noqa: SLF001

@@ -8,25 +8,54 @@ import secrets
 import sys
 import threading
 import time
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._metrics import count, log_once
+from ._write_id import Promise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+    from ._write_id import Dependency
 
 VERSION = 1
 #: The number of a record that was not written.
 UNWRITTEN = -1
+#: What stands for a log where records name a promise.
+PROMISES = "promise"
 
 #: A value as JSON, without blanks.
 encoded = json.JSONEncoder(separators=(",", ":")).encode
+#: A string as JSON.
+text = encode_basestring_ascii
 
 
 def members(fields: Mapping[str, Any]) -> str:
     """*fields* as the members of a JSON object, without its braces."""
     return encoded(fields)[1:-1]
+
+
+def named(found: Dependency) -> tuple[str, str, str]:
+    """The datastore, the log and the version of *found*, as records name them."""
+    if isinstance(found, Promise):
+        return found.datastore, PROMISES, found.id
+    return found.datastore, found.key, str(found.version)
+
+
+def write_text(named: tuple[str, str, str]) -> str:
+    """A write as JSON, from its names."""
+    datastore, log, version = map(text, named)
+    return f'{{"datastore":{datastore},"log":{log},"version":{version}}}'
+
+
+def writes_text(found: Collection[Dependency]) -> str:
+    """*found* as a JSON list, in an order that depends on nothing else."""
+    if len(found) == 1:
+        (only,) = found
+        return f"[{write_text(named(only))}]"
+    return f"[{','.join(map(write_text, sorted(set(map(named, found)))))}]"
 
 
 class Records:
@@ -45,14 +74,15 @@ class Records:
         self._next = 0
         self._over = False
 
-    def put(self, kind: str, about: str) -> int:
+    def put(self, kind: str, about: str, *, age_s: float = 0.0) -> int:
         """Write one record, whole, before this returns; its number, or :data:`UNWRITTEN`.
 
         Never raises: what cannot be written is counted, and logged once.
 
         Args:
             kind: of the record.
-            about: its own fields, as :func:`members`; reads wait while these are put together.
+            about: its own fields, as :func:`members`.
+            age_s: how long ago it was.
         """
         with self._lock:
             if self._over:
@@ -60,7 +90,7 @@ class Records:
             try:
                 if self._file < 0:
                     self._open()
-                return self._write(kind, about)
+                return self._write(kind, about, age_s)
             except (OSError, ValueError) as error:
                 self._over = True
                 failure = error
@@ -81,14 +111,14 @@ class Records:
             "pid": os.getpid(),
             "python": f"{version.major}.{version.minor}.{version.micro}",
         }
-        self._write("process", members(facts))
+        self._write("process", members(facts), 0.0)
 
-    def _write(self, kind: str, about: str) -> int:
+    def _write(self, kind: str, about: str, age_s: float) -> int:
         number = self._next
-        head = f'"v":{VERSION},"kind":"{kind}","t":{time.time():.6f}'
-        text = f'{{{head},"process":"{self._process}","n":{number},{about}}}\n'
-        line = text.encode()
-        if os.write(self._file, line) != len(line):
+        head = f'"v":{VERSION},"kind":"{kind}","t":{time.time() - age_s:.6f}'
+        line = f'{{{head},"process":"{self._process}","n":{number},{about}}}\n'
+        data = line.encode()
+        if os.write(self._file, data) != len(data):
             msg = "the line was written in part"
             raise OSError(msg)
         self._next += 1

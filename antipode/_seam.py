@@ -34,8 +34,11 @@ class Observer(Protocol):
         """Whether a read that a client is about to send has anything to be judged by."""
         ...
 
-    def reads(self, scope: Scope | None, shim: Shim) -> None:
-        """A client of *shim* is about to read, or has sent a read that is not answered yet."""
+    def reads(self, scope: Scope, shim: Shim, start: FrameType) -> None:
+        """A client of *shim* sends a read that is concerned, or has, and has no answer yet.
+
+        Who reads is looked for from the frame *start* on.
+        """
         ...
 
     def barrier(self, call: Barrier) -> None:

@@ -27,26 +27,30 @@ _LIBRARY: Final = 2
 _known: dict[str, int] = {}
 
 
-def caller() -> FrameType:
+def caller(start: FrameType | None = None) -> FrameType:
     """The nearest caller outside of libraries.
 
     Where all are installed packages, as an application that was deployed as one, the nearest that
     is neither ours, nor a client's, nor Python's; without any, the outermost.
+
+    Args:
+        start: the first frame to look at; None for that of who asks.
     """
-    frame: FrameType = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files
+    frame: FrameType = start or sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
     second: FrameType | None = None
     while True:
-        code = frame.f_code
-        kind = _known.get(code.co_filename)
-        if kind is None or kind == _OWN:
-            kind = _kind(frame)
-        if kind == _OWN:
-            return frame
-        if kind == _INSTALLED and second is None:
-            second = frame
-        if frame.f_back is None:
+        kind = _known.get(frame.f_code.co_filename)
+        if kind != _LIBRARY:
+            if not kind:  # Unknown, or _OWN.
+                kind = _kind(frame)
+            if kind == _OWN:
+                return frame
+            if kind == _INSTALLED and second is None:
+                second = frame
+        outer = frame.f_back
+        if outer is None:
             return second or frame
-        frame = frame.f_back
+        frame = outer
 
 
 def call_site() -> str:

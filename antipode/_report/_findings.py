@@ -42,10 +42,14 @@ def finding_id(kind: str, *parts: str) -> str:
     return kind[0] + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest-rank percentile of *values*, which are sorted and not empty."""
-    rank = -(-len(values) * percent // 100)
-    return values[max(0, int(rank) - 1)]
+def percentile(values: Sequence[tuple[float, int]], percent: float) -> float:
+    """The nearest-rank percentile of *values*, each with how often it occurs, sorted, not empty."""
+    left = -(-sum(times for _, times in values) * percent // 100)
+    for value, times in values:
+        left -= times
+        if left <= 0:
+            return value
+    return values[-1][0]
 
 
 def _findings(records: Records, baseline: frozenset[str]) -> tuple[Finding, ...]:
@@ -99,7 +103,7 @@ def _finding(
         occurrences=tuple(found),
         services=_services(records, (one.read for one in found)),
         tests=_tests(one.read for one in found),
-        confirmed=sum(one.confirmed for one in reads.values()),
+        confirmed=sum(one.read.reads for one in reads.values() if one.confirmed),
         cost=_cost(list(reads.values())),
         advice=advisor.advice(name, found),
         known=known,
@@ -107,10 +111,14 @@ def _finding(
 
 
 def _cost(reads: list[Occurrence]) -> Cost:
-    waits = sorted(wait for one in reads for wait in one.waits[-1:] if wait is not None)
+    number = sum(one.read.reads for one in reads)
+    waits = sorted(
+        (wait, one.read.reads) for one in reads for wait in one.waits[-1:] if wait is not None
+    )
     if not waits:
-        return Cost(None, None, 0, len(reads))
-    return Cost(percentile(waits, 50), percentile(waits, 99), len(waits), len(reads))
+        return Cost(None, None, 0, number)
+    known = sum(times for _, times in waits)
+    return Cost(percentile(waits, 50), percentile(waits, 99), known, number)
 
 
 def _occurrences(records: Records) -> Iterable[Occurrence]:

@@ -130,7 +130,7 @@ def _words(line: Record) -> str:
         return _evidence(line)
     said = {
         "scope": "the request comes in" if line.opened == "incoming" else "the request starts",
-        "read": f"reads {_strong(line.datastore)}, {_verdict(line)}",
+        "read": f"reads {_strong(line.datastore)}{_times(line)}, {_verdict(line)}",
         "write": f"writes {_strong(*(entry.datastore for entry in line.writes))}",
         "barrier": f"barrier (at {escape(line.at)}), "
         f"{'would wait' if line.dry else 'waited'} for {plural(len(line.writes), 'write')}",
@@ -141,6 +141,10 @@ def _words(line: Record) -> str:
 
 def _strong(*names: str) -> str:
     return f"<strong>{escape(', '.join(names))}</strong>"
+
+
+def _times(line: Record) -> str:
+    return f", {plural(line.reads, 'time')} in a row" if line.reads > 1 else ""
 
 
 def _verdict(line: Record) -> str:

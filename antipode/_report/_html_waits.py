@@ -20,14 +20,17 @@ _ROW, _LEFT, _BARS, _WIDTH = 24, 132, 190, 360
 def waits(report: Report) -> str:
     """The chart, with the numbers in words; empty where no read is unguarded."""
     reads = {
-        (one.read.process, one.read.n): one.waits[-1:]
+        (one.read.process, one.read.n): (one.read.reads, one.waits[-1:])
         for finding in report.findings
         for one in finding.occurrences
     }
     if not reads:
         return ""
-    known = sorted(wait for found in reads.values() for wait in found if wait is not None)
-    unknown = len(reads) - len(known)
+    known = sorted(
+        (wait, times) for times, found in reads.values() for wait in found if wait is not None
+    )
+    number = sum(times for _, times in known)
+    unknown = sum(times for times, _ in reads.values()) - number
     said = (
         f"Not known for {plural(unknown, 'read')}: no look was made, its process ended first, or "
         "the write was not visible within the bound."
@@ -37,19 +40,19 @@ def waits(report: Report) -> str:
     if not known:
         return f"<p>{said}</p>\n"
     figures = (
-        f"From {plural(len(known), 'unguarded read')}: median "
+        f"From {plural(number, 'unguarded read')}: median "
         f"{duration(percentile(known, 50))}, p99 {duration(percentile(known, 99))}, longest "
-        f"{duration(known[-1])}."
+        f"{duration(known[-1][0])}."
     )
     return f"<p>{figures} {said}</p>\n{_chart(_bars(known))}"
 
 
-def _bars(known: Sequence[float]) -> list[tuple[str, int]]:
+def _bars(known: Sequence[tuple[float, int]]) -> list[tuple[str, int]]:
     """Label and count of each bar, empty ones between others too."""
     tops = (*_BOUNDS, float("inf"))
     counts = [0] * len(tops)
-    for wait in known:
-        counts[next(i for i, top in enumerate(tops) if wait < top)] += 1
+    for wait, times in known:
+        counts[next(i for i, top in enumerate(tops) if wait < top)] += times
     used = [number for number, count in enumerate(counts) if count]
     return [(_label(number), counts[number]) for number in range(used[0], used[-1] + 1)]
 

@@ -40,8 +40,8 @@ def report_object(report: Report) -> dict[str, Any]:
             "services": sorted({one.name for one in report.records.processes.values()}),
             "processes": len(report.records.processes),
             "requests": len({line.request for line in lines if line.request is not None}),
-            "reads_guarded": sum(line.verdict == "guarded" for line in lines),
-            "reads_unguarded": sum(line.verdict == "unguarded" for line in lines),
+            "reads_guarded": sum(e.reads for e in lines if e.verdict == "guarded"),
+            "reads_unguarded": sum(e.reads for e in lines if e.verdict == "unguarded"),
             "summary": counted(report),
         },
     }

@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """One unguarded read of one write.
+    """Unguarded reads of one write, one or several in a row.
 
     Attributes:
         write: the record of the write; None where there is none.
@@ -60,7 +60,7 @@ class Cost:
     """What barriers at the reads of a finding would have waited, in seconds.
 
     Attributes:
-        known: how many reads have evidence of it; without one the other two are None.
+        known: how many of them have evidence of it; without one the other two are None.
         reads: how many there were.
     """
 

@@ -79,6 +79,7 @@ class Record:
     Attributes:
         writes: of a ``write`` the one it is about, of a ``barrier`` its guards, of a ``read`` the
             entries that the verdict is about.
+        reads: how many reads in a row a ``read`` is about.
         unknown: of a ``read``, the datastores for which nothing was registered there.
     """
 
@@ -92,6 +93,7 @@ class Record:
     writes: tuple[Entry, ...] = ()
     datastore: str = ""
     verdict: str = ""
+    reads: int = 1
     at: str = ""
     dry: bool = False
     opened: str = ""
@@ -244,6 +246,7 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
         return {
             "datastore": _text(data["datastore"]),
             "verdict": data["verdict"],
+            "reads": _count(data.get("reads", 1)),
             "unknown": tuple(_text(name) for name in data.get("unknown", ())),
         }
     if kind == "barrier":
@@ -297,6 +300,13 @@ def _whole(value: object) -> int:
         msg = f"{value!r} is no whole number"
         raise TypeError(msg)
     return value
+
+
+def _count(value: object) -> int:
+    if (count := _whole(value)) < 1:
+        msg = f"{value!r} is no number of reads"
+        raise ValueError(msg)
+    return count
 
 
 def _optional(value: object) -> str | None:

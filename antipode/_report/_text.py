@@ -138,7 +138,7 @@ def counted(report: Report) -> str:
     """What the records are of."""
     lines = report.records.lines
     requests = len({line.request for line in lines if line.request is not None})
-    reads = sum(line.kind == "read" for line in lines)
+    reads = sum(line.reads for line in lines if line.kind == "read")
     processes = plural(len(report.records.processes), "process", "es")
     return (
         f"{plural(requests, 'request')} of {processes}, "

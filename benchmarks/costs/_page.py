@@ -59,8 +59,9 @@ SECTIONS = {
             "The same call by a plain client and by an instrumented one, of a store that has a "
             "replica, on loopback and with half a millisecond of network. The ratio is that of "
             "the medians of all calls, with the least and the greatest of one round. *Dry run*: "
-            "the instrumented read in a dry run over the same outside of one; an *unguarded* one "
-            "is a finding, which is written down. "
+            "the instrumented read in a dry run over the same outside of one. An *unguarded* one, "
+            "the first behind a write, is a finding, and so is *another* right behind such a one; "
+            "a *guarded* one is the first behind a barrier. These are written down. "
             "[More](../guides/post-notification.md#the-cost-of-a-clients-call-overhead)."
         ),
         names=("client", "link", "call"),

@@ -101,7 +101,7 @@ def _show(measured: list[Measured]) -> None:
         )
     console = Console()
     if not console.is_terminal:
-        console.width = 110
+        console.width = 120
     console.print(table)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Microseconds of each call: of the plain client, of the instrumented one.
 Times = tuple[list[float], list[float]]
+#: A call of each.
+_Pair = Sequence[Callable[[int], object]]
 #: What one round finds, by call.
 Round = Callable[[], dict[str, Times]]
 #: There and back: half a millisecond.
@@ -44,8 +46,10 @@ class Measured:
     Attributes:
         client: which, and over what store.
         link: ``loopback`` or ``0.5 ms``.
-        call: ``write``, ``read``, ``read after a barrier``; in a dry run, ``read, dry run`` and
-            ``unguarded read, dry run``, which is compared with an instrumented read without one.
+        call: ``write``, ``read``, ``read after a barrier``; in a dry run, which are compared with
+            an instrumented read without one, ``read, dry run``, of what the request did not write,
+            and ``unguarded read, dry run``, ``another unguarded read, dry run`` right behind such a
+            one, and ``guarded read, dry run`` behind a barrier.
         ratio: of the medians of all calls, with the library (the dry run) over without.
         rounds: the same ratio, round by round.
         plain_us: microseconds without.
@@ -127,7 +131,7 @@ def _clients(make: Make, server: Server) -> Iterator[Round]:
         yield lambda: {
             "write": _by_turns(writes),
             "read": _by_turns(reads),
-            "read after a barrier": _by_turns(reads, before=behind_a_barrier),
+            "read after a barrier": _behind(reads, [behind_a_barrier] * 2),
         }
 
 
@@ -140,28 +144,57 @@ def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
     ):
         reads = [turn(client.read, dry=dry) for dry in (False, True)]
         write = turn(client.write, dry=False)
+
+        def guarded(number: int) -> None:
+            write(number)
+            antipode.barrier(timeout=10)
+
         yield lambda: {
             "read, dry run": _by_turns(reads),
-            "unguarded read, dry run": _by_turns(reads, before=write),
+            "unguarded read, dry run": _behind(reads, [write] * 2),
+            "another unguarded read, dry run": _behind(reads, [write] * 2, reads),
+            "guarded read, dry run": _behind(reads, [guarded] * 2),
         }
 
 
-def _by_turns(
-    calls: Sequence[Callable[[int], object]], *, before: Callable[[int], object] | None = None
-) -> Times:
+def _by_turns(calls: _Pair) -> Times:
     """Microseconds of every call, in scopes as requests have them."""
     times: Times = ([], [])
     for number in range(CALLS):
         with antipode.scope():
-            if before is not None:
-                before(number % KEYS)
-                _settle()
             first = number % 2
             for which in (first, 1 - first):
-                began_ns = time.perf_counter_ns()
-                calls[which](number % KEYS)
-                times[which].append((time.perf_counter_ns() - began_ns) / 1000)
+                times[which].append(_timed_us(calls[which], number))
     return times
+
+
+def _behind(calls: _Pair, before: _Pair, again: _Pair | None = None) -> Times:
+    """Microseconds of every call, each in a scope of its own behind what is made *before*.
+
+    Both in one scope would be two kinds of call: the first finds caches cold, the second does not.
+
+    Args:
+        calls: what is timed.
+        before: what comes first, then a pause.
+        again: what comes right before the call.
+    """
+    times: Times = ([], [])
+    for number in range(CALLS):
+        first = number % 2
+        for which in (first, 1 - first):
+            with antipode.scope():
+                before[which](number % KEYS)
+                _settle()
+                if again is not None:
+                    again[which](number % KEYS)
+                times[which].append(_timed_us(calls[which], number))
+    return times
+
+
+def _timed_us(call: Callable[[int], object], number: int) -> float:
+    began_ns = time.perf_counter_ns()
+    call(number % KEYS)
+    return (time.perf_counter_ns() - began_ns) / 1000
 
 
 def _settle() -> None:

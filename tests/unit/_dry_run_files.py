@@ -59,6 +59,7 @@ class Recorder:
         *writes: dict[str, str],
         verdict: str = "unguarded",
         request: str | None = REQUEST,
+        **more: Any,
     ) -> int:
         return self.add(
             "read",
@@ -68,6 +69,7 @@ class Recorder:
             datastore=writes[0]["datastore"],
             verdict=verdict,
             writes=list(writes),
+            **more,
         )
 
     def barrier(self, after: float, where: Where, *guards: dict[str, str]) -> int:

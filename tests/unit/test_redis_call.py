@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 
 import antipode
 from antipode.shim import Floor
+from antipode_shims.redis import instrument_client
 from antipode_shims.redis._call import Call, Rules
 from antipode_shims.redis._tap import PACKED_INFO, Tap
 
@@ -37,6 +40,85 @@ def test_read_is_a_call_under_a_floor_alone() -> None:
         assert call is not None
         assert posts.floor(call) is held
         assert rules("users").call(("GET", "key")) is None
+
+
+class Conversation:
+    """A fake connection that notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any, Any]] = []
+
+    def send_command(self, *args: Any, **options: Any) -> None:
+        self.asked.append(("send", args, options))
+
+    def read_response(self, *args: Any, **options: Any) -> bytes:
+        self.asked.append(("read", args, options))
+        return b"value"
+
+
+class AsyncConversation(Conversation):
+    """Its asyncio twin."""
+
+    async def send_command(self, *args: Any, **options: Any) -> None:  # type: ignore[override]
+        super().send_command(*args, **options)
+
+    async def read_response(self, *args: Any, **options: Any) -> bytes:  # type: ignore[override]
+        return super().read_response(*args, **options)
+
+
+#: As redis-py hands a read's arguments on.
+ARGUMENTS: tuple[Any, ...] = ("GET", "GET", "key")
+OPTIONS: dict[str, Any] = {"keys": ["key"]}
+
+
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Let the next read be one that a dry run judges; what it was told."""
+    told: list[Any] = []
+    monkeypatch.setattr("antipode_shims.redis._call.read_sent", lambda *given: told.append(given))
+    CALL.set(sys._getframe())
+    return told
+
+
+def alike(ours: Conversation, plain: Conversation) -> bool:
+    """Whether the same was asked; options that an older redis-py leaves out change nothing."""
+    return len(ours.asked) == len(plain.asked) and all(
+        mine[:2] == theirs[:2] and mine[2].items() >= theirs[2].items()
+        for mine, theirs in zip(ours.asked, plain.asked, strict=True)
+    )
+
+
+def test_read_that_is_judged_is_made_as_redis_py_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where redis-py does more than to send and to read, a read in a dry run must, too."""
+    client = redis.Redis()
+    plain, ours = Conversation(), Conversation()
+    call: Any = client._send_command_parse_response  # type: ignore[attr-defined]
+    expected = call(plain, *ARGUMENTS, **OPTIONS)
+    instrument_client(client, datastore="posts", reads_from="replica")
+    told = judged(monkeypatch)
+    call = client._send_command_parse_response  # type: ignore[attr-defined]
+    assert call(ours, *ARGUMENTS, **OPTIONS) == expected
+    assert alike(ours, plain)
+    assert len(told) == 1
+    assert call(ours, *ARGUMENTS, **OPTIONS) == expected  # Sent again.
+    assert len(told) == 1
+
+
+async def test_asyncio_read_that_is_judged_is_made_as_redis_py_makes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with the synchronous client."""
+    client = redis.asyncio.Redis()
+    plain, ours = AsyncConversation(), AsyncConversation()
+    call: Any = client._send_command_parse_response  # type: ignore[attr-defined]
+    expected = await call(plain, *ARGUMENTS, **OPTIONS)
+    instrument_client(client, datastore="posts", reads_from="replica")
+    told = judged(monkeypatch)
+    call = client._send_command_parse_response  # type: ignore[attr-defined]
+    assert await call(ours, *ARGUMENTS, **OPTIONS) == expected
+    assert alike(ours, plain)
+    assert len(told) == 1
+    assert await call(ours, *ARGUMENTS, **OPTIONS) == expected
+    assert len(told) == 1
 
 
 def test_writes_are_calls_and_neutral_commands_are_not() -> None:

@@ -10,12 +10,12 @@ from antipode import UnmetError, mark_incomplete
 from antipode.shim import watcher_beside
 
 from ._beside_tap import AsyncBesideConnection, BesideTap
-from ._call import CALL, Call, Rules, is_named
+from ._call import CALL, Call, Rules, is_named, sent
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange_async, look_on_async
 from ._hooks import adopt, run_batch
-from ._tap import AsyncJudgedConnection, AsyncTappedConnection, Tap, packet_mark
+from ._tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
@@ -89,7 +89,7 @@ class AsyncHooks:
     ) -> Any:
         """One attempt at a pipeline's commands."""
         call = CALL.get()
-        if call is None or not commands:
+        if not isinstance(call, Call) or not commands:
             return await send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
@@ -124,8 +124,6 @@ class AsyncHooks:
 
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
-        if call.unjudged:
-            return await send(AsyncJudgedConnection(connection, call.judged))
         if not isinstance(tap, BesideTap):
             return await send(connection)
         try:
@@ -254,6 +252,7 @@ class AsyncClient:
     """Mixed into the class of an instrumented ``redis.Redis``."""
 
     _antipode: AsyncHooks
+    parse_response: Any
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
@@ -261,7 +260,13 @@ class AsyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return await plain(*args, **options)
-        return await self._antipode.run(call, plain, args, options)
+        if isinstance(call, Call):
+            return await self._antipode.run(call, plain, args, options)
+        token = CALL.set(call)
+        try:
+            return await plain(*args, **options)
+        finally:
+            CALL.reset(token)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -271,6 +276,13 @@ class AsyncClient:
             return await plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
+        if not isinstance(call, Call):
+            if hooks.rules.by_hand and hooks.rules.queuing(conn):
+                return await plain(conn, command_name, *args, **options)
+            # What redis-py does with a read, and a word in between.
+            await conn.send_command(*args)
+            sent(hooks.shim, call)
+            return await self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
@@ -314,7 +326,7 @@ class AsyncPipeline:
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
-        if (call := CALL.get()) is None:
+        if not isinstance(call := CALL.get(), Call):
             return await plain(conn, command_name, *args, **options)
 
         async def send(connection: Any) -> Any:

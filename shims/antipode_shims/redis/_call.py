@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from contextvars import ContextVar
 from dataclasses import replace
@@ -35,13 +36,14 @@ from ._tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from antipode import Lineage
 
     from ._base import BaseRedisShim
 
 #: The call that runs in this thread or task; redis-py's own code lies between its two ends.
-CALL: ContextVar[Call | None] = ContextVar("antipode_redis_call", default=None)
+CALL: ContextVar[Call | FrameType | None] = ContextVar("antipode_redis_call", default=None)
 
 
 class Call:
@@ -50,14 +52,13 @@ class Call:
     Attributes:
         held: the floor.
         asked: whether it was looked up for this call's reads already.
-        unjudged: whether a dry run is to be told of its read once that is sent.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
-    asked = unjudged = False
+    asked = False
     verdict: UnmetError | None = None
     recorded = ""
     _in_doubt = False
@@ -69,12 +70,6 @@ class Call:
         """Nothing happened yet."""
         self.held = held
         self.shim = shim
-
-    def judged(self) -> None:
-        """Its read is sent: let a dry run know, once for all attempts."""
-        if self.unjudged:
-            self.unjudged = False
-            read_sent(self.shim)
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -123,6 +118,12 @@ class Call:
             self.settle()
 
 
+def sent(shim: BaseRedisShim, caller: FrameType) -> None:
+    """Tell a dry run of a plain read by *caller*, once for all attempts."""
+    CALL.set(None)
+    read_sent(shim, caller)
+
+
 class Rules:
     """What the hooks of one client decide, without I/O.
 
@@ -138,20 +139,19 @@ class Rules:
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def call(self, args: Any) -> Call | None:
+    def call(self, args: Any) -> Call | FrameType | None:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind, shim = kind_of(args), self.shim
         if kind is WRITE:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
             held, unjudged = reading(shim)
-            later = held is None and (shim.beside is None or not shim.beside.concerns(args))
-            if later and not unjudged:
-                return None
+            if held is None and (shim.beside is None or not shim.beside.concerns(args)):
+                return sys._getframe(2) if unjudged else None  # noqa: SLF001
+            if unjudged:
+                read_sent(shim)
             call = Call(shim, held)
-            call.asked, call.unjudged = True, unjudged
-            if not later:
-                call.judged()
+            call.asked = True
             return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None

@@ -14,11 +14,11 @@ from antipode import UnmetError, mark_incomplete
 from antipode.shim import watcher_beside
 
 from ._beside_tap import BesideConnection, BesideTap
-from ._call import CALL, Call, Rules, is_named
+from ._call import CALL, Call, Rules, is_named, sent
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange, look_on
-from ._tap import JudgedConnection, Tap, TappedConnection, packet_mark
+from ._tap import Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
@@ -88,7 +88,7 @@ class SyncHooks:
     ) -> Any:
         """One attempt at a pipeline's commands."""
         call = CALL.get()
-        if call is None or not commands:
+        if not isinstance(call, Call) or not commands:
             return send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
@@ -123,8 +123,6 @@ class SyncHooks:
 
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
-        if call.unjudged:
-            return send(JudgedConnection(connection, call.judged))
         if not isinstance(tap, BesideTap):
             return send(connection)
         try:
@@ -251,6 +249,7 @@ class SyncClient:
     """Mixed into the class of an instrumented ``redis.Redis``."""
 
     _antipode: SyncHooks
+    parse_response: Any
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
@@ -258,7 +257,13 @@ class SyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return plain(*args, **options)
-        return self._antipode.run(call, plain, args, options)
+        if isinstance(call, Call):
+            return self._antipode.run(call, plain, args, options)
+        token = CALL.set(call)
+        try:
+            return plain(*args, **options)
+        finally:
+            CALL.reset(token)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -268,6 +273,13 @@ class SyncClient:
             return plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
+        if not isinstance(call, Call):
+            if hooks.rules.by_hand and hooks.rules.queuing(conn):
+                return plain(conn, command_name, *args, **options)
+            # What redis-py does with a read, and a word in between.
+            conn.send_command(*args, **options)
+            sent(hooks.shim, call)
+            return self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
@@ -311,7 +323,7 @@ class SyncPipeline:
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
-        if (call := CALL.get()) is None:
+        if not isinstance(call := CALL.get(), Call):
             return plain(conn, command_name, *args, **options)
 
         def send(connection: Any) -> Any:

@@ -13,7 +13,7 @@ from ._client import link_errors, response_error, was_refused
 from ._commands import Kind, kind_of, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ._look import Command
 
@@ -151,57 +151,23 @@ def _closed_up(chunks: Sequence[Any]) -> Sequence[Any]:
     return closer
 
 
-class _Connection:
+class _Tapped:
     """A connection for one call: what is not overridden is the real one's."""
 
-    __slots__ = ("_real",)
+    __slots__ = ("_real", "_tap")
     _real: Any
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._real, name, value)
-
-
-class JudgedConnection(_Connection):
-    """A connection of ``redis.Redis`` for one read of which a dry run is told once it is sent."""
-
-    __slots__ = ("_judged",)
-    _judged: Callable[[], None]
-
-    def __init__(self, real: Any, judged: Callable[[], None]) -> None:
-        """Call *judged* when a command was sent on *real*."""
-        _set_real(self, real)
-        _set_judged(self, judged)
-
-    def send_command(self, *args: Any, **options: Any) -> Any:
-        """Send, and tell."""
-        self._real.send_command(*args, **options)
-        self._judged()
-
-
-class AsyncJudgedConnection(JudgedConnection):
-    """The asyncio twin of :class:`JudgedConnection`."""
-
-    __slots__ = ()
-
-    async def send_command(self, *args: Any, **options: Any) -> None:
-        """Send, and tell."""
-        await self._real.send_command(*args, **options)
-        self._judged()
-
-
-class _Tapped(_Connection):
-    """A connection with a tap."""
-
-    __slots__ = ("_tap",)
     _tap: Tap
 
     def __init__(self, real: Any, tap: Tap) -> None:
         """Ride along on *real*."""
         _set_real(self, real)
         _set_tap(self, tap)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._real, name, value)
 
     def pack_commands(self, commands: Iterable[Sequence[Any]]) -> Any:
         """Pack with ``INFO`` added."""
@@ -356,8 +322,7 @@ class AsyncTappedConnection(_Tapped):
 
 
 # The slots' own setters, behind ``__setattr__``: half the price of ``object.__setattr__``.
-_set_real: Any = _Connection.__dict__["_real"].__set__
-_set_judged: Any = JudgedConnection.__dict__["_judged"].__set__
+_set_real: Any = _Tapped.__dict__["_real"].__set__
 _set_tap: Any = _Tapped.__dict__["_tap"].__set__
 
 
