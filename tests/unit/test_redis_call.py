@@ -13,7 +13,7 @@ import redis.asyncio
 import antipode
 from antipode.shim import Floor
 from antipode_shims.redis import instrument_client
-from antipode_shims.redis._call import Call, Rules
+from antipode_shims.redis._call import CALL, Call, Rules
 from antipode_shims.redis._tap import PACKED_INFO, Tap
 
 
