@@ -74,8 +74,10 @@ OPTIONS: dict[str, Any] = {"keys": ["key"]}
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Let the next read be one that a dry run judges; what it was told."""
     told: list[Any] = []
-    monkeypatch.setattr("antipode_shims.redis._call.read_sent", lambda *given: told.append(given))
-    CALL.set(sys._getframe())
+    for hooks in "_hooks", "_async_hooks":
+        name = f"antipode_shims.redis.{hooks}.read_sent"
+        monkeypatch.setattr(name, lambda *given: told.append(given))
+    CALL.set([sys._getframe()])
     return told
 
 

@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
     from antipode import Lineage
 
+    #: Of a read that is redis-py's own but for a dry run, who calls, until that was told.
+    Untold = list[FrameType]
+
     from ._base import BaseRedisShim
 
 #: The call that runs in this thread or task; redis-py's own code lies between its two ends.
-CALL: ContextVar[Call | FrameType | None] = ContextVar("antipode_redis_call", default=None)
+CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
 
 
 class Call:
@@ -118,12 +121,6 @@ class Call:
             self.settle()
 
 
-def sent(shim: BaseRedisShim, caller: FrameType) -> None:
-    """Tell a dry run of a plain read by *caller*, once for all attempts."""
-    CALL.set(None)
-    read_sent(shim, caller)
-
-
 class Rules:
     """What the hooks of one client decide, without I/O.
 
@@ -139,7 +136,7 @@ class Rules:
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def call(self, args: Any) -> Call | FrameType | None:
+    def call(self, args: Any) -> Call | Untold | None:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind, shim = kind_of(args), self.shim
         if kind is WRITE:
@@ -147,7 +144,7 @@ class Rules:
         if kind is READ or kind is Kind.AWAITING:
             held, unjudged = reading(shim)
             if held is None and (shim.beside is None or not shim.beside.concerns(args)):
-                return sys._getframe(2) if unjudged else None  # noqa: SLF001
+                return [sys._getframe(2)] if unjudged else None  # noqa: SLF001
             if unjudged:
                 read_sent(shim)
             call = Call(shim, held)

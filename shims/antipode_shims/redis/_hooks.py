@@ -11,10 +11,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
-from antipode.shim import watcher_beside
+from antipode.shim import read_sent, watcher_beside
 
 from ._beside_tap import BesideConnection, BesideTap
-from ._call import CALL, Call, Rules, is_named, sent
+from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange, look_on
@@ -264,6 +264,7 @@ class SyncClient:
             return plain(*args, **options)
         finally:
             CALL.reset(token)
+            call.clear()  # Contexts that were copied meanwhile keep the list.
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -274,11 +275,11 @@ class SyncClient:
 
         hooks = self._antipode
         if not isinstance(call, Call):
-            if hooks.rules.by_hand and hooks.rules.queuing(conn):
+            if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
                 return plain(conn, command_name, *args, **options)
             # What redis-py does with a read, and a word in between.
             conn.send_command(*args, **options)
-            sent(hooks.shim, call)
+            read_sent(hooks.shim, call.pop())
             return self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
