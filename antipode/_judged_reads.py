@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ._notes import Guards
     from ._places import Line, Place, Places
     from ._scope import Scope
+    from ._seam import Unjudged
     from ._write_id import Dependency
     from .shim import Shim
 
@@ -94,31 +95,32 @@ class JudgedReads:
         self._judging = threading.RLock()
         self._busy = False
 
-    def concerned(self, scope: Scope, shim: Shim) -> bool:
-        """Whether a read that a client of *shim* is about to send has anything to be judged by.
+    def concerned(self, scope: Scope, shim: Shim) -> Unjudged | None:
+        """What a read that a client of *shim* is about to send is to be judged by.
 
-        Most have not: this is part of every read.
+        Most by nothing: this is part of every read.
         """
-        if shim.reads_from == "replica" and names(scope.known, shim.datastore):
-            return True  # What came before is over with :meth:`note`.
+        if shim.reads_from == "replica" and names(known := scope.known, shim.datastore):
+            return scope, known  # What came before is over with :meth:`note`.
         if self._noted or self._evidence.open_reads:
             self.over()
-        return False
+        return None
 
-    def note(self, scope: Scope, shim: Shim, start: FrameType) -> None:
+    def note(self, shim: Shim, unjudged: Unjudged, start: FrameType) -> None:
         """Note a read that a client of *shim* sends; it is judged with what comes next.
 
         What the verdict depends on is kept as it is now. Whatever can be left for later is no part
         of the read.
         """
         # Each function of ours that is called here takes a microsecond, and servers are fast.
+        scope, known = unjudged
         loop, notes, site = _get_running_loop(), scope.notes, caller(start)
         read = (
             get_ident() if loop is None else current_task(loop) or get_ident(),
             running_test() if self._in_tests else STARTED_BY,
             scope,
             shim,
-            scope.known,
+            known,
             _NO_GUARDS if notes is None else notes.guards,
             (site.f_code, site.f_lineno),
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ._floor import Floor
+    from ._seam import Unjudged
     from ._write_id import WriteId
     from .shim import Shim
 
@@ -60,38 +61,41 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
     held = scope_in()
     if held is None:
         return None
-    if reads and (observer := _seam.observer) is not None and observer.concerned(held, shim):
-        observer.reads(held, shim, sys._getframe(1))  # noqa: SLF001
+    if reads and (observer := _seam.observer) is not None:
+        unjudged = observer.concerned(held, shim)
+        if unjudged is not None:
+            observer.reads(shim, unjudged, sys._getframe(1))  # noqa: SLF001
     return held.floor(shim.datastore)
 
 
-def reading(shim: Shim) -> tuple[Floor | None, bool]:
-    """What :func:`floor` says of a read, and whether a dry run has it to judge once it is sent.
+def reading(shim: Shim) -> tuple[Floor | None, Unjudged | None]:
+    """What :func:`floor` says of a read, and what a dry run has to judge once it is sent.
 
-    For instrumented clients that can tell when that is: they call :func:`read_sent` then. Most
-    reads have nothing to be judged by.
+    For instrumented clients that can tell when that is: they give it to :func:`read_sent` then.
+    Most reads have nothing to be judged by.
 
     Args:
         shim: whose client reads.
     """
     held = scope_in()
     if held is None:
-        return None, False
+        return None, None
     observer = _seam.observer
-    return held.floor(shim.datastore), observer is not None and observer.concerned(held, shim)
+    unjudged = None if observer is None else observer.concerned(held, shim)
+    return held.floor(shim.datastore), unjudged
 
 
-def read_sent(shim: Shim, start: FrameType | None = None) -> None:
+def read_sent(shim: Shim, unjudged: Unjudged, start: FrameType | None = None) -> None:
     """Let a dry run know of a read that was sent just now. For instrumented clients.
 
-    In place of what :func:`floor` does, by clients whom :func:`reading` told to: what a dry run
-    takes is not added to the time that the server takes.
+    In place of what :func:`floor` does: what a dry run takes is not added to the time that the
+    server takes.
 
     Args:
         shim: whose client reads.
+        unjudged: what :func:`reading` said.
         start: a frame between which and the client there is nothing but libraries; None for that
             of who calls. To find who reads from there is less to do.
     """
-    held = scope_in()
-    if held is not None and (observer := _seam.observer) is not None:
-        observer.reads(held, shim, start or sys._getframe(1))  # noqa: SLF001
+    if (observer := _seam.observer) is not None:
+        observer.reads(shim, unjudged, start or sys._getframe(1))  # noqa: SLF001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ._scope import Scope
     from ._write_id import Dependency, WriteId
     from .shim import Shim
+
+#: Of a read that a dry run is to judge: its request, and what that depends on.
+Unjudged: TypeAlias = "tuple[Scope, Lineage]"
 
 
 class Observer(Protocol):
@@ -30,12 +33,12 @@ class Observer(Protocol):
         """The store acknowledged *writes*, or a branch promised them; they entered *scope*."""
         ...
 
-    def concerned(self, scope: Scope, shim: Shim) -> bool:
-        """Whether a read that a client is about to send has anything to be judged by."""
+    def concerned(self, scope: Scope, shim: Shim) -> Unjudged | None:
+        """What a read that a client is about to send is to be judged by, if there is anything."""
         ...
 
-    def reads(self, scope: Scope, shim: Shim, start: FrameType) -> None:
-        """A client of *shim* sends a read that is concerned, or has, and has no answer yet.
+    def reads(self, shim: Shim, unjudged: Unjudged, start: FrameType) -> None:
+        """A client of *shim* sends such a read, or has, and has no answer yet.
 
         Who reads is looked for from the frame *start* on.
         """

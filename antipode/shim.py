@@ -25,6 +25,7 @@ from ._promise import record_seconds
 from ._readable import unreadable
 from ._recording import floor, mark_incomplete, read_sent, reading, record_write
 from ._registry import watcher_beside
+from ._seam import Unjudged
 from ._stored import (
     defer_read,
     record_read,
@@ -56,6 +57,7 @@ __all__ = [
     "ReadsFrom",
     "ServerShim",
     "Shim",
+    "Unjudged",
     "Unreachable",
     "Wake",
     "beside_names",

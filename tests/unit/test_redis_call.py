@@ -77,7 +77,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for hooks in "_hooks", "_async_hooks":
         name = f"antipode_shims.redis.{hooks}.read_sent"
         monkeypatch.setattr(name, lambda *given: told.append(given))
-    CALL.set([sys._getframe()])
+    unjudged: Any = (None, None)
+    shim: Any = None
+    CALL.set([(shim, unjudged, sys._getframe())])
     return told
 
 

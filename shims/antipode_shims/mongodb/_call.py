@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
     from antipode import WriteId
+    from antipode.shim import Unjudged
 
     from ._base import BaseMongoShim
     from ._sent import Sent
@@ -138,6 +139,7 @@ class Call:
         "_rules",
         "_sent",
         "_told",
+        "_unjudged",
         "_writes",
         "connection",
         "proved",
@@ -155,6 +157,7 @@ class Call:
         self.proved: dict[str, int] | None = None
         self.connection: Any = None
         self._sent: Sent | None = None
+        self._unjudged: Unjudged | None = None
 
     @property
     def command(self) -> Mapping[str, Any]:
@@ -211,7 +214,10 @@ class Call:
 
     def _announce_read(self) -> None:
         """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
-        if self._told or self._name == "getMore" or not reading(self._rules.shim)[1]:
+        if self._told or self._name == "getMore":
+            return
+        _, self._unjudged = reading(self._rules.shim)
+        if self._unjudged is None:
             return
         if self.connection is None or not direct():
             self._tell()  # Nobody sees when it is sent.
@@ -219,9 +225,9 @@ class Call:
             self._sent = self._rules.sent(self.connection, self._tell)
 
     def _tell(self) -> None:
-        if not self._told:
-            self._told = True
-            read_sent(self._rules.shim)
+        if (unjudged := self._unjudged) is not None:
+            self._told, self._unjudged = True, None
+            read_sent(self._rules.shim, unjudged)
 
     def left(self) -> None:
         """The attempt on :attr:`connection` is over."""

@@ -28,7 +28,7 @@ from ._statements import NESTS, READS, RESETS, meaning, reads
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from antipode.shim import Floor, Observation
+    from antipode.shim import Floor, Observation, Unjudged
 
     from ._base import BaseMySQLShim
     from ._flavor import Facts, Rows
@@ -112,7 +112,7 @@ class Tap:
         self.ended = False
         self.peer: Callable[..., bytes] | None = None
         self._error: BaseException | None = None
-        self._unjudged = False
+        self._unjudged: Unjudged | None = None
         self._last_gtid = ""
 
     def prepared(self, facts: Facts) -> None:
@@ -140,7 +140,7 @@ class Tap:
                 self.ready = False
             held, self._unjudged = reading(self.shim)
             return found, held
-        self._unjudged = False
+        self._unjudged = None
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
         if not found & NESTS:
@@ -151,7 +151,7 @@ class Tap:
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
-        self._unjudged = False
+        self._unjudged = None
         self.session.starts(0)
 
     def reset(self) -> None:
@@ -165,14 +165,14 @@ class Tap:
     def sent(self) -> None:
         """A command is sent; its reply is next."""
         self.state = _FIRST
-        if self._unjudged:
+        if self._unjudged is not None:
             self.judged()
 
     def judged(self) -> None:
         """Let a dry run know of the statement that starts, if it reads."""
-        if self._unjudged:
-            self._unjudged = False
-            read_sent(self.shim)
+        if (unjudged := self._unjudged) is not None:
+            self._unjudged = None
+            read_sent(self.shim, unjudged)
 
     def asked(self, data: bytes) -> None:
         """A packet outside the application's replies: of the library's own, or of a handshake."""

@@ -282,7 +282,7 @@ class AsyncClient:
                 return await plain(conn, command_name, *args, **options)
             # What redis-py does with a read, and a word in between.
             await conn.send_command(*args)
-            read_sent(hooks.shim, call.pop())
+            read_sent(*call.pop())
             return await self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.

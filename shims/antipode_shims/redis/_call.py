@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from antipode import Lineage
-
-    #: Of a read that is redis-py's own but for a dry run, who calls, until that was told.
-    Untold = list[FrameType]
+    from antipode.shim import Unjudged
 
     from ._base import BaseRedisShim
+
+    #: Of a read that is redis-py's own but for a dry run, what that is told, until it was.
+    Untold = list[tuple[BaseRedisShim, Unjudged, FrameType]]
 
 #: The call that runs in this thread or task; redis-py's own code lies between its two ends.
 CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
@@ -144,9 +145,9 @@ class Rules:
         if kind is READ or kind is Kind.AWAITING:
             held, unjudged = reading(shim)
             if held is None and (shim.beside is None or not shim.beside.concerns(args)):
-                return [sys._getframe(2)] if unjudged else None  # noqa: SLF001
+                return [(shim, unjudged, sys._getframe(2))] if unjudged else None  # noqa: SLF001
             if unjudged:
-                read_sent(shim)
+                read_sent(shim, unjudged)
             call = Call(shim, held)
             call.asked = True
             return call

@@ -279,7 +279,7 @@ class SyncClient:
                 return plain(conn, command_name, *args, **options)
             # What redis-py does with a read, and a word in between.
             conn.send_command(*args, **options)
-            read_sent(hooks.shim, call.pop())
+            read_sent(*call.pop())
             return self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
