@@ -2,8 +2,7 @@
 
 A shim says three things about its datastore: which :class:`~antipode.WriteId` a committed write has
 (:func:`record_write`), what one server shows of some writes at one look (:class:`Endpoint`), and,
-for instrumented clients, whether a read may be answered (:class:`Floor`). Everything else,
-grouping, waiting, deadlines and policies, is the core's.
+for instrumented clients, whether a read may be answered (:class:`Floor`). The rest is the core's.
 """
 
 from __future__ import annotations
