@@ -131,7 +131,7 @@ def _clients(make: Make, server: Server) -> Iterator[Round]:
         yield lambda: {
             "write": _by_turns(writes),
             "read": _by_turns(reads),
-            "read after a barrier": _behind(reads, [behind_a_barrier] * 2),
+            "read after a barrier": _behind(reads, behind_a_barrier),
         }
 
 
@@ -151,9 +151,9 @@ def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
 
         yield lambda: {
             "read, dry run": _by_turns(reads),
-            "unguarded read, dry run": _behind(reads, [write] * 2),
-            "another unguarded read, dry run": _behind(reads, [write] * 2, reads),
-            "guarded read, dry run": _behind(reads, [guarded] * 2),
+            "unguarded read, dry run": _behind(reads, write),
+            "another unguarded read, dry run": _behind(reads, write, again=reads),
+            "guarded read, dry run": _behind(reads, guarded),
         }
 
 
@@ -168,7 +168,7 @@ def _by_turns(calls: _Pair) -> Times:
     return times
 
 
-def _behind(calls: _Pair, before: _Pair, again: _Pair | None = None) -> Times:
+def _behind(calls: _Pair, before: Callable[[int], object], *, again: _Pair | None = None) -> Times:
     """Microseconds of every call, each in a scope of its own behind what is made *before*.
 
     Both in one scope would be two kinds of call: the first finds caches cold, the second does not.
@@ -176,14 +176,14 @@ def _behind(calls: _Pair, before: _Pair, again: _Pair | None = None) -> Times:
     Args:
         calls: what is timed.
         before: what comes first, then a pause.
-        again: what comes right before the call.
+        again: what comes right before the call, of its kind.
     """
     times: Times = ([], [])
     for number in range(CALLS):
         first = number % 2
         for which in (first, 1 - first):
             with antipode.scope():
-                before[which](number % KEYS)
+                before(number % KEYS)
                 _settle()
                 if again is not None:
                     again[which](number % KEYS)
