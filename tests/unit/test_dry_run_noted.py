@@ -16,6 +16,7 @@ import pytest
 import antipode
 from antipode import Metric
 from antipode._codec import decode
+from antipode._records import Records
 from antipode.shim import floor, record_write
 
 from ._dry_runs import fake, records, verdicts, write
@@ -31,6 +32,7 @@ import os
 import sys
 import antipode
 from antipode._codec import decode
+from antipode._records import Records
 from antipode.shim import floor, record_write
 from tests.unit._dry_runs import fake, write
 
@@ -186,23 +188,36 @@ def test_no_read_of_many_threads_is_lost(folder: Path, replica: FakeStore) -> No
     assert all(one["n"] > opened[one["request"]] for one in records(folder, "read"))
 
 
-def test_threads_of_one_request_wait_for_the_record(folder: Path, replica: FakeStore) -> None:
-    """What a thread does next is written behind its read, whoever wrote that down."""
-    threads, rounds = 8, 100
+def test_records_are_in_the_order_of_what_they_tell_of(
+    folder: Path, replica: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who goes on while another thread writes its read down waits for that."""
+    writing, gone_on = threading.Event(), threading.Event()
+    plain = Records.put
 
-    def serve(number: int) -> None:
-        for _ in range(rounds):
-            with antipode.scope():
-                record_write(write(number + 1))
-                floor(replica)
+    def put(held: Records, kind: str, about: str, **options: Any) -> int:
+        if kind == "read":
+            writing.set()
+            gone_on.wait(0.3)  # In vain.
+        return plain(held, kind, about, **options)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(serve, range(threads)))
-    order: dict[str, list[str]] = {}
-    for one in sorted(records(folder), key=lambda one: one["n"]):
-        if one.get("request"):
-            order.setdefault(one["request"], []).append(one["kind"])
-    assert set(map(tuple, order.values())) == {("scope", "write", "read")}
+    monkeypatch.setattr(Records, "put", put)
+
+    def elsewhere() -> None:
+        with antipode.scope():
+            pass
+
+    with ThreadPoolExecutor(1) as pool, antipode.scope():
+        record_write(write(1))
+        floor(replica)
+        other = pool.submit(elsewhere)
+        assert writing.wait(10)
+        record_write(write(2))
+        gone_on.set()
+        other.result()
+    (mine,) = {one["request"] for one in records(folder, "write")}
+    told = [one["kind"] for one in records(folder) if one.get("request") == mine]
+    assert told == ["scope", "write", "read", "write"]
 
 
 def test_log_handler_may_read(

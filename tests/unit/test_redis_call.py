@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
@@ -15,6 +15,9 @@ from antipode.shim import Floor
 from antipode_shims.redis import instrument_client
 from antipode_shims.redis._call import CALL, Call, Rules
 from antipode_shims.redis._tap import PACKED_INFO, Tap
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def rules(datastore: str) -> Rules:
@@ -123,6 +126,29 @@ async def test_asyncio_read_that_is_judged_is_made_as_redis_py_makes_it(
     assert len(told) == 1
     assert await call(ours, *ARGUMENTS, **OPTIONS) == expected
     assert len(told) == 1
+
+
+class Keeping(redis.Redis):
+    """A client that keeps what is in the context of a command, as a connection's callbacks do."""
+
+    kept: Any = None
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        del args, options
+        self.kept = CALL.get()
+        assert len(self.kept) == 1
+        raise redis.ConnectionError
+
+
+def test_caller_of_a_read_is_not_kept_behind_it(tmp_path: Path) -> None:
+    """Nor where it was never sent: a frame holds on to all that its function knows."""
+    client = Keeping()
+    instrument_client(client, datastore="posts", reads_from="replica")
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
+    depends = antipode.Lineage([antipode.WriteId("posts", "log", 1, 500_000)])
+    with antipode.scope(depends), pytest.raises(redis.ConnectionError):
+        client.get("key")
+    assert client.kept == []
 
 
 def test_writes_are_calls_and_neutral_commands_are_not() -> None:
