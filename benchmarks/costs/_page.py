@@ -61,7 +61,9 @@ SECTIONS = {
             "the medians of all calls, with the least and the greatest of one round. *Dry run*: "
             "the instrumented read in a dry run over the same outside of one. An *unguarded* one, "
             "the first behind a write, is a finding, and so is *another* right behind such a one; "
-            "a *guarded* one is the first behind a barrier. These are written down. "
+            "a *guarded* one is the first behind a barrier, which waits for nothing in a dry run; "
+            "behind one that is enforced all the same, a read has to look as well. These are "
+            "written down. "
             "[More](../guides/post-notification.md#the-cost-of-a-clients-call-overhead)."
         ),
         names=("client", "link", "call"),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import antipode
 from benchmarks._statistics import Summary, percentile
@@ -48,8 +48,9 @@ class Measured:
         link: ``loopback`` or ``0.5 ms``.
         call: ``write``, ``read``, ``read after a barrier``; in a dry run, which are compared with
             an instrumented read without one, ``read, dry run``, of what the request did not write,
-            and ``unguarded read, dry run``, ``another unguarded read, dry run`` right behind such a
-            one, and ``guarded read, dry run`` behind a barrier.
+            ``unguarded read, dry run``, ``another unguarded read, dry run`` right behind such a
+            one, ``guarded read, dry run`` behind a barrier, and ``read after a barrier, dry run``
+            behind one that is enforced all the same, and whose floor the read has to look up.
         ratio: of the medians of all calls, with the library (the dry run) over without.
         rounds: the same ratio, round by round.
         plain_us: microseconds without.
@@ -145,15 +146,19 @@ def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
         reads = [turn(client.read, dry=dry) for dry in (False, True)]
         write = turn(client.write, dry=False)
 
-        def guarded(number: int) -> None:
-            write(number)
-            antipode.barrier(timeout=10)
+        def behind(mode: Literal["enforce", "dry-run"]) -> Callable[[int], object]:
+            def run(number: int) -> None:
+                write(number)
+                antipode.barrier(timeout=10, mode=mode)
+
+            return run
 
         yield lambda: {
             "read, dry run": _by_turns(reads),
             "unguarded read, dry run": _behind(reads, write),
             "another unguarded read, dry run": _behind(reads, write, again=reads),
-            "guarded read, dry run": _behind(reads, guarded),
+            "guarded read, dry run": _behind(reads, behind("dry-run")),
+            "read after a barrier, dry run": _behind(reads, behind("enforce")),
         }
 
 

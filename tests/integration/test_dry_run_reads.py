@@ -16,6 +16,8 @@ from redis.retry import Retry
 
 import antipode
 from antipode import Lineage, WriteId
+from antipode._engine import Policies
+from antipode.shim import Floor
 from antipode_shims import mysql, redis
 from antipode_shims.mongodb._wire_old import direct
 from tests.integration._mongodb_clients import DB, async_client, client
@@ -32,10 +34,24 @@ NEAR: dict[str, Any] = {"reads_from": "replica"}
 BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["k*"]}
 
 
-def told(folder: Path, datastore: str, call: Callable[[], object]) -> int:
-    """How many reads a dry run saw in *call*, all of them unguarded."""
+FLOORS = pytest.mark.parametrize("floor", [False, True], ids=["free", "floor"])
+
+
+def told(folder: Path, datastore: str, call: Callable[[], object], *, floor: bool = False) -> int:
+    """How many reads a dry run saw in *call*, all of them unguarded.
+
+    Args:
+        folder: for the records.
+        datastore: what *call* reads.
+        call: what is looked at.
+        floor: whether its reads look, as behind a barrier that is enforced all the same; whatever
+            they see is enough.
+    """
     antipode.configure(mode="dry-run", dry_run_dir=folder)
-    with antipode.scope(Lineage([WriteId(datastore, "elsewhere", 1, 500_000)])):
+    with antipode.scope(Lineage([WriteId(datastore, "elsewhere", 1, 500_000)])) as scope:
+        if floor:
+            policies = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
+            scope.set_floor(Floor(datastore, frozenset(), timeout_s=10, policies=policies))
         call()
     antipode.configure(mode="enforce")
     lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
@@ -64,6 +80,7 @@ def watching(one: Any) -> None:
 
 REDIS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "get": (1, lambda one: one.get("k")),
+    "blocking xread": (1, lambda one: one.xread({"k-stream": 0}, block=1)),
     "mget": (1, lambda one: one.mget("k", "k2")),
     "hgetall": (1, lambda one: one.hgetall("k-hash")),
     "exists": (1, lambda one: one.exists("k")),
@@ -73,6 +90,10 @@ REDIS: dict[str, tuple[int, Callable[[Any], object]]] = {
     "transaction of both": (1, lambda one: piped(one, "SET k 2", "GET k")),
     "watched": (1, watching),
     "set": (0, lambda one: one.set("k", 1)),
+    "pipeline with a transaction by hand": (
+        1,
+        lambda one: piped(one, "MULTI", "GET k", "EXEC", transaction=False),
+    ),
     "pipeline of writes": (0, lambda one: piped(one, "SET k 2", "INCR k")),
     "eval": (0, lambda one: one.eval("return 1", 0)),
     "ping": (0, lambda one: one.ping()),
@@ -81,17 +102,23 @@ REDIS: dict[str, tuple[int, Callable[[Any], object]]] = {
 
 @pytest.mark.store("redis")
 @pytest.mark.parametrize("beside", [{}, BESIDE], ids=["plain", "beside"])
+@FLOORS
 @pytest.mark.parametrize("name", REDIS)
-def test_redis(make: Callable[..., Any], tmp_path: Path, beside: dict[str, Any], name: str) -> None:
+def test_redis(
+    make: Callable[..., Any], tmp_path: Path, beside: dict[str, Any], name: str, *, floor: bool
+) -> None:
     """Of redis-py: commands that read, pipelines and transactions with one, each once."""
     expected, call = REDIS[name]
     one = make(**NEAR, **beside)
     one.flushall()
-    assert told(tmp_path, "posts", lambda: call(one)) == expected
+    assert told(tmp_path, "posts", lambda: call(one), floor=floor) == expected
 
 
 @pytest.mark.store("redis")
-def test_redis_attempts(make: Callable[..., Any], proxy: LagProxy, tmp_path: Path) -> None:
+@FLOORS
+def test_redis_attempts(
+    make: Callable[..., Any], proxy: LagProxy, tmp_path: Path, *, floor: bool
+) -> None:
     """A read that is sent again is told once, and one that was never sent is none."""
     one = make(**NEAR)
     one.set_retry(Retry(NoBackoff(), 2))
@@ -107,10 +134,10 @@ def test_redis_attempts(make: Callable[..., Any], proxy: LagProxy, tmp_path: Pat
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(one, "parse_response", unanswered)
-        assert told(tmp_path / "again", "posts", fails) == 1
+        assert told(tmp_path / "again", "posts", fails, floor=floor) == 1
     assert len(attempts) == 3
     proxy.cut()
-    assert told(tmp_path / "unsent", "posts", fails) == 0
+    assert told(tmp_path / "unsent", "posts", fails, floor=floor) == 0
 
 
 ASYNC_REDIS: dict[str, tuple[int, Callable[[Any], Awaitable[object]]]] = {
@@ -122,9 +149,10 @@ ASYNC_REDIS: dict[str, tuple[int, Callable[[Any], Awaitable[object]]]] = {
 
 @pytest.mark.store("redis")
 @pytest.mark.parametrize("beside", [{}, BESIDE], ids=["plain", "beside"])
+@FLOORS
 @pytest.mark.parametrize("name", ASYNC_REDIS)
 def test_asyncio_redis(
-    antipode_redis: RedisTopology, tmp_path: Path, beside: dict[str, Any], name: str
+    antipode_redis: RedisTopology, tmp_path: Path, beside: dict[str, Any], name: str, *, floor: bool
 ) -> None:
     """Of ``redis.asyncio`` likewise."""
     expected, call = ASYNC_REDIS[name]
@@ -136,7 +164,7 @@ def test_asyncio_redis(
         redis.uninstrument_client(one)
         await one.aclose()
 
-    assert told(tmp_path, "posts", lambda: asyncio.run(session())) == expected
+    assert told(tmp_path, "posts", lambda: asyncio.run(session()), floor=floor) == expected
 
 
 def in_transaction(db: Any) -> None:

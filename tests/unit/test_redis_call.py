@@ -128,6 +128,88 @@ async def test_asyncio_read_that_is_judged_is_made_as_redis_py_makes_it(
     assert len(told) == 1
 
 
+#: What a primary answers to a look.
+INFO = (
+    b"# Replication\r\nrole:master\r\nconnected_slaves:1\r\nmaster_replid:1\r\nmaster_replid2:0"
+    b"\r\nmaster_repl_offset:7\r\nsecond_repl_offset:-1\r\nrepl_backlog_active:1\r\n"
+)
+
+
+class Link:
+    """A fake connection that notes what happens to it, and answers looks and reads by turns."""
+
+    _sock = is_connected = True
+
+    def __init__(self) -> None:
+        self.happened: list[str] = []
+        self._packer = redis.Connection()
+
+    def pack_command(self, *args: Any) -> Any:
+        return self._packer.pack_command(*args)
+
+    def pack_commands(self, commands: Any) -> Any:
+        return self._packer.pack_commands(commands)
+
+    def check_health(self) -> None:
+        pass
+
+    def send_packed_command(self, *_: Any, **__: Any) -> None:
+        self.happened.append("sent")
+
+    def read_response(self, **_: Any) -> bytes:
+        self.happened.append("read")
+        return INFO if self.happened.count("read") % 2 else b"value"
+
+
+class AsyncLink(Link):
+    """Its asyncio twin."""
+
+    async def check_health(self) -> None:  # type: ignore[override]
+        pass
+
+    async def send_packed_command(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
+        super().send_packed_command()
+
+    async def read_response(self, **_: Any) -> bytes:  # type: ignore[override]
+        return super().read_response()
+
+
+def under_a_floor(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Let the next read of *client* be judged by a dry run, and look as well."""
+    name = "antipode_shims.redis._tap.read_sent"
+    monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
+    instrument_client(client, datastore="posts", reads_from="replica")
+    call = Call(client._antipode.shim, floor("posts"))
+    unjudged: Any = (None, None)
+    call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
+    CALL.set(call)
+    return call
+
+
+def test_read_under_a_floor_is_told_between_its_packet_and_the_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a dry run takes is not added to what the server takes, a look included."""
+    client, link = redis.Redis(), Link()
+    call = under_a_floor(client, link, monkeypatch)
+    send: Any = client._send_command_parse_response  # type: ignore[attr-defined]
+    assert send(link, *ARGUMENTS, **OPTIONS) == b"value"
+    assert link.happened == ["sent", "told", "read", "read"]
+    assert call.untold == []
+
+
+async def test_asyncio_read_under_a_floor_is_told_between_its_packet_and_the_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with the synchronous client."""
+    client, link = redis.asyncio.Redis(), AsyncLink()
+    call = under_a_floor(client, link, monkeypatch)
+    send: Any = client._send_command_parse_response  # type: ignore[attr-defined]
+    assert await send(link, *ARGUMENTS, **OPTIONS) == b"value"
+    assert link.happened == ["sent", "told", "read", "read"]
+    assert call.untold == []
+
+
 class Keeping(redis.Redis):
     """A client that keeps what is in the context of a command, as a connection's callbacks do."""
 
@@ -135,19 +217,24 @@ class Keeping(redis.Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         del args, options
-        self.kept = CALL.get()
+        call = CALL.get()
+        self.kept = call.untold if isinstance(call, Call) else call
         assert len(self.kept) == 1
         raise redis.ConnectionError
 
 
-def test_caller_of_a_read_is_not_kept_behind_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("held", [None, floor("posts")], ids=["free", "floor"])
+def test_caller_of_a_read_is_not_kept_behind_it(held: Floor | None, tmp_path: Path) -> None:
     """Nor where it was never sent: a frame holds on to all that its function knows."""
     client = Keeping()
     instrument_client(client, datastore="posts", reads_from="replica")
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
     depends = antipode.Lineage([antipode.WriteId("posts", "log", 1, 500_000)])
-    with antipode.scope(depends), pytest.raises(redis.ConnectionError):
-        client.get("key")
+    with antipode.scope(depends) as scope:
+        if held is not None:
+            scope.set_floor(held)
+        with pytest.raises(redis.ConnectionError):
+            client.get("key")
     assert client.kept == []
 
 

@@ -109,6 +109,8 @@ class AsyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
+            if call.untold:
+                read_sent(*call.untold.pop())
             return await send(connection)
         if meant.writes:
             return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
@@ -125,9 +127,11 @@ class AsyncHooks:
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
+            if call.untold:
+                read_sent(*call.untold.pop())
             return await send(connection)
         try:
-            reply = await send(AsyncBesideConnection(connection, tap))
+            reply = await send(_tapped(call, connection, tap))
         except response_error():
             if not tap.refused:
                 raise
@@ -140,7 +144,7 @@ class AsyncHooks:
 
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return await send(_tapped(connection, tap))
+            return await send(_tapped(call, connection, tap))
         except response_error():
             if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
                 raise
@@ -170,7 +174,7 @@ class AsyncHooks:
             tap = plan()
             reply, error = None, None
             try:
-                reply = await send(_tapped(connection, tap))
+                reply = await send(_tapped(call, connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -239,8 +243,9 @@ class AsyncHooks:
         return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
 
 
-def _tapped(connection: Any, tap: Tap) -> Any:
-    """*connection* for one call, with what rides along."""
+def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at *call*, with what rides along."""
+    tap.untold = call.untold
     return (
         AsyncBesideConnection(connection, tap)
         if isinstance(tap, BesideTap)

@@ -14,7 +14,6 @@ from antipode.shim import (
     Floor,
     count,
     floor,
-    read_sent,
     reading,
     record_read,
     record_write,
@@ -36,17 +35,14 @@ from ._tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
 
     from antipode import Lineage
-    from antipode.shim import Unjudged
 
     from ._base import BaseRedisShim
+    from ._tap import Untold
 
-    #: Of a read that is redis-py's own but for a dry run, what that is told, until it was.
-    Untold = list[tuple[BaseRedisShim, Unjudged, FrameType]]
-
-#: The call that runs in this thread or task; redis-py's own code lies between its two ends.
+#: The call that runs in this thread or task; redis-py's own code lies between its two ends. Of a
+#: read that is redis-py's own but for a dry run, what that is told.
 CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
 
 
@@ -59,12 +55,14 @@ class Call:
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
+        untold: what a dry run is to be told of the read.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
     asked = False
     verdict: UnmetError | None = None
     recorded = ""
+    untold: Untold | None = None
     _in_doubt = False
     _uncovered = 0
     _positions: tuple[Any, ...] = ()
@@ -103,6 +101,8 @@ class Call:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
+        if self.untold:
+            self.untold.clear()  # Never sent. Contexts that were copied meanwhile keep the call.
         if self._uncovered:
             count("uncovered_write", self.shim.datastore, self._uncovered)
         if self._in_doubt:
@@ -144,12 +144,13 @@ class Rules:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
             held, unjudged = reading(shim)
+            untold = [(shim, unjudged, sys._getframe(2))] if unjudged else None  # noqa: SLF001
             if held is None and (shim.beside is None or not shim.beside.concerns(args)):
-                return [(shim, unjudged, sys._getframe(2))] if unjudged else None  # noqa: SLF001
-            if unjudged:
-                read_sent(shim, unjudged)
+                return untold
             call = Call(shim, held)
             call.asked = True
+            if untold:
+                call.untold = untold
             return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None
@@ -160,7 +161,13 @@ class Rules:
         if call.shim is not self.shim:  # This one, of another client, is made in that call.
             return floor(self.shim, reads=reads)
         if not call.asked:
-            call.held, call.asked = floor(self.shim, reads=reads), reads
+            call.asked = reads
+            if not reads:
+                call.held = floor(self.shim, reads=False)
+            else:
+                call.held, unjudged = reading(self.shim)
+                if unjudged:
+                    call.untold = [(self.shim, unjudged, sys._getframe())]  # noqa: SLF001
         return call.held
 
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:

@@ -108,6 +108,8 @@ class SyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
+            if call.untold:
+                read_sent(*call.untold.pop())
             return send(connection)
         if meant.writes:
             return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
@@ -124,9 +126,11 @@ class SyncHooks:
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
+            if call.untold:
+                read_sent(*call.untold.pop())
             return send(connection)
         try:
-            reply = send(BesideConnection(connection, tap))
+            reply = send(_tapped(call, connection, tap))
         except response_error():
             if not tap.refused:
                 raise
@@ -139,7 +143,7 @@ class SyncHooks:
 
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return send(_tapped(connection, tap))
+            return send(_tapped(call, connection, tap))
         except response_error():
             if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
                 raise
@@ -169,7 +173,7 @@ class SyncHooks:
             tap = plan()
             reply, error = None, None
             try:
-                reply = send(_tapped(connection, tap))
+                reply = send(_tapped(call, connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -236,8 +240,9 @@ class SyncHooks:
         return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
 
 
-def _tapped(connection: Any, tap: Tap) -> Any:
-    """*connection* for one call, with what rides along."""
+def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at *call*, with what rides along."""
+    tap.untold = call.untold
     return (
         BesideConnection(connection, tap)
         if isinstance(tap, BesideTap)
