@@ -210,6 +210,91 @@ async def test_asyncio_read_under_a_floor_is_told_between_its_packet_and_the_ans
     assert call.untold == []
 
 
+class Replies(Link):
+    """A fake connection that answers a pipeline's commands, in a transaction or not."""
+
+    def __init__(self, *, transaction: bool, refuses: bool) -> None:
+        super().__init__()
+        values = [b"1", b"2"]
+        self._replies = iter([b"OK", b"QUEUED", b"QUEUED", values] if transaction else values)
+        self._refuses = refuses
+
+    def send_packed_command(self, *_: Any, **__: Any) -> None:
+        if self._refuses:
+            raise redis.ConnectionError
+        super().send_packed_command()
+
+    def read_response(self, **_: Any) -> Any:
+        self.happened.append("read")
+        return next(self._replies)
+
+
+class AsyncReplies(Replies):
+    """Its asyncio twin."""
+
+    async def send_packed_command(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
+        super().send_packed_command()
+
+    async def read_response(self, **_: Any) -> Any:
+        return super().read_response()
+
+
+#: A pipeline's reads, as it queues them.
+QUEUED: list[Any] = [(("GET", "key"), {}), (("GET", "other"), {})]
+
+
+def in_a_pipeline(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A pipeline of *client* whose reads are judged by a dry run, and nothing else."""
+    name = "antipode_shims.redis._call.read_sent"
+    monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
+    instrument_client(client, datastore="posts", reads_from="replica")
+    call = Call(client._antipode.shim)
+    unjudged: Any = (None, None)
+    call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
+    CALL.set(call)
+    return client.pipeline()
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_reads_of_a_pipeline_are_told_between_their_packet_and_the_answers(
+    *, transaction: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a single read is: it is one packet, and one record."""
+    link = Replies(transaction=transaction, refuses=False)
+    pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
+    send = pipe._execute_transaction if transaction else pipe._execute_pipeline
+    assert send(link, QUEUED, raise_on_error=True) == [b"1", b"2"]
+    assert link.happened[:3] == ["sent", "told", "read"]
+    assert link.happened.count("told") == 1
+    assert "parse_response" not in vars(pipe)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+async def test_asyncio_reads_of_a_pipeline_are_told_between_their_packet_and_the_answers(
+    *, transaction: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the synchronous client."""
+    link = AsyncReplies(transaction=transaction, refuses=False)
+    pipe = in_a_pipeline(redis.asyncio.Redis(), link, monkeypatch)
+    send = pipe._execute_transaction if transaction else pipe._execute_pipeline
+    assert await send(link, QUEUED, raise_on_error=True) == [b"1", b"2"]
+    assert link.happened[:3] == ["sent", "told", "read"]
+    assert link.happened.count("told") == 1
+    assert "parse_response" not in vars(pipe)
+
+
+def test_pipeline_that_was_never_sent_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing of the attempt is in the way of the next one, nor told by it."""
+    link = Replies(transaction=False, refuses=True)
+    pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
+    with pytest.raises(redis.ConnectionError):
+        pipe._execute_pipeline(link, QUEUED, raise_on_error=True)
+    assert link.happened == []
+    assert "parse_response" not in vars(pipe)
+
+
 class Keeping(redis.Redis):
     """A client that keeps what is in the context of a command, as a connection's callbacks do."""
 
@@ -221,6 +306,29 @@ class Keeping(redis.Redis):
         self.kept = call.untold if isinstance(call, Call) else call
         assert len(self.kept) == 1
         raise redis.ConnectionError
+
+
+class KeepingPipeline(redis.client.Pipeline):
+    """Its pipelines' twin."""
+
+    kept: Any = None
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        del args, options
+        self.kept = CALL.get()
+        assert self.kept.start is sys._getframe().f_back.f_back.f_back  # type: ignore[union-attr]
+        raise redis.ConnectionError
+
+
+def test_caller_of_a_pipeline_is_not_kept_behind_it() -> None:
+    """As that of a single read is not."""
+    client = redis.Redis()
+    instrument_client(client, datastore="posts", reads_from="replica")
+    pipe = client.pipeline()
+    pipe.__class__ = type("Kept", (type(pipe).__mro__[1], KeepingPipeline), {})
+    with pytest.raises(redis.ConnectionError):
+        pipe.execute()
+    assert pipe.kept.start is None
 
 
 @pytest.mark.parametrize("held", [None, floor("posts")], ids=["free", "floor"])

@@ -14,6 +14,7 @@ from antipode.shim import (
     Floor,
     count,
     floor,
+    read_sent,
     reading,
     record_read,
     record_write,
@@ -35,6 +36,7 @@ from ._tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from antipode import Lineage
 
@@ -56,6 +58,7 @@ class Call:
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
         untold: what a dry run is to be told of the read.
+        start: who called a pipeline, for that.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
@@ -68,10 +71,13 @@ class Call:
     _positions: tuple[Any, ...] = ()
     _shown: tuple[Lineage, ...] = ()
 
-    def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
+    def __init__(
+        self, shim: BaseRedisShim, held: Floor | None = None, start: FrameType | None = None
+    ) -> None:
         """Nothing happened yet."""
         self.held = held
         self.shim = shim
+        self.start = start
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -101,8 +107,9 @@ class Call:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
+        self.start = None  # Contexts that were copied meanwhile keep the call.
         if self.untold:
-            self.untold.clear()  # Never sent. Contexts that were copied meanwhile keep the call.
+            self.untold.clear()  # Never sent.
         if self._uncovered:
             count("uncovered_write", self.shim.datastore, self._uncovered)
         if self._in_doubt:
@@ -120,6 +127,34 @@ class Call:
         """The same behind an exception of the client, which goes on to the application."""
         with contextlib.suppress(ConfigurationError, UnmetError):
             self.settle()
+
+
+class AtFirstReply:
+    """While entered, a dry run is told of a pipeline's reads as its first reply is waited for.
+
+    Nothing lies between that and the packet. A connection to watch the packet instead, between
+    redis-py and its own, would take as long as what is told.
+    """
+
+    __slots__ = ("_pipeline", "_untold")
+
+    def __init__(self, pipeline: Any, untold: Untold) -> None:
+        """Nothing is told yet."""
+        self._pipeline = pipeline
+        self._untold = untold
+
+    def __enter__(self) -> None:
+        """Stand before the pipeline's own method, for one reply."""
+        self._pipeline.parse_response = self._tell
+
+    def __exit__(self, *_: object) -> None:
+        """Make way again, sent or not."""
+        self._pipeline.__dict__.pop("parse_response", None)
+
+    def _tell(self, *args: Any, **options: Any) -> Any:
+        del self._pipeline.parse_response
+        read_sent(*self._untold.pop())
+        return self._pipeline.parse_response(*args, **options)
 
 
 class Rules:
@@ -167,7 +202,8 @@ class Rules:
             else:
                 call.held, unjudged = reading(self.shim)
                 if unjudged:
-                    call.untold = [(self.shim, unjudged, sys._getframe())]  # noqa: SLF001
+                    start = call.start or sys._getframe()  # noqa: SLF001
+                    call.untold = [(self.shim, unjudged, start)]
         return call.held
 
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
