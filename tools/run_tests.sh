@@ -14,7 +14,8 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
 fi
 
 echo "== every test on one Python"
-"$python" -m pytest -q -ra --durations=5 "$@"
+# Much of them is waiting for servers. Each of the two has servers of its own; "$@" may say otherwise.
+"$python" -m pytest -q -ra --durations=5 -n 2 "$@"
 
 echo "== the wheel on every Python, and over every OpenTelemetry"
 "$python" -m tools.wheel_matrix
