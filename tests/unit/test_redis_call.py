@@ -213,7 +213,7 @@ async def test_asyncio_read_under_a_floor_is_told_between_its_packet_and_the_ans
 class Replies(Link):
     """A fake connection that answers a pipeline's commands, in a transaction or not."""
 
-    def __init__(self, *, transaction: bool, refuses: bool) -> None:
+    def __init__(self, *, transaction: bool = False, refuses: bool = False) -> None:
         super().__init__()
         values = [b"1", b"2"]
         self._replies = iter([b"OK", b"QUEUED", b"QUEUED", values] if transaction else values)
@@ -223,6 +223,9 @@ class Replies(Link):
         if self._refuses:
             raise redis.ConnectionError
         super().send_packed_command()
+
+    def send_command(self, *_: Any, **__: Any) -> Any:
+        return self.send_packed_command()
 
     def read_response(self, **_: Any) -> Any:
         self.happened.append("read")
@@ -248,11 +251,12 @@ def in_a_pipeline(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> A
     name = "antipode_shims.redis._call.read_sent"
     monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
     instrument_client(client, datastore="posts", reads_from="replica")
-    call = Call(client._antipode.shim)
+    pipe = client.pipeline()
+    call = Call(client._antipode.shim, pipeline=pipe)
     unjudged: Any = (None, None)
     call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
     CALL.set(call)
-    return client.pipeline()
+    return pipe
 
 
 @pytest.mark.parametrize("transaction", [False, True])
@@ -260,7 +264,7 @@ def test_reads_of_a_pipeline_are_told_between_their_packet_and_the_answers(
     *, transaction: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a single read is: it is one packet, and one record."""
-    link = Replies(transaction=transaction, refuses=False)
+    link = Replies(transaction=transaction)
     pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
     send = pipe._execute_transaction if transaction else pipe._execute_pipeline
     assert send(link, QUEUED, raise_on_error=True) == [b"1", b"2"]
@@ -274,7 +278,7 @@ async def test_asyncio_reads_of_a_pipeline_are_told_between_their_packet_and_the
     *, transaction: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with the synchronous client."""
-    link = AsyncReplies(transaction=transaction, refuses=False)
+    link = AsyncReplies(transaction=transaction)
     pipe = in_a_pipeline(redis.asyncio.Redis(), link, monkeypatch)
     send = pipe._execute_transaction if transaction else pipe._execute_pipeline
     assert await send(link, QUEUED, raise_on_error=True) == [b"1", b"2"]
@@ -283,11 +287,31 @@ async def test_asyncio_reads_of_a_pipeline_are_told_between_their_packet_and_the
     assert "parse_response" not in vars(pipe)
 
 
+def test_read_between_watch_and_multi_is_told_between_its_packet_and_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is sent at once, by the pipeline."""
+    link = Replies()
+    pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
+    assert pipe._send_command_parse_response(link, *ARGUMENTS, **OPTIONS) == b"1"
+    assert link.happened == ["sent", "told", "read"]
+
+
+async def test_asyncio_read_between_watch_and_multi_is_told_between_its_packet_and_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with the synchronous client."""
+    link = AsyncReplies()
+    pipe = in_a_pipeline(redis.asyncio.Redis(), link, monkeypatch)
+    assert await pipe._send_command_parse_response(link, *ARGUMENTS, **OPTIONS) == b"1"
+    assert link.happened == ["sent", "told", "read"]
+
+
 def test_pipeline_that_was_never_sent_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing of the attempt is in the way of the next one, nor told by it."""
-    link = Replies(transaction=False, refuses=True)
+    link = Replies(refuses=True)
     pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
     with pytest.raises(redis.ConnectionError):
         pipe._execute_pipeline(link, QUEUED, raise_on_error=True)
@@ -328,7 +352,7 @@ def test_caller_of_a_pipeline_is_not_kept_behind_it() -> None:
     pipe.__class__ = type("Kept", (type(pipe).__mro__[1], KeepingPipeline), {})
     with pytest.raises(redis.ConnectionError):
         pipe.execute()
-    assert pipe.kept.start is None
+    assert pipe.kept.pipeline is pipe.kept.start is None
 
 
 @pytest.mark.parametrize("held", [None, floor("posts")], ids=["free", "floor"])

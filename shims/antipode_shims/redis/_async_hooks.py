@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from antipode import UnmetError, mark_incomplete
 from antipode.shim import read_sent, watcher_beside
 
 from ._beside_tap import AsyncBesideConnection, BesideTap
-from ._call import CALL, AtFirstReply, Call, Rules, is_named
+from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange_async, look_on_async
@@ -87,10 +86,10 @@ class AsyncHooks:
         return await send(connection)
 
     async def batch(
-        self, pipeline: Any, send: Send, connection: Any, commands: Any, *, transaction: bool
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
     ) -> Any:
         """One attempt at a pipeline's commands."""
-        call, watching = CALL.get(), pipeline.watching
+        call = CALL.get()
         if not isinstance(call, Call) or not commands:
             return await send(connection)
         meant = self.rules.batch(commands)
@@ -111,14 +110,11 @@ class AsyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
-        elif meant.writes:
+            with call.telling():
+                return await send(connection)
+        if meant.writes:
             return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
-        else:
-            tap = self.rules.read_tap(every, **plan)
-            if isinstance(tap, BesideTap):
-                return await self._shown(call, send, connection, tap)
-        with AtFirstReply(pipeline, call.untold) if call.untold else nullcontext():
-            return await send(connection)
+        return await self._shown(call, send, connection, self.rules.read_tap(every, **plan))
 
     async def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
         call.uncovered(1)
@@ -131,9 +127,8 @@ class AsyncHooks:
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
-            if call.untold:
-                read_sent(*call.untold.pop())
-            return await send(connection)
+            with call.telling():
+                return await send(connection)
         try:
             reply = await send(_tapped(call, connection, tap))
         except response_error():
@@ -324,14 +319,15 @@ class AsyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
         return await hooks.run(call, plain.execute, args, options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        return await hooks.run(Call(hooks.shim), plain, args, options)
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return await hooks.run(call, plain, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -350,9 +346,13 @@ class AsyncPipeline:
     ) -> Any:
         plain: Any = super()
         send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
-        return await self._antipode.batch(self, send, connection, commands, transaction=True)
+        return await self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
 
     async def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
         plain: Any = super()
         send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
-        return await self._antipode.batch(self, send, connection, commands, transaction=False)
+        return await self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )

@@ -47,89 +47,10 @@ if TYPE_CHECKING:
 #: read that is redis-py's own but for a dry run, what that is told.
 CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
 
-
-class Call:
-    """What one call of the application came to, over all attempts of redis-py.
-
-    Attributes:
-        held: the floor.
-        asked: whether it was looked up for this call's reads already.
-        verdict: why the read may not be answered. It is kept here and raised outside, because
-            redis-py would take a ``TimeoutError`` for its own and try again.
-        recorded: the incarnation that showed the floor's promises before the read.
-        untold: what a dry run is to be told of the read.
-        start: who called a pipeline, for that.
-    """
-
-    # Most calls change none of these: what an instance does not set costs it nothing.
-    asked = False
-    verdict: UnmetError | None = None
-    recorded = ""
-    untold: Untold | None = None
-    _in_doubt = False
-    _uncovered = 0
-    _positions: tuple[Any, ...] = ()
-    _shown: tuple[Lineage, ...] = ()
-
-    def __init__(
-        self, shim: BaseRedisShim, held: Floor | None = None, start: FrameType | None = None
-    ) -> None:
-        """Nothing happened yet."""
-        self.held = held
-        self.shim = shim
-        self.start = start
-
-    def uncovered(self, amount: int) -> None:
-        """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
-        self._uncovered = amount
-
-    def took(self, tap: Tap) -> None:
-        """Take over an attempt that ended."""
-        if tap.lost:
-            self._in_doubt = True
-        elif tap.sent:
-            self._in_doubt = self._in_doubt and not tap.wrote
-        if tap.wrote:
-            self._positions += (tap.trailed,)
-        if isinstance(tap, BesideTap):
-            self.saw(tap)
-
-    def saw(self, tap: BesideTap) -> None:
-        """Take over what an attempt's replies depend on."""
-        self._shown += tuple(tap.shown)
-        if tap.covers:
-            self._shown += (self.shim.covering(tap.trailed),)
-
-    def settle(self) -> None:
-        """Count what is not covered, enter what was written into the scope, raise the verdict.
-
-        Raises:
-            UnmetError: a floor was not met.
-            ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
-        """
-        self.start = None  # Contexts that were copied meanwhile keep the call.
-        if self.untold:
-            self.untold.clear()  # Never sent.
-        if self._uncovered:
-            count("uncovered_write", self.shim.datastore, self._uncovered)
-        if self._in_doubt:
-            mark_incomplete(self.shim.datastore, "in_doubt")
-        for reply in self._positions:
-            write = self.shim.minted(reply)
-            if write is not None:
-                record_write(write)
-        for lineage in self._shown:
-            record_read(lineage)
-        if self.verdict is not None:
-            raise self.verdict
-
-    def settle_failed(self) -> None:
-        """The same behind an exception of the client, which goes on to the application."""
-        with contextlib.suppress(ConfigurationError, UnmetError):
-            self.settle()
+_NOTHING = contextlib.nullcontext()
 
 
-class AtFirstReply:
+class _AtFirstReply:
     """While entered, a dry run is told of a pipeline's reads as its first reply is waited for.
 
     Nothing lies between that and the packet. A connection to watch the packet instead, between
@@ -155,6 +76,104 @@ class AtFirstReply:
         del self._pipeline.parse_response
         read_sent(*self._untold.pop())
         return self._pipeline.parse_response(*args, **options)
+
+
+class Call:
+    """What one call of the application came to, over all attempts of redis-py.
+
+    Attributes:
+        held: the floor.
+        asked: whether it was looked up for this call's reads already.
+        verdict: why the read may not be answered. It is kept here and raised outside, because
+            redis-py would take a ``TimeoutError`` for its own and try again.
+        recorded: the incarnation that showed the floor's promises before the read.
+        untold: what a dry run is to be told of the read.
+        pipeline: whose call it is, if a pipeline's.
+        start: who called that.
+    """
+
+    # Most calls change none of these: what an instance does not set costs it nothing.
+    asked = False
+    verdict: UnmetError | None = None
+    recorded = ""
+    untold: Untold | None = None
+    _in_doubt = False
+    _uncovered = 0
+    _positions: tuple[Any, ...] = ()
+    _shown: tuple[Lineage, ...] = ()
+
+    def __init__(
+        self,
+        shim: BaseRedisShim,
+        held: Floor | None = None,
+        *,
+        pipeline: Any = None,
+        start: FrameType | None = None,
+    ) -> None:
+        """Nothing happened yet."""
+        self.held = held
+        self.shim = shim
+        self.pipeline = pipeline
+        self.start = start
+
+    def uncovered(self, amount: int) -> None:
+        """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
+        self._uncovered = amount
+
+    def took(self, tap: Tap) -> None:
+        """Take over an attempt that ended."""
+        if tap.lost:
+            self._in_doubt = True
+        elif tap.sent:
+            self._in_doubt = self._in_doubt and not tap.wrote
+        if tap.wrote:
+            self._positions += (tap.trailed,)
+        if isinstance(tap, BesideTap):
+            self.saw(tap)
+
+    def saw(self, tap: BesideTap) -> None:
+        """Take over what an attempt's replies depend on."""
+        self._shown += tuple(tap.shown)
+        if tap.covers:
+            self._shown += (self.shim.covering(tap.trailed),)
+
+    def telling(self) -> _AtFirstReply | contextlib.nullcontext[None]:
+        """Around an attempt that nothing rides along with: a dry run is told of its reads."""
+        if not self.untold:
+            return _NOTHING
+        if self.pipeline is not None:
+            return _AtFirstReply(self.pipeline, self.untold)
+        read_sent(*self.untold.pop())
+        return _NOTHING
+
+    def settle(self) -> None:
+        """Count what is not covered, enter what was written into the scope, raise the verdict.
+
+        Raises:
+            UnmetError: a floor was not met.
+            ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+        """
+        # Contexts that were copied meanwhile keep the call.
+        self.pipeline = self.start = None
+        if self.untold:
+            self.untold.clear()  # Never sent.
+        if self._uncovered:
+            count("uncovered_write", self.shim.datastore, self._uncovered)
+        if self._in_doubt:
+            mark_incomplete(self.shim.datastore, "in_doubt")
+        for reply in self._positions:
+            write = self.shim.minted(reply)
+            if write is not None:
+                record_write(write)
+        for lineage in self._shown:
+            record_read(lineage)
+        if self.verdict is not None:
+            raise self.verdict
+
+    def settle_failed(self) -> None:
+        """The same behind an exception of the client, which goes on to the application."""
+        with contextlib.suppress(ConfigurationError, UnmetError):
+            self.settle()
 
 
 class Rules:

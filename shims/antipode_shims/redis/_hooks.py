@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from antipode import UnmetError, mark_incomplete
 from antipode.shim import read_sent, watcher_beside
 
 from ._beside_tap import BesideConnection, BesideTap
-from ._call import CALL, AtFirstReply, Call, Rules, is_named
+from ._call import CALL, Call, Rules, is_named
 from ._client import link_errors, no_script, response_error
 from ._commands import READ, WRITE, Kind, kind_of
 from ._exchange import exchange, look_on
@@ -86,10 +85,10 @@ class SyncHooks:
         return send(connection)
 
     def batch(
-        self, pipeline: Any, send: Send, connection: Any, commands: Any, *, transaction: bool
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
     ) -> Any:
         """One attempt at a pipeline's commands."""
-        call, watching = CALL.get(), pipeline.watching
+        call = CALL.get()
         if not isinstance(call, Call) or not commands:
             return send(connection)
         meant = self.rules.batch(commands)
@@ -110,14 +109,11 @@ class SyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
-        elif meant.writes:
+            with call.telling():
+                return send(connection)
+        if meant.writes:
             return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
-        else:
-            tap = self.rules.read_tap(every, **plan)
-            if isinstance(tap, BesideTap):
-                return self._shown(call, send, connection, tap)
-        with AtFirstReply(pipeline, call.untold) if call.untold else nullcontext():
-            return send(connection)
+        return self._shown(call, send, connection, self.rules.read_tap(every, **plan))
 
     def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
         call.uncovered(1)
@@ -130,9 +126,8 @@ class SyncHooks:
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
-            if call.untold:
-                read_sent(*call.untold.pop())
-            return send(connection)
+            with call.telling():
+                return send(connection)
         try:
             reply = send(_tapped(call, connection, tap))
         except response_error():
@@ -321,14 +316,15 @@ class SyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
         return hooks.run(call, plain.execute, args, options)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        return hooks.run(Call(hooks.shim), plain, args, options)
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return hooks.run(call, plain, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -345,12 +341,16 @@ class SyncPipeline:
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
         plain: Any = super()
         send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
-        return self._antipode.batch(self, send, connection, commands, transaction=True)
+        return self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
 
     def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
         plain: Any = super()
         send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
-        return self._antipode.batch(self, send, connection, commands, transaction=False)
+        return self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )
 
 
 def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:
