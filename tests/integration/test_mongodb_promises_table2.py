@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pymongo import MongoClient
 
 import antipode
 from antipode import BarrierTimeout, Incomplete, Lineage, PromiseAbandoned, Status, WriteId
 from antipode.testing import MongoDBTopology
 from antipode_shims import mongodb
-from tests.integration._mongodb_clients import DB, plain_client, position
+from tests.integration._mongodb_clients import DB, Names, failing, plain_client, position
 from tests.integration._mongodb_promises import STORE, floor, outcome, promised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pymongo.monitoring import CommandFailedEvent
 
 pytestmark = pytest.mark.store("mongodb")
 
@@ -107,6 +112,78 @@ def test_an_unknown_commit_is_in_doubt(antipode_mongodb: MongoDBTopology, writer
         finally:
             admin.admin.command("configureFailPoint", "failCommand", mode="off")
         assert scope.lineage.incomplete == {Incomplete(STORE, "in_doubt")}
+
+
+#: Errors with which a server aborts a transaction, and nothing was written: SnapshotUnavailable,
+#: as right behind the making of a collection, and a conflict with another transaction.
+TRANSIENT = {"errorLabels": ["TransientTransactionError"]}
+
+
+@pytest.mark.parametrize("command", ["update", "commitTransaction"])
+@pytest.mark.parametrize("code", [246, 112])
+def test_a_transient_error_is_no_callers_business(
+    antipode_mongodb: MongoDBTopology, writer: Any, command: str, code: int
+) -> None:
+    """The transaction is ours, and is tried again; it is one write, and nothing is in doubt."""
+    promise = promised()
+    with antipode.scope() as scope:
+        with failing(antipode_mongodb.primary, command, errorCode=code, **TRANSIENT):
+            writer.write(promise.id, 1, fulfils=promise)
+        assert len(scope.lineage) == 1
+        assert not scope.lineage.incomplete
+    assert outcome(promise).status is Status.VISIBLE
+    assert writer.read(promise.id)[0] == 1
+
+
+async def test_asyncio_a_transient_error_is_no_callers_business(
+    antipode_mongodb: MongoDBTopology,
+) -> None:
+    """The asyncio twin."""
+    promise, primary = promised(), antipode_mongodb.primary
+    writer = mongodb.async_shim(STORE, url(primary), **WHERE)
+    with antipode.scope() as scope:
+        for command in "update", "commitTransaction":
+            with failing(primary, command, errorCode=246, **TRANSIENT):
+                await writer.write(promise.id, command, fulfils=promise)
+        assert not scope.lineage.incomplete
+    assert outcome(promise).status is Status.VISIBLE
+    assert (await writer.read(promise.id))[0] == "commitTransaction"
+    await writer.aclose()
+
+
+class Conflicts(Names):
+    """Knows when the server first refused a command of a client."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.seen = threading.Event()
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        del event
+        self.seen.set()
+
+
+def test_two_at_once_are_both_done(antipode_mongodb: MongoDBTopology, writer: Any) -> None:
+    """Delivered twice at the same time: the second waits for the first's end, and adds nothing."""
+    promise, conflicts = promised(), Conflicts()
+    where = url(antipode_mongodb.primary)
+    with (
+        plain_client(antipode_mongodb.primary) as first,
+        MongoClient(where, event_listeners=[conflicts]) as second,
+        closing(mongodb.shim(STORE, second, **WHERE)) as late,
+        first.start_session() as session,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        session.start_transaction()
+        mongodb.fulfil(first[DB], promise, session=session)
+        written = pool.submit(late.write, promise.id, 2, fulfils=promise)
+        try:
+            assert conflicts.seen.wait(10)
+        finally:
+            session.commit_transaction()
+        written.result(10)
+    assert outcome(promise).status is Status.VISIBLE
+    assert writer.read(promise.id)[0] == 2
 
 
 def test_a_client_of_several_members_reads_where_it_shows() -> None:

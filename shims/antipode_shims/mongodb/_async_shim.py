@@ -79,19 +79,25 @@ class MongoAsyncShim(MongoTable2):
 
     async def _keep(self, question: Question, base: Lineage, promise: Promise | str) -> Lineage:
         client = self._client
+        written = False
+
+        async def write(session: Any) -> Reply:
+            nonlocal written
+            written = False
+            await fulfil_async(client[self.promised_in], promise, session=session)
+            command = self.within(question)
+            told = self.taken(await client[question[0]].command(command, session=session))
+            written = True
+            return told
+
         async with client.start_session() as session:
-            await session.start_transaction(write_concern=self._collection.write_concern)
             try:
-                await fulfil_async(client[self.promised_in], promise, session=session)
-                command = self.within(question)
-                told = self.taken(await client[question[0]].command(command, session=session))
-            except BaseException:
-                await session.abort_transaction()
-                raise
-            try:
-                await session.commit_transaction()
+                told = await session.with_transaction(
+                    write, write_concern=self._collection.write_concern
+                )
             except BaseException as error:
-                self.failed(error)
+                if written:
+                    self.commit_failed(error)
                 raise
             operation = session.operation_time
         try:

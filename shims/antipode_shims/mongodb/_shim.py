@@ -59,7 +59,8 @@ class MongoShim(MongoTable2):
 
         Raises:
             pymongo.errors.PyMongoError: as PyMongo does; without an acknowledgement the scope
-                becomes ``incomplete``. It is not retried.
+                becomes ``incomplete``. It is not retried; with *fulfils* as ``with_transaction``
+                does, for two minutes at most, or ``pymongo.timeout()``.
             ConfigurationError: the server is a mongos, or no member of a replica set. With
                 *fulfils* also as :func:`fulfil`.
             PromiseAbandoned: nobody waits for the promise any more; nothing is written.
@@ -121,19 +122,23 @@ class MongoShim(MongoTable2):
     def _keep(self, question: Question, base: Lineage, promise: Promise | str) -> Lineage:
         """Write in a transaction that fulfils *promise*."""
         client = self._client
+        written = False
+
+        def write(session: Any) -> Reply:
+            nonlocal written
+            written = False
+            fulfil(client[self.promised_in], promise, session=session)
+            command = self.within(question)
+            told = self.taken(client[question[0]].command(command, session=session))
+            written = True
+            return told
+
         with client.start_session() as session:
-            session.start_transaction(write_concern=self._collection.write_concern)
             try:
-                fulfil(client[self.promised_in], promise, session=session)
-                command = self.within(question)
-                told = self.taken(client[question[0]].command(command, session=session))
-            except BaseException:
-                session.abort_transaction()
-                raise
-            try:
-                session.commit_transaction()
+                told = session.with_transaction(write, write_concern=self._collection.write_concern)
             except BaseException as error:
-                self.failed(error)
+                if written:  # It was the commit.
+                    self.commit_failed(error)
                 raise
             operation = session.operation_time
         try:

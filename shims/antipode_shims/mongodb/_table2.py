@@ -214,6 +214,14 @@ class MongoTable2(BaseMongoShim):
         if in_doubt(error):
             mark_incomplete(self.datastore, "in_doubt")
 
+    def commit_failed(self, error: BaseException) -> None:
+        """Take in that a commit ended without an acknowledgement."""
+        errors: Any = pymongo_module().errors
+        transient = "TransientTransactionError"
+        # With this label the server vouches for it that nothing was committed.
+        if not (isinstance(error, errors.PyMongoError) and error.has_error_label(transient)):
+            mark_incomplete(self.datastore, "in_doubt")
+
     def base(self, lineage: Lineage | None) -> Lineage:
         """What a write stores: *lineage*, default the current one."""
         return current() if lineage is None else lineage
