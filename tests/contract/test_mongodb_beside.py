@@ -77,10 +77,14 @@ class NativeStore(MongoContractStore):
         """A transaction of the instrumented client."""
         client = self._clients[self.writer]
         document = self._new(value)
-        with client.start_session() as session, session.start_transaction():
+
+        def work(session: Any) -> None:
             posts = self._posts(self.writer)
             posts.replace_one({"_id": key}, document, upsert=True, session=session)
             mongodb.fulfil(client.contract, promise, session=session)
+
+        with client.start_session() as session:
+            session.with_transaction(work)
 
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         change = {"$set": {field: value}}
