@@ -216,10 +216,9 @@ class MongoTable2(BaseMongoShim):
 
     def commit_failed(self, error: BaseException) -> None:
         """Take in that a commit ended without an acknowledgement."""
-        errors: Any = pymongo_module().errors
-        transient = "TransientTransactionError"
+        labelled: Any = getattr(error, "has_error_label", None)
         # With this label the server vouches for it that nothing was committed.
-        if not (isinstance(error, errors.PyMongoError) and error.has_error_label(transient)):
+        if labelled is None or not labelled("TransientTransactionError"):
             mark_incomplete(self.datastore, "in_doubt")
 
     def base(self, lineage: Lineage | None) -> Lineage:
