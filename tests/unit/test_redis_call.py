@@ -287,6 +287,17 @@ async def test_asyncio_reads_of_a_pipeline_are_told_between_their_packet_and_the
     assert "parse_response" not in vars(pipe)
 
 
+def test_pipeline_keeps_a_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test's double put there stays; the reads are told of before they are sent."""
+    link = Replies()
+    pipe = in_a_pipeline(redis.Redis(), link, monkeypatch)
+    own = pipe.parse_response
+    pipe.parse_response = own
+    assert pipe._execute_pipeline(link, QUEUED, raise_on_error=True) == [b"1", b"2"]
+    assert link.happened == ["told", "sent", "read", "read"]
+    assert vars(pipe)["parse_response"] is own
+
+
 def test_read_between_watch_and_multi_is_told_between_its_packet_and_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
