@@ -11,7 +11,6 @@ import pymongo
 import pytest
 
 import antipode
-from antipode import PromiseAbandoned
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode_shims import mongodb
 
@@ -37,8 +36,6 @@ class MongoContractStore(ContractStore):
     topology: MongoDBTopology
     # A secondary that lost its source looks for it once a second.
     promptly_s = 1.5
-    # One of two that write a record at the same time is told to try again.
-    aborted = (PromiseAbandoned, pymongo.errors.OperationFailure)
 
     def __init__(self, topology: MongoDBTopology, stack: ExitStack) -> None:
         self._stack = stack
