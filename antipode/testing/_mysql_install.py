@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,7 +21,7 @@ from ._interrupt import uninterrupted
 from ._process import SERVER_DIRECTORIES, find_executable, inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 INITIALIZE_TIMEOUT_S = 120.0
 VERSION_TIMEOUT_S = 30.0
@@ -146,11 +147,19 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _initialize(command: Sequence[str], data: Path) -> None:
     """Make a data directory; no process of it outlives an interrupt or this interpreter."""
+    # The server starts for it, and removes what other servers have at work in its own TMPDIR.
+    with tempfile.TemporaryDirectory(prefix="antipode-") as temporary:
+        _run(command, data, inherited() | {"TMPDIR": temporary})
+    # Its unique id: a copy must get one of its own.
+    (data / "auto.cnf").unlink(missing_ok=True)
+
+
+def _run(command: Sequence[str], data: Path, environment: Mapping[str, str]) -> None:
     with uninterrupted():
         process = subprocess.Popen(
             [*command[:-1], f"{command[-1]}{data}"],
             cwd=data.parent,
-            env=inherited(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -168,5 +177,3 @@ def _initialize(command: Sequence[str], data: Path) -> None:
         GUARD.remove(process.pid)
     if process.returncode:
         raise ServerFailed(f"{command[0]} failed:\n{output.strip()[-OUTPUT_TAIL_CHARS:]}")
-    # Its unique id: a copy must get one of its own.
-    (data / "auto.cnf").unlink(missing_ok=True)

@@ -83,6 +83,8 @@ def _server(store: str, name: str, config: Mapping[str, str]) -> NativeServer:
         address = ports["client"].address
         directory = make_directory(store)
         (directory / "init.sql").write_text(_administrator_statements())
+        temporary = directory / "tmp"
+        temporary.mkdir()
         settings = {
             **config,
             "datadir": str(directory / "data"),
@@ -90,6 +92,8 @@ def _server(store: str, name: str, config: Mapping[str, str]) -> NativeServer:
             "pid-file": str(directory / "pid"),
             "port": str(address.port),
             "socket": str(directory / "socket"),
+            # As it starts, a server of either store removes what others have at work in theirs.
+            "tmpdir": str(temporary),
         }
         command = [str(installed.server), "--no-defaults", *_mysql_install.as_this_user()]
         process = ServerProcess(

@@ -156,6 +156,35 @@ def test_nothing_is_left_behind(topology: Any) -> None:
         _ = other.primary
 
 
+def test_a_start_disturbs_no_other_server(topology: Any) -> None:
+    """What a server has at work in its temporary directory outlives the start of another one.
+
+    A server removes such files as it starts, whosoever they are, and a query that sorts on the
+    disk then fails in a server that shares the directory.
+    """
+    (row,) = topology.execute("SELECT @@tmpdir AS path")
+    at_work = Path(row["path"]) / "#sql-temptable-4e25-31-ba.MAI"
+    at_work.touch()
+    topology.restart_replica()
+    with KINDS[topology.store]():
+        assert at_work.exists()
+    at_work.unlink()
+
+
+def test_an_initialisation_disturbs_no_server(
+    topology: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does making a data directory remove what a server of this machine has at work."""
+    at_work = tmp_path / "#sql-temptable-4e25-31-ba.MAI"
+    at_work.touch()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    install = _mysql_install.mysql if topology.store == "mysql" else _mysql_install.mariadb
+    assert install().template().is_dir()
+    assert at_work.exists()
+
+
 def _directory(topology: Any, replica: int | None) -> Path:
     (row,) = topology.execute("SELECT @@datadir AS path", replica=replica)
     return Path(row["path"]).parent
