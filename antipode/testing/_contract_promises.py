@@ -93,7 +93,13 @@ class PromiseContract:
     def test_promise_beside_a_write(self, store: ContractStore, key: str) -> None:
         """A write and a promise of one datastore are waited for together."""
         promise = promised(store)
-        lineage = Lineage([written(store, key)], promises=[promise])
+        store.topology.pause()
+        write = written(store, key)
+        lineage = Lineage([write], promises=[promise])
+        error = times_out(store, lineage, timeout=store.settle_s)
+        assert {outcome.write for outcome in error.unmet} == {write, promise}
+        store.topology.resume()
+        assert antipode.barrier(Lineage([write]), timeout=store.timeout_s).ok
         error = times_out(store, lineage, timeout=store.settle_s)
         assert [outcome.write for outcome in error.unmet] == [promise]
         fulfilled(store, key, b"2", promise)
