@@ -146,7 +146,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _initialize(command: Sequence[str], data: Path) -> None:
-    """Make a data directory; no process of it outlives an interrupt or this interpreter."""
+    """Make a data directory."""
     # The server starts for it, and removes what other servers have at work in its own TMPDIR.
     with tempfile.TemporaryDirectory(prefix="antipode-") as temporary:
         _run(command, data, inherited() | {"TMPDIR": temporary})
@@ -155,6 +155,7 @@ def _initialize(command: Sequence[str], data: Path) -> None:
 
 
 def _run(command: Sequence[str], data: Path, environment: Mapping[str, str]) -> None:
+    """Run it to its end; no process of it outlives an interrupt or this interpreter."""
     with uninterrupted():
         process = subprocess.Popen(
             [*command[:-1], f"{command[-1]}{data}"],

@@ -125,7 +125,7 @@ class Link:
     def send_packed_command(self, *_: Any, **__: Any) -> None:
         self.happened.append("sent")
 
-    def read_response(self, **_: Any) -> bytes:
+    def read_response(self, **_: Any) -> Any:
         self.happened.append("read")
         return INFO if self.happened.count("read") % 2 else b"value"
 
@@ -139,22 +139,31 @@ class AsyncLink(Link):
     async def send_packed_command(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
         super().send_packed_command()
 
-    async def read_response(self, **_: Any) -> bytes:  # type: ignore[override]
+    async def read_response(self, **_: Any) -> Any:
         return super().read_response()
 
 
-def under_a_floor(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Let the next read of *client* be judged by a dry run, and look as well."""
-    name = "antipode_shims.redis._tap.read_sent"
+def listen(link: Link, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let *link* note when *module* tells a dry run of a read."""
+    name = f"antipode_shims.redis.{module}.read_sent"
     monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
-    instrument_client(client, datastore="posts", reads_from="replica")
-    policies: Any = None
-    held = Floor("posts", frozenset(), timeout_s=1, policies=policies)
-    call = Call(client._antipode.shim, held)
+
+
+def begin(client: Any, **given: Any) -> Call:
+    """Let the next read of *client* be of a call whose reads a dry run judges."""
+    call = Call(client._antipode.shim, **given)
     unjudged: Any = (None, None)
     call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
     CALL.set(call)
     return call
+
+
+def under_a_floor(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Let the next read of *client* be judged by a dry run, and look as well."""
+    listen(link, "_tap", monkeypatch)
+    instrument_client(client, datastore="posts", reads_from="replica")
+    policies: Any = None
+    return begin(client, held=Floor("posts", frozenset(), timeout_s=1, policies=policies))
 
 
 def test_read_under_a_floor_is_told_between_its_packet_and_the_answers(
@@ -189,35 +198,22 @@ class Beside(Link):
         self.encoder = self._packer.encoder
         self._replies = iter([b"OK", b"QUEUED", b"QUEUED", [b"value", [None]], INFO])
 
-    def read_response(self, **_: Any) -> Any:  # type: ignore[override]
+    def read_response(self, **_: Any) -> Any:
         self.happened.append("read")
         return next(self._replies)
 
 
-class AsyncBeside(Beside):
+class AsyncBeside(AsyncLink, Beside):
     """Its asyncio twin."""
-
-    async def check_health(self) -> None:  # type: ignore[override]
-        pass
-
-    async def send_packed_command(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
-        super().send_packed_command()
-
-    async def read_response(self, **_: Any) -> Any:  # type: ignore[override]
-        return super().read_response()
 
 
 def beside(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What *client* makes a read by, a lineage beside it, that a dry run judges."""
-    name = "antipode_shims.redis._tap.read_sent"
-    monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
+    listen(link, "_tap", monkeypatch)
     instrument_client(
         client, datastore="posts", reads_from="replica", lineage="beside", keys=["key"]
     )
-    call = Call(client._antipode.shim)
-    unjudged: Any = (None, None)
-    call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
-    CALL.set(call)
+    begin(client)
     return client._send_command_parse_response
 
 
@@ -263,14 +259,8 @@ class Replies(Link):
         return next(self._replies)
 
 
-class AsyncReplies(Replies):
+class AsyncReplies(AsyncLink, Replies):
     """Its asyncio twin."""
-
-    async def send_packed_command(self, *_: Any, **__: Any) -> None:  # type: ignore[override]
-        super().send_packed_command()
-
-    async def read_response(self, **_: Any) -> Any:
-        return super().read_response()
 
 
 #: A pipeline's reads, as it queues them.
@@ -279,14 +269,10 @@ QUEUED: list[Any] = [(("GET", "key"), {}), (("GET", "other"), {})]
 
 def in_a_pipeline(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A pipeline of *client* whose reads are judged by a dry run, and nothing else."""
-    name = "antipode_shims.redis._call.read_sent"
-    monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
+    listen(link, "_call", monkeypatch)
     instrument_client(client, datastore="posts", reads_from="replica")
     pipe = client.pipeline()
-    call = Call(client._antipode.shim, pipeline=pipe)
-    unjudged: Any = (None, None)
-    call.asked, call.untold = True, [(call.shim, unjudged, sys._getframe())]
-    CALL.set(call)
+    begin(client, pipeline=pipe)
     return pipe
 
 
