@@ -8,56 +8,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._barrier import (
+from ._barrier.barrier import (
+    Cancellable,
     barrier,
     barrier_async,
     barrier_callback,
     check,
     check_async,
 )
-from ._by_hand import append, remove, transfer
-from ._cancellable import Cancellable
-from ._config import Config, config, configure
-from ._errors import (
+from ._barrier.promise import abandon, abandon_async, promise
+from ._barrier.registry import register, unregister
+from ._lineage.errors import (
     AntipodeError,
-    BarrierTimeout,
     ConfigurationError,
-    DependencyLost,
-    IncompleteLineage,
     LineageDecodeError,
     LineageTooLarge,
     PromiseAbandoned,
     StaleSnapshot,
+)
+from ._lineage.lineage import Lineage
+from ._lineage.outcomes import BarrierResult, Outcome, Status
+from ._lineage.unmet_errors import (
+    BarrierTimeout,
+    DependencyLost,
+    IncompleteLineage,
     UnknownDatastore,
     UnmetError,
     VisibilityCheckError,
 )
-from ._headers import strip
-from ._lineage import Lineage
-from ._metrics import Metric, metrics
-from ._open_branch import branch
-from ._outcomes import BarrierResult, Outcome, Status
-from ._promise import abandon, abandon_async, fulfilling, promise
-from ._recording import mark_incomplete
-from ._registry import register, unregister
-from ._scope import (
-    Scope,
+from ._lineage.write_id import Incomplete, Promise, WriteId
+from ._propagation.headers import strip
+from ._request.background import branch
+from ._request.fulfilling import fulfilling
+from ._request.recording import mark_incomplete
+from ._request.scope import Scope
+from ._request.table2 import (
+    append,
     current,
+    deserialize,
+    remove,
     root,
     scope,
+    serialize,
     stop,
+    transfer,
 )
-from ._text import deserialize, serialize
-from ._write_id import Incomplete, Promise, WriteId
+from ._runtime.config import Config, config, configure
+from ._runtime.metrics import Metric, metrics
 
 if TYPE_CHECKING:
-    from ._propagation import (
-        AntipodePropagator,
-        extract_response,
-        inject_response,
-        instrument,
-        uninstrument,
-    )
+    from ._propagation.propagator import AntipodePropagator, instrument, uninstrument
+    from ._propagation.responses import extract_response, inject_response
 
 __all__ = [
     "AntipodeError",
@@ -130,8 +131,8 @@ _PROPAGATION = frozenset(
 def __getattr__(name: str) -> object:
     """Load what needs OpenTelemetry's propagators when it is first used."""
     if name in _PROPAGATION:
-        from . import _propagation
+        from . import propagation
 
-        return getattr(_propagation, name)
+        return getattr(propagation, name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

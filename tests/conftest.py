@@ -13,7 +13,8 @@ import pytest
 from opentelemetry import context as otel_context
 from opentelemetry import propagate
 
-from antipode import _config, _registry
+from antipode._barrier import registry as _registry
+from antipode._runtime import config as _config
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:

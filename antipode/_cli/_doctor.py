@@ -7,13 +7,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from antipode._codec import encode
-from antipode._config import config, configure
-from antipode._errors import AntipodeError
-from antipode._headers import MEMBER
-from antipode._lineage import Lineage
-from antipode._scope import Scope, context_with, scope_in
-from antipode._write_id import WriteId
+from antipode import AntipodeError, Lineage, Scope, WriteId, config, configure
+from antipode._lineage.codec import encode
+from antipode._request.context import context_with, scope_in
+from antipode.propagation import MEMBER
 
 from ._check import Check, Verdict, ok, problem, unknown
 from ._doctor_integrations import integrations
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-    from antipode._config import Config
+    from antipode import Config
 
 __all__ = ["Check", "Verdict", "examine"]
 

@@ -12,7 +12,7 @@ from ._check import Check, ok, problem, unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode._config import Config
+    from antipode import Config
 
 _OURS = "antipode.integrations."
 _THEIRS = "opentelemetry.instrumentation."

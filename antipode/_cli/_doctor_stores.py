@@ -5,12 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from antipode._errors import ConfigurationError
-from antipode._outcomes import Status
-from antipode._registry import looking_shim, registered, shims_of
-from antipode._unreachable import Unreachable
-from antipode._write_id import WriteId
-from antipode.shim import Wake
+from antipode import ConfigurationError, Status, WriteId
+from antipode._barrier.registry import looking_shim, registered
+from antipode.shim import Unreachable, Wake, shims_of
 
 from ._check import Check, ok, problem, unknown
 

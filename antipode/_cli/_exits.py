@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antipode._errors import AntipodeError
+from antipode import AntipodeError
 
 CLEAN = 0
 FINDINGS = 1

@@ -7,16 +7,15 @@ from base64 import urlsafe_b64decode
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from antipode._codec import may_be_dependency
-from antipode._notes import _GUARD, _REQUEST, _guarded, _region_name
+from antipode._dry_run.notes import _GUARD, _REQUEST, _guarded, _region_name
+from antipode._lineage.codec import may_be_dependency
 from antipode._report import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from antipode._lineage import Lineage
+    from antipode import Lineage, WriteId
     from antipode._report import Line
-    from antipode._write_id import WriteId
 
 REASONS = {
     "in_doubt": "a write whose outcome was never learned: the connection or the call ended first",

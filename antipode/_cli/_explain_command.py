@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from antipode._arrival import members
-from antipode._codec import decode
-from antipode._errors import LineageDecodeError
-from antipode._headers import RESPONSE_HEADER
-from antipode._lineage import Lineage
+from antipode import Lineage, LineageDecodeError
+from antipode._lineage.codec import decode
 from antipode._report import Span
+from antipode.propagation import RESPONSE_HEADER, members
 
 from ._exits import CLEAN, UsageError
 from ._explain import explanation

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import AntipodeError
+from antipode import AntipodeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

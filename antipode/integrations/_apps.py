@@ -11,7 +11,7 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,10 @@ import inspect
 import random
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from antipode._arguments import names_of
-from antipode._barrier import barrier, check
-from antipode._config import config
-from antipode._engine import error_of
-from antipode._errors import BarrierTimeout, ConfigurationError
-from antipode._metrics import count
+from antipode import BarrierTimeout, ConfigurationError, barrier, check, config
+from antipode._lineage.unmet_errors import error_of
+from antipode._runtime.metrics import count
+from antipode.shim import names_of
 
 from ._celery_messages import publish_unchanged
 from ._celery_task import SERVICE, Task, running_task
@@ -20,8 +18,8 @@ from ._celery_task import SERVICE, Task, running_task
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._arguments import Names
-    from antipode._outcomes import BarrierResult
+    from antipode import BarrierResult
+    from antipode.shim import Names
 
 #: How often a message was put back, in its headers.
 ATTEMPTS_HEADER = "antipode-deferred"

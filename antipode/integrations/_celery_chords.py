@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from antipode._metrics import count, log_once, logger
-from antipode._scope import scope_in
+from antipode._request.context import scope_in
+from antipode._runtime.metrics import count, log_once, logger
 
 from ._celery_task import SERVICE, Task
 from ._method import Method

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import baggage
 
-from antipode._arrival import members
-from antipode._headers import MEMBER, with_member, without_member
-from antipode._readable import readable
-from antipode._scope import Scope, scope_in
+from antipode import Scope
+from antipode._request.context import scope_in
+from antipode._request.lineage_text import readable
+from antipode.propagation import MEMBER, members, with_member, without_member
 
 from ._celery_chords import lineages_of_header, publishes_body
 from ._celery_task import SERVICE, baggage_of, running_task

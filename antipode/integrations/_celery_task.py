@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from antipode._headers import BAGGAGE, MEMBER
+from antipode.propagation import BAGGAGE, MEMBER
 
 #: The service that marks about messages are of.
 SERVICE = "celery"

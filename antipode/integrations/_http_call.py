@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from antipode._headers import BAGGAGE, SENT_HEADER, has_member
-from antipode._metrics import logger
+from antipode._runtime.metrics import logger
+from antipode.propagation import BAGGAGE, SENT_HEADER, has_member
 
 from ._outgoing import Outgoing
 

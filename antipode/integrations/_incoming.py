@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
-from antipode import _seam
-from antipode._arrival import members, stripped
-from antipode._errors import ConfigurationError
-from antipode._headers import same_request
-from antipode._metrics import log_once
-from antipode._propagation import instrument
-from antipode._scope import NOTHING, Scope, context_with, scope_in
+from antipode import ConfigurationError, Scope, instrument
+from antipode._propagation.headers import same_request
+from antipode._request.context import context_with, scope_in
+from antipode._request.scope import NOTHING
+from antipode._runtime import observers
+from antipode._runtime.metrics import log_once
+from antipode.propagation import members, stripped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Incoming:
             held = Scope(incoming=texts if texts or not sent else stripped())
             held.carrier = carrier
             self._token = otel_context.attach(context_with(held, context))
-            if (observer := _seam.observer) is not None:
+            if (observer := observers.dry_run) is not None:
                 observer.opened(held, incoming=True)
         held.arrived = False  # Taken over: a request within this one gets its own.
         self.scope = held
@@ -93,7 +93,7 @@ class Incoming:
                 request that was dropped is collected, in whatever context that happens.
         """
         self.scope.end()
-        if (observer := _seam.observer) is not None:
+        if (observer := observers.dry_run) is not None:
             observer.ended()
         if leave and self._token is not None:
             otel_context.detach(self._token)

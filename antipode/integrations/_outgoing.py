@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
-from antipode import _hosts
-from antipode._arrival import members
-from antipode._bounds import encode_bounded
-from antipode._codec import decode
-from antipode._config import config
-from antipode._headers import MEMBER, with_member, without_member
-from antipode._lineage import Lineage
-from antipode._metrics import count, log_once
-from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT, NOTHING, context_with, scope_in
+from antipode import Lineage, config
+from antipode._lineage.codec import decode
+from antipode._request.context import context_with, scope_in
+from antipode._request.lineage_text import encode_bounded, readable
+from antipode._request.scope import INCOMING_SUBJECT, NOTHING
+from antipode._runtime import egress_hosts as _hosts
+from antipode._runtime.metrics import count, log_once
+from antipode.propagation import MEMBER, members, with_member, without_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     from opentelemetry.context import Context
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"

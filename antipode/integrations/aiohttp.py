@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from antipode._headers import BAGGAGE, RESPONSE_HEADER
+from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
 

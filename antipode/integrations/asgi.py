@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode._headers import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
-from antipode._metrics import logger
-from antipode._scope import scope_in
+from antipode._request.context import scope_in
+from antipode._runtime.metrics import logger
+from antipode.propagation import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 
 from ._apps import AROUND, Around, put_around, take_away
 from ._incoming import Incoming, propagating

@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from antipode._open_branch import OpenBranch
-from antipode._scope import scope_in
+from antipode._request.background import OpenBranch
+from antipode._request.context import scope_in
 
 from ._method import Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
 __all__ = ["instrument", "instrument_loop", "uninstrument", "uninstrument_loop"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode._headers import BAGGAGE
-from antipode._open_branch import outside
-from antipode._scope import context_with, scope_in
+from antipode._request.background import outside
+from antipode._request.context import context_with, scope_in
+from antipode.propagation import BAGGAGE
 
 from . import _celery_chords as chords
 from ._celery_barrier import when_visible
@@ -25,7 +25,7 @@ from ._incoming import Incoming
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
 __all__ = ["instrument", "uninstrument", "when_visible"]
 

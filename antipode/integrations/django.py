@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._headers import RESPONSE_HEADER
-from antipode._metrics import logger
+from antipode._runtime.metrics import logger
+from antipode.propagation import RESPONSE_HEADER
 
 from . import asgi, wsgi
 from ._incoming import propagating

@@ -10,8 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from antipode._headers import BAGGAGE, RESPONSE_HEADER
-from antipode._metrics import logger
+from antipode._runtime.metrics import logger
+from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
 

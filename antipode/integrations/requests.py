@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from antipode._headers import BAGGAGE, RESPONSE_HEADER
+from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
 

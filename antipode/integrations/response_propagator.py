@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._headers import RESPONSE_HEADER
-from antipode._metrics import logger
-from antipode._scope import scope_in
+from antipode._request.context import scope_in
+from antipode._runtime.metrics import logger
+from antipode.propagation import RESPONSE_HEADER
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -13,8 +13,8 @@ from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from antipode._open_branch import OpenBranch, apart
-from antipode._scope import scope_in
+from antipode._request.background import OpenBranch, apart
+from antipode._request.context import scope_in
 
 from ._method import Method
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._headers import MEMBER, RESPONSE_HEADER
-from antipode._metrics import logger
-from antipode._scope import scope_in
+from antipode._request.context import scope_in
+from antipode._runtime.metrics import logger
+from antipode.propagation import MEMBER, RESPONSE_HEADER
 
 from ._apps import AROUND, Around, put_around, take_away
 from ._incoming import Incoming, propagating

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._address import LOOPBACK
 from ._containers_guard import GUARD, LABEL

@@ -18,7 +18,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode._clock import SYSTEM_CLOCK
+from antipode._runtime.clock import SYSTEM_CLOCK
 
 from ._contract_base import (
     LATE_S,

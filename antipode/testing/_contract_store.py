@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from antipode._errors import PromiseAbandoned
-from antipode._outcomes import Status
+from antipode import PromiseAbandoned, Status
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from antipode._lineage import Lineage
-    from antipode._write_id import Promise, WriteId
+    from antipode import Lineage, Promise, WriteId
 
     from ._topology import Topology
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from opentelemetry import context as otel_context
 
-from antipode import AntipodeError, _seam
-from antipode._config import config, configure, exchange_config
+from antipode import AntipodeError, config, configure
 from antipode._report import (
     FORMATS,
     Records,
@@ -28,6 +27,8 @@ from antipode._report import (
     report,
     text_lines,
 )
+from antipode._runtime import observers
+from antipode._runtime.config import exchange_config
 from antipode_pytest._options import BASELINE, FAIL_ON, REPORT
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ class Recorder:
             return (yield)
         finally:
             otel_context.detach(token)
-            if _seam.observer is not None:
-                _seam.observer.settle(SETTLE_S)
+            if observers.dry_run is not None:
+                observers.dry_run.settle(SETTLE_S)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:  # noqa: ARG002 - for Reporter

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._topology import Topology
 from ._wait import wait_until

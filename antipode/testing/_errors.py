@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antipode._errors import AntipodeError, ConfigurationError
+from antipode import AntipodeError, ConfigurationError
 
 
 class ServerMissing(AntipodeError):  # noqa: N818 - the pytest plugin's users know it by this name

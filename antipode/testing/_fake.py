@@ -8,18 +8,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._barrier import Barrier
-from antipode._errors import AntipodeError
-from antipode._outcomes import Status
+from antipode import AntipodeError, Status
+from antipode._barrier.barrier import Barrier
 from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode._clock import Stepper
-    from antipode._lineage import Lineage
-    from antipode._outcomes import BarrierResult
-    from antipode._write_id import Promise, WriteId
+    from antipode import BarrierResult, Lineage, Promise, WriteId
+    from antipode._runtime.clock import Stepper
 
 #: The hour at which virtual clocks start; any would do.
 START_HOUR = 500_000

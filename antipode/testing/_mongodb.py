@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._errors import ServerFailed
 from ._mongodb_link import Faults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._mysql_node import MySQLNode, launch
 from ._replicated import LINK_TIMEOUT_S, FedTopology

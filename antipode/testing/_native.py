@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._address import LOOPBACK, Address, ReservedPort
 from ._errors import ServerFailed

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 if TYPE_CHECKING:
     from ._topology import Provider

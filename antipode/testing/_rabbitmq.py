@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import quote
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._errors import ServerFailed
 from ._management import PASSWORD, USER, Management

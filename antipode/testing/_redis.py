@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._redis_node import RedisNode, launch
 from ._replicated import LINK_TIMEOUT_S, FedTopology

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._address import Address
 from ._native import NativeServer, make_directory, probe, reserving, started

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._errors import ServerFailed, TopologyTimeout
 from ._node import FedNode, Node

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
-from antipode import _seam
-from antipode._dry_run import DryRun
+from antipode._dry_run.dry_run import DryRun
+from antipode._runtime import observers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,16 +33,16 @@ def observing() -> Iterator[Turn]:
         def turn(call: Callable[[int], object], *, dry: bool) -> Callable[[int], object]:
             def run(number: int) -> None:
                 # As configure() does, which would begin another file each time.
-                _seam.observer = observer if dry else None
+                observers.dry_run = observer if dry else None
                 call(number)
                 # Requests begin and end in the dry run, whichever call was the last.
-                _seam.observer = observer
+                observers.dry_run = observer
 
             return run
 
-        _seam.observer = observer
+        observers.dry_run = observer
         try:
             yield turn
         finally:
-            _seam.observer = None
+            observers.dry_run = None
             observer.close()

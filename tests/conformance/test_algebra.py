@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from antipode import Lineage, LineageTooLarge, deserialize
-from antipode._bounds import encode_bounded
-from antipode._codec import encode
+from antipode._request.lineage_text import encode_bounded
+from antipode.shim import encode
 from tests.conformance import _vectors as vectors
 
 

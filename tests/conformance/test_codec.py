@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antipode import LineageDecodeError, deserialize
-from antipode._codec import encode
+from antipode.shim import encode
 from tests.conformance import _vectors as vectors
 
 

@@ -19,9 +19,9 @@ from kombu import Exchange, Queue
 
 import antipode
 from antipode import WriteId
-from antipode._scope import scope_in
 from antipode.integrations import celery as antipode_celery
 from antipode.integrations.celery import when_visible
+from antipode.shim import scope_in
 from antipode_shims import embedded
 
 FOLDER = Path(os.environ.get("ANTIPODE_TEST_FOLDER", os.devnull))

@@ -15,7 +15,7 @@ import grpc.aio
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._scope import scope_in
+from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -273,7 +273,7 @@ def test_a_request_whose_client_went_away_ends() -> None:
     @app.get("/")
     async def stream() -> StreamingResponse:
         async def parts() -> Any:
-            scopes.append(antipode._scope.scope_in())
+            scopes.append(antipode._request.context.scope_in())
             while True:
                 begun.set()
                 yield b"x" * 65536
@@ -294,7 +294,7 @@ async def test_a_cancelled_request_ends() -> None:
     begun = asyncio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        scopes.append(antipode._scope.scope_in())
+        scopes.append(antipode._request.context.scope_in())
         begun.set()
         await asyncio.Event().wait()
 

@@ -17,9 +17,10 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode import Lineage, _metrics
-from antipode._propagation import AntipodeBaggagePropagator
+from antipode import Lineage
+from antipode._runtime import metrics as _metrics
 from antipode.integrations.asgi import AntipodeMiddleware, instrument_app
+from antipode.propagation import AntipodeBaggagePropagator
 from tests.integration._ingress import ADDED, CAME, asgi, ask, sent
 
 if TYPE_CHECKING:
@@ -160,12 +161,12 @@ def test_with_fastapis_own_telemetry(*, explicit: bool) -> None:
             self.app = app
 
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            scopes.append(antipode._scope.scope_in())
+            scopes.append(antipode._request.context.scope_in())
             await self.app(scope, receive, send)
 
     @app.get("/one")
     async def one() -> None:
-        scopes.append(antipode._scope.scope_in())
+        scopes.append(antipode._request.context.scope_in())
 
     antipode.instrument()
     if explicit:
@@ -212,7 +213,7 @@ async def test_an_in_process_call_does_not_take_the_callers_scope() -> None:
     held: list[Any] = []
 
     async def outer(scope: Any, receive: Any, send: Any) -> None:
-        held.append(antipode._scope.scope_in())
+        held.append(antipode._request.context.scope_in())
         transport = httpx.ASGITransport(app=inner)
         async with httpx.AsyncClient(transport=transport, base_url="http://in-process") as client:
             answer = await client.get("/")

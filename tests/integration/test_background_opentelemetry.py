@@ -16,15 +16,15 @@ from opentelemetry.instrumentation.threading import ThreadingInstrumentor
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._scope import scope_in
 from antipode.integrations import asyncio as antipode_asyncio
 from antipode.integrations import threads
+from antipode.shim import scope_in
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
 POST = WriteId("posts", "log", 7, minted_h=500_000)
 

@@ -10,8 +10,8 @@ from opentelemetry.instrumentation.celery import CeleryInstrumentor
 
 import antipode
 from antipode import Lineage
-from antipode._scope import scope_in
 from antipode.integrations import celery as antipode_celery
+from antipode.shim import scope_in
 from tests.integration import _celery_app as tasks
 from tests.integration._celery_workers import ORDERS, Worker, publishing, worker, writes_of
 

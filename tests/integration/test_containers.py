@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import (
     ComposeProvider,
     ContainerProvider,

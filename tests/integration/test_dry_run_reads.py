@@ -16,7 +16,7 @@ from redis.retry import Retry
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._engine import Policies
+from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
 from antipode_shims import mysql, redis
 from antipode_shims.mongodb._wire_old import direct

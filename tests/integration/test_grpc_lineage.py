@@ -13,9 +13,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import antipode
 from antipode import Incomplete
-from antipode._propagation import AntipodeBaggagePropagator
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
+from antipode.propagation import AntipodeBaggagePropagator
 
 from ._grpc_service import (
     CAUSE,

@@ -14,10 +14,10 @@ from opentelemetry import propagate
 from opentelemetry.instrumentation import grpc as otel
 
 import antipode
-from antipode._scope import scope_in
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations.grpc._channel import MOST_UNSEEN
+from antipode.shim import scope_in
 
 from ._grpc_service import SERVICE, handler, made, write
 

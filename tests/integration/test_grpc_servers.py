@@ -10,9 +10,9 @@ import pytest
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._scope import scope_in
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
+from antipode.shim import scope_in
 from antipode.testing import wait_until
 
 from ._grpc_service import (

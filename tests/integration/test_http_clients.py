@@ -14,7 +14,7 @@ from opentelemetry import context as otel_context
 
 import antipode
 from antipode import Lineage, WriteId, deserialize
-from antipode._arrival import members
+from antipode.propagation import members
 from tests.integration import _http_suite
 from tests.integration._http_drivers import DRIVERS
 from tests.integration._http_origin import HEADER, write

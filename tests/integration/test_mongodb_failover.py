@@ -11,7 +11,7 @@ import pytest
 from pymongo.errors import PyMongoError, WTimeoutError
 from pymongo.write_concern import WriteConcern
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import MongoDBTopology, wait_until
 from tests.integration._mongodb_bench import (
     TIMEOUT_S,

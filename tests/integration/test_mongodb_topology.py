@@ -14,7 +14,7 @@ import pymongo
 import pytest
 from pymongo.errors import OperationFailure, PyMongoError
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import MongoDBTopology, TopologyTimeout, wait_until
 from tests.integration._mongodb_bench import (
     TIMEOUT_S,

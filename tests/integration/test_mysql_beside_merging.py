@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
-from antipode._codec import encode
-from antipode.shim import stored_text
+from antipode.shim import encode, stored_text
 from antipode_shims.mysql._passed import passed
 from tests.integration._mysql_beside import CAUSE, OTHER, texts
 from tests.integration._mysql_clients import run

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from sqlalchemy import create_engine, text
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import (
     MariaDBTopology,
     MySQLTopology,

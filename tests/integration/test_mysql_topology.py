@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import ServerFailed, TopologyTimeout, wait_until
 from tests.integration._sql_topology import (
     KINDS,

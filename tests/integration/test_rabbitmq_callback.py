@@ -12,7 +12,7 @@ from opentelemetry import context as otel_context
 
 import antipode
 from antipode import ConfigurationError, Lineage, Scope
-from antipode._scope import context_with
+from antipode._request.context import context_with
 from antipode_shims import rabbitmq
 from tests.integration._rabbitmq_bench import CAUSES, IN_DOUBT, NEWS, TIMEOUT_S, Bench, counted
 

@@ -13,8 +13,7 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 import antipode
-from antipode import ConfigurationError, Lineage, WriteId
-from antipode._cancellable import Cancellable
+from antipode import Cancellable, ConfigurationError, Lineage, WriteId
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq import _consumer

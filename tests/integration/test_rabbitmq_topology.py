@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pika
 import pytest
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import RabbitMQTopology, TopologyTimeout, wait_until
 
 if TYPE_CHECKING:

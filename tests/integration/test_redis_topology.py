@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.testing import RedisTopology, TopologyTimeout, wait_until
 
 if TYPE_CHECKING:

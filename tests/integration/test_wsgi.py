@@ -135,14 +135,14 @@ def test_an_exception_ends_the_request() -> None:
     scopes: list[Any] = []
 
     def fails(environ: Any, start_response: Any) -> Any:
-        scopes.append(antipode._scope.scope_in())
+        scopes.append(antipode._request.context.scope_in())
         raise KeyError
 
     environ: dict[str, Any] = {}
     with pytest.raises(KeyError):
         AntipodeMiddleware(fails)(environ, lambda *_: None)  # type: ignore[arg-type,return-value]
     assert not scopes[0].open
-    assert antipode._scope.scope_in() is None
+    assert antipode._request.context.scope_in() is None
     assert not environ
 
 
@@ -152,7 +152,7 @@ def test_a_body_that_nobody_closes_leaves_nothing_behind() -> None:
     before = otel_context.get_current()
     assert next(body) == b"begun "
     assert otel_context.get_current() is before
-    assert antipode._scope.scope_in() is None
+    assert antipode._request.context.scope_in() is None
 
 
 def test_a_scope_around_the_server_is_not_the_requests() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Metric, Status, VisibilityCheckError, WriteId
-from antipode._clock import SystemClock
+from antipode._runtime.clock import SystemClock
 from antipode.testing import RedisTopology
 from tests.integration._xcy_stores import (
     TIMEOUT_S,

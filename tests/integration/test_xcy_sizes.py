@@ -10,7 +10,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, UnmetError, WriteId
-from antipode._clock import SYSTEM_CLOCK
+from antipode.shim import SYSTEM_CLOCK
 from tests.integration._xcy_stores import KEEPERS, TIMEOUT_S, opened, over
 
 if TYPE_CHECKING:

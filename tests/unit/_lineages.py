@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from antipode import Incomplete, Lineage, Promise, WriteId
-from antipode._codec import encode
-from antipode._write_id import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
+from antipode._lineage.grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
+from antipode.shim import encode
 
 # Time is measured by tests of its own: a busy machine must not fail a property.
 settings.register_profile("antipode", deadline=None)

@@ -10,7 +10,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from antipode import _metrics, _telemetry
+from antipode._runtime import metrics as _metrics
+from antipode._telemetry import telemetry as _telemetry
 
 if TYPE_CHECKING:
     import pytest

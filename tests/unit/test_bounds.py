@@ -19,8 +19,9 @@ from antipode import (
     metrics,
     serialize,
 )
-from antipode._bounds import encode_bounded
-from antipode._codec import MAX_ITEMS, MAX_TEXT, decode, encode
+from antipode._lineage.grammar import MAX_ITEMS, MAX_TEXT
+from antipode._request.lineage_text import encode_bounded
+from antipode.shim import decode, encode
 from tests.unit import _lineages as some
 
 if TYPE_CHECKING:

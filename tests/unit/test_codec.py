@@ -11,15 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Lineage, LineageDecodeError, WriteId, deserialize, serialize
-from antipode._codec import (
-    MAX_FOREIGN,
-    MAX_ITEMS,
-    MAX_TEXT,
-    _prefix,
-    _unprefix,
-    decode,
-    encode,
-)
+from antipode._lineage.codec import _prefix, _unprefix
+from antipode._lineage.grammar import MAX_FOREIGN, MAX_ITEMS, MAX_TEXT
+from antipode.shim import decode, encode
 from tests.unit import _lineages as some
 
 if TYPE_CHECKING:

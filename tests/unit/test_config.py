@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import antipode
-from antipode import _config
+from antipode._runtime import config as _config
 
 
 def test_the_defaults_are_the_documented_ones() -> None:

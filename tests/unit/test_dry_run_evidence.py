@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Metric, Status, _evidence
-from antipode._evidence import BOUND_S, EAGER, MOST, MOST_OPEN
+from antipode import Metric, Status
+from antipode._dry_run import staleness_check as _evidence
+from antipode._dry_run.staleness_check import BOUND_S, EAGER, MOST, MOST_OPEN
 from antipode.shim import floor, record_write
 
 from ._dry_runs import LOG, fake, records, write

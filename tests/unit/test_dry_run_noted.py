@@ -15,9 +15,8 @@ import pytest
 
 import antipode
 from antipode import Metric
-from antipode._codec import decode
-from antipode._records import Records
-from antipode.shim import floor, record_write
+from antipode._dry_run.records import Records
+from antipode.shim import decode, floor, record_write
 
 from ._dry_runs import fake, records, verdicts, write
 
@@ -31,8 +30,8 @@ CRASHING = """
 import os
 import sys
 import antipode
-from antipode._codec import decode
-from antipode._records import Records
+from antipode.shim import decode
+from antipode._dry_run.records import Records
 from antipode.shim import floor, record_write
 from tests.unit._dry_runs import fake, write
 

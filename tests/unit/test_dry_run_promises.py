@@ -9,7 +9,7 @@ import pytest
 import antipode
 from antipode import Lineage, Promise
 from antipode._cli._explain import explanation
-from antipode._notes import Notes
+from antipode._dry_run.notes import Notes
 from antipode.shim import floor
 
 from ._dry_runs import fake, records, verdicts

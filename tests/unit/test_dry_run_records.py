@@ -16,8 +16,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import antipode
-from antipode import Lineage, Metric, WriteId, _metrics, _site
-from antipode._records import Records
+from antipode import Lineage, Metric, WriteId
+from antipode._dry_run.records import Records
+from antipode._runtime import call_site as _site
+from antipode._runtime import metrics as _metrics
 from antipode.shim import floor, record_write
 
 from ._dry_runs import fake, records, write

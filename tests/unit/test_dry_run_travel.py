@@ -15,7 +15,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 import antipode
 from antipode import AntipodePropagator, Lineage, WriteId
-from antipode._notes import Notes
+from antipode._dry_run.notes import Notes
 from antipode.shim import floor, record_write, stored_lineage, stored_text
 from antipode_shims.rabbitmq._headers import incoming, outgoing
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import Lineage, Status, WriteId
-from antipode._engine import Policies
-from antipode._floor import Floor
-from antipode._scope import Scope
-from antipode.shim import Observation, Unreachable
+from antipode import Lineage, Scope, Status, WriteId
+from antipode._barrier.decisions import Policies
+from antipode.shim import Floor, Observation, Unreachable
 from antipode.testing._contract_base import in_time
 
 if TYPE_CHECKING:

@@ -10,16 +10,15 @@ import pytest
 
 import antipode
 from antipode import Status, WriteId
-from antipode._clock import SYSTEM_CLOCK
-from antipode._engine import Pacer, Policies
-from antipode._floor import RARELY, Floor
-from antipode.shim import Observation, Unreachable
+from antipode._barrier.decisions import Policies
+from antipode._barrier.floor import RARELY
+from antipode.shim import SYSTEM_CLOCK, Floor, Observation, Pacer, Unreachable
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._watch import Subscriber, Watcher
+    from antipode._barrier.watcher import Subscriber, Watcher
 
     Look = Callable[[float], Observation]
     Hold = Callable[[Floor, Look, "FakeWatcher"], None]
@@ -118,7 +117,7 @@ def unpaced(monkeypatch: pytest.MonkeyPatch) -> None:
     async def sleep_async(_: float) -> None:
         """No time passes."""
 
-    monkeypatch.setattr("antipode._floor.time.sleep", sleep)
+    monkeypatch.setattr("antipode._barrier.floor.time.sleep", sleep)
     monkeypatch.setattr("asyncio.sleep", sleep_async)
 
 
@@ -259,7 +258,7 @@ def test_a_cancelled_task_waits_no_longer() -> None:
 
 def test_a_hint_for_a_loop_that_is_gone_is_no_error() -> None:
     """A watcher's thread may give it while the loop that waited is being closed."""
-    from antipode._hint import Hint
+    from antipode._barrier.hint import Hint
 
     watcher = FakeWatcher()
     hint = Hint(cast("Watcher", watcher), {POST})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import antipode
-from antipode import _config
-from antipode._hosts import names
+from antipode._runtime import config as _config
+from antipode._runtime.egress_hosts import names
 from antipode.integrations._outgoing import may_leave_to
 
 YES = [

@@ -13,10 +13,10 @@ from opentelemetry.propagators.textmap import Getter
 
 import antipode
 from antipode import AntipodePropagator, Lineage, WriteId
-from antipode._headers import same_request
-from antipode._scope import scope_in
+from antipode._propagation.headers import same_request
 from antipode.integrations import asgi
 from antipode.integrations._incoming import Incoming
+from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Incomplete, Lineage, Promise, WriteId
-from antipode._write_id import MAX_HOUR, MAX_VERSION
+from antipode._lineage.grammar import MAX_HOUR, MAX_VERSION
 from tests.unit import _lineages as some
 
 many = some.lineages()

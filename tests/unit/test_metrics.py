@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from antipode import _metrics, metrics
+from antipode import metrics
+from antipode._runtime import metrics as _metrics
 from antipode.shim import count
 
 if TYPE_CHECKING:

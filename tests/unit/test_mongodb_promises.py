@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import ConfigurationError, Promise, Status, WriteId
-from antipode._engine import Policies
+from antipode._barrier.decisions import Policies
 from antipode.shim import Floor, Unreachable
 from antipode_shims.mongodb._known import Known, covers, keeps, positions_of
 from antipode_shims.mongodb._look import converse

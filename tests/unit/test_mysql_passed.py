@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Lineage, WriteId
-from antipode._codec import decode, encode
+from antipode.shim import decode, encode
 from antipode_shims.mysql._passed import passed
 
 from ._lineages import lineages

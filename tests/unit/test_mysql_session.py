@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Promise, WriteId
-from antipode._engine import Policies
+from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
 from antipode_shims.mysql._ok_packet import (
     AUTOCOMMIT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._engine import Pacer
+from antipode.shim import Pacer
 from antipode.testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:

@@ -214,8 +214,8 @@ assert state() == before
 antipode.configure(mode="off")
 assert pytest.main(sys.argv[1:]) == 0
 assert antipode.config().mode == "off"
-from antipode import _seam
-assert _seam.observer is None
+from antipode._runtime import observers
+assert observers.dry_run is None
 """
     )
     result = suite.runpython_c(
@@ -244,7 +244,7 @@ def test_off_it_imports_its_option_module_alone(suite: pytest.Pytester) -> None:
     assert ours == {"antipode_pytest", "antipode_pytest._options"}
     run(suite, DRY).assert_outcomes(passed=1)
     on = json.loads((suite.path / "modules.json").read_text(encoding="utf-8"))
-    assert {"antipode._dry_run", "antipode._report"} <= set(on)
+    assert {"antipode._dry_run.dry_run", "antipode._report"} <= set(on)
 
 
 @pytest.mark.parametrize(

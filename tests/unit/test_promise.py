@@ -24,7 +24,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode._promise import record_seconds
+from antipode.shim import record_seconds
 from antipode.testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ def test_branch_keeps_floors(clock: VirtualClock) -> None:
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             antipode.barrier(timeout=5, at="read")
             with antipode.fulfilling(promised()):
-                inner = antipode._scope.scope_in()
+                inner = antipode._request.context.scope_in()
                 assert inner is not None
                 floor = inner.floor("a")
                 assert floor is not None

@@ -18,10 +18,10 @@ from opentelemetry.propagators.textmap import Getter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
-from antipode._live_text import LiveText
-from antipode._propagation import AntipodeBaggagePropagator, AntipodePropagator
-from antipode._scope import scope_in
+from antipode import AntipodePropagator, Incomplete, Lineage, WriteId
+from antipode._request.context import LiveText
+from antipode.propagation import AntipodeBaggagePropagator
+from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,9 @@ from opentelemetry.propagators.textmap import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode._propagation import AntipodePropagator
-from antipode._scope import KEY, scope_in
+from antipode import AntipodePropagator
+from antipode._request.context import KEY
+from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

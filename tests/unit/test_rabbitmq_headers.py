@@ -11,7 +11,7 @@ from opentelemetry import baggage, context, propagate
 
 import antipode
 from antipode import Lineage, WriteId, metrics
-from antipode._codec import encode
+from antipode.shim import encode
 from antipode_shims.rabbitmq import message
 from antipode_shims.rabbitmq._headers import (
     BAGGAGE,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antipode import Promise, PromiseAbandoned, Status, WriteId
-from antipode._engine import Policies
+from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
 from antipode_shims.redis._call import Rules
 from antipode_shims.redis._info import INFO, InfoError, LogHistory

@@ -19,7 +19,8 @@ from opentelemetry import context as otel_context
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
-from antipode._scope import LiveText, scope_in
+from antipode._request.context import LiveText
+from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

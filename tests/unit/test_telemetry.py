@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
 
 import antipode
-from antipode import Lineage, WriteId, _telemetry
-from antipode._floor import Floor
-from antipode.shim import Observation, Unreachable, count, mark_incomplete, record_write
+from antipode import Lineage, WriteId
+from antipode._telemetry import telemetry as _telemetry
+from antipode.shim import Floor, Observation, Unreachable, count, mark_incomplete, record_write
 from antipode.testing import wait_until
 from tests.conftest import antipode_threads
 from tests.unit._fake_server import LINEAGE, POST, FakeConnection, FakeServer
@@ -249,7 +249,7 @@ def test_tasks_have_their_own_spans(sdk: Telemetry, posts: FakeServer) -> None:
 
 def test_a_floor_that_holds_a_read_is_a_wait(sdk: Telemetry) -> None:
     """A read that a floor held back is a wait at the read, until it was visible or gave up."""
-    policies = antipode._barrier.Barrier(LINEAGE, timeout=1)._policies
+    policies = antipode._barrier.barrier.Barrier(LINEAGE, timeout=1)._policies
     floor = Floor("posts", frozenset([POST]), timeout_s=0.05, policies=policies)
     with pytest.raises(antipode.BarrierTimeout):
         floor.hold(lambda _: Observation("server-1", {}))
@@ -291,7 +291,7 @@ def test_counts_are_counters(sdk: Telemetry, posts: FakeServer) -> None:
 
 def test_lineages_are_measured_as_they_leave(sdk: Telemetry) -> None:
     """The length and the entries of what goes into baggage, and of what is stored."""
-    from antipode._stored import stored_text
+    from antipode.shim import stored_text
 
     with antipode.scope(LINEAGE) as scope:
         text = scope.text()

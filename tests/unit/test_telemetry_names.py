@@ -11,9 +11,8 @@ import pytest
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._counters import COUNTERS
-from antipode._stored import stored_text
-from antipode.shim import count
+from antipode.shim import count, stored_text
+from antipode.telemetry import COUNTERS
 from tests.unit._fake_server import LINEAGE, FakeServer
 from tests.unit._telemetry import Telemetry
 

@@ -98,7 +98,7 @@ def test_an_sdk_set_up_after_first_use() -> None:
 def test_without_an_sdk_nothing_is_made() -> None:
     """No SDK is imported, no thread is started, and no instrument is asked for once all exist."""
     said = run(
-        f"{USE}\nimport sys, threading\nfrom antipode import _telemetry\n"
+        f"{USE}\nimport sys, threading\nfrom antipode._telemetry import telemetry as _telemetry\n"
         "use()\nasked = []\n_telemetry.instruments = lambda: asked.append(1)\n"
         "use()\nuse()\n"
         "wait_until(lambda: threading.active_count() == 1, what='watchers to end', timeout_s=5)\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from antipode._scope import scope_in
+from antipode._request.context import scope_in
 
 from . import _server
 from ._library import grpc

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from antipode._metrics import logger
+from antipode._runtime.metrics import logger
 from antipode.integrations._outgoing import Outgoing
 
 from ._library import grpc

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode._config import config
-from antipode._scope import KEY
+from antipode import config
+from antipode._request.context import KEY
 
 from ._library import grpc
 from ._metadata import answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from . import _channel
 from ._aio_client import AioInterceptor, interceptors

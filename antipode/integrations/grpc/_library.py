@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 try:
     import grpc

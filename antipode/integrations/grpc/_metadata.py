@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antipode._arrival import members
-from antipode._bounds import encode_bounded
-from antipode._config import MEMBER_OVERHEAD
-from antipode._headers import (
+from antipode._lineage.grammar import MEMBER_OVERHEAD
+from antipode._request.lineage_text import encode_bounded, readable
+from antipode._request.scope import INCOMING_SUBJECT
+from antipode._runtime.metrics import count, log_once
+from antipode.propagation import (
     BAGGAGE,
     MEMBER,
     RESPONSE_HEADER,
     SENT_HEADER,
+    members,
     with_member,
     without_member,
 )
-from antipode._metrics import count, log_once
-from antipode._readable import readable
-from antipode._scope import INCOMING_SUBJECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

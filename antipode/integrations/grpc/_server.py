@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode._scope import KEY, scope_in
+from antipode._request.context import KEY, scope_in
 from antipode.integrations._incoming import propagating
 
 from ._library import grpc
@@ -19,7 +19,7 @@ from ._serving import Serving, service_of, serving
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
     Behavior = Callable[[Any, Any], Any]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode._arrival import members
-from antipode._headers import RESPONSE_HEADER
-from antipode._metrics import logger
-from antipode._readable import readable
+from antipode._request.lineage_text import readable
+from antipode._runtime.metrics import logger
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import IN_DOUBT
+from antipode.propagation import RESPONSE_HEADER, members
 
 from ._metadata import answers, fitting, read_request, trailing_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._scope import Scope
+    from antipode import Scope
 
     from ._metadata import Entries
 

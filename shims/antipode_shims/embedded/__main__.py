@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from antipode._errors import AntipodeError, ConfigurationError
+from antipode import AntipodeError, ConfigurationError
 
 from ._replicator import Replicator
 

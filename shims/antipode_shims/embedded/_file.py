@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antipode._errors import AntipodeError, ConfigurationError
+from antipode import AntipodeError, ConfigurationError
 from antipode.shim import Unreachable
 
 if TYPE_CHECKING:

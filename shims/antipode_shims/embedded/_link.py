@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._file import File
 from ._store import read_state

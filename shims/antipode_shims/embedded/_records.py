@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antipode._errors import PromiseAbandoned
-from antipode._outcomes import Status
+from antipode import PromiseAbandoned, Status
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection
 
-    from antipode._write_id import Promise
+    from antipode import Promise
 
 _RECORD = "SELECT record FROM log WHERE promise = ?"
 _JUDGED = {None: Status.NOT_YET, "fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED}

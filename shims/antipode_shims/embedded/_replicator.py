@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 from ._file import StoreUnavailable, checked_path
 from ._link import Link, Promoted

@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from antipode._clock import SYSTEM_CLOCK
-from antipode._errors import ConfigurationError
-from antipode._lineage import Lineage
-from antipode._outcomes import Status
-from antipode._registry import register
-from antipode._scope import current
-from antipode._write_id import WriteId
+from antipode import ConfigurationError, Lineage, Status, WriteId, current, register
 from antipode.shim import (
+    SYSTEM_CLOCK,
     Endpoint,
     Observation,
     OnRead,
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from antipode._write_id import Promise
+    from antipode import Promise
     from antipode.shim import Wake
 
     from ._store import Entry, State

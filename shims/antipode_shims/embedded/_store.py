@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from antipode._clock import SYSTEM_CLOCK
-from antipode._outcomes import Status
+from antipode import Status
+from antipode.shim import SYSTEM_CLOCK
 
 from ._file import File, NotPrimary, StoreUnavailable, boot_id, checked_path
 from ._records import fulfilment, judged, record_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from antipode._write_id import Promise
+    from antipode import Promise
 
 Role = Literal["primary", "replica"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode import Lineage, WriteId, mark_incomplete
-from antipode._registry import shims_of
-from antipode.shim import ServerShim, Unreachable, count, log_once
+from antipode.shim import ServerShim, Unreachable, count, log_once, shims_of
 
 from ._client import farewell, link_errors
 from ._endpoint import MongoEndpoint, talk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Promise, PromiseAbandoned
-from antipode._registry import shims_of
+from antipode.shim import shims_of
 
 from ._base import BaseMongoShim
 from ._client import is_async, pymongo_module

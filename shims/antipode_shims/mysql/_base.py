@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode._registry import shims_of
-from antipode.shim import ServerShim, Unreachable, count, log_once
+from antipode.shim import ServerShim, Unreachable, count, log_once, shims_of
 
 from ._endpoint import MySQLEndpoint
 from ._flavor import COVER, Ask, converse, converse_async, covering, detect, minted

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Promise, PromiseAbandoned
-from antipode._registry import shims_of
+from antipode.shim import shims_of
 
 from ._base import BaseMySQLShim
 from ._clients import client_of

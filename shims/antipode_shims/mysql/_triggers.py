@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode import Lineage
-from antipode._codec import encode
+from antipode.shim import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

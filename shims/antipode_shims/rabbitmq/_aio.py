@@ -19,7 +19,7 @@ from ._state import State, state_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from antipode._write_id import WriteId
+    from antipode import WriteId
 
 
 def instrument(channel: Any, state: State) -> None:

@@ -6,10 +6,8 @@ import asyncio
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from antipode._barrier import barrier_async, check_async
-from antipode._errors import ConfigurationError, UnmetError
-from antipode._metrics import count, logger
-from antipode._promise import fulfilling
+from antipode import ConfigurationError, UnmetError, barrier_async, check_async, fulfilling
+from antipode.shim import count, logger
 
 from ._async_delivery import AsyncDelivery
 from ._async_resend import ANSWER_S, AsyncResender, gone
@@ -24,9 +22,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from antipode._arguments import Names
-    from antipode._outcomes import BarrierResult
-    from antipode._write_id import Promise
+    from antipode import BarrierResult, Promise
+    from antipode.shim import Names
 
     from ._terms import OnError, OnMessageUnmet, Rejection
 

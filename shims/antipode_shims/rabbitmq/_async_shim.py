@@ -8,10 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, current, scope
-from antipode._engine import Pacer
-from antipode._registry import register
-from antipode.shim import OnRead, ReadsFrom, Unreachable
+from antipode import ConfigurationError, Lineage, current, register, scope
+from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable
 
 from ._aio import certainly_absent, is_returned
 from ._connect import CONNECT_S

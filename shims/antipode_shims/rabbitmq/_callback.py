@@ -6,10 +6,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
-from antipode._metrics import count
-from antipode._scope import Scope, scope_in
-from antipode._unscoped import unscoped
+from antipode import ConfigurationError, Scope
+from antipode.shim import count, scope_in, unscoped
 
 from ._blocking import certainly_absent, consuming, transacting, with_headers
 from ._clients import pika
@@ -18,7 +16,7 @@ from ._headers import own_write
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._write_id import WriteId
+    from antipode import WriteId
 
     from ._state import State
 

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 
 _INSTALL = 'pip install "antipode-xcy[rabbitmq]"'
 

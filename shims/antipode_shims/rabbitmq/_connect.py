@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
 from antipode.shim import Unreachable
 
 from ._clients import pika

@@ -7,9 +7,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode._barrier import barrier_callback, check
-from antipode._errors import ConfigurationError, UnmetError
-from antipode._metrics import count, logger
+from antipode import ConfigurationError, UnmetError, barrier_callback, check
+from antipode.shim import count, logger
 
 from ._clients import kind, pika
 from ._delivery import Delivery
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from antipode._arguments import Names
-    from antipode._outcomes import BarrierResult
-    from antipode._write_id import Promise
+    from antipode import BarrierResult, Promise
+    from antipode.shim import Names
 
     from ._terms import OnError, OnMessageUnmet, Rejection
 

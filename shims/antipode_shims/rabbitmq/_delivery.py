@@ -8,7 +8,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._promise import fulfilling
+from antipode import fulfilling
 
 from ._envelope import Envelope
 from ._message import handling
@@ -16,8 +16,7 @@ from ._message import handling
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from antipode._cancellable import Cancellable
-    from antipode._write_id import Promise
+    from antipode import Cancellable, Promise
 
 
 @dataclass(slots=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antipode._engine import error_of
-from antipode._errors import UnmetError
+from antipode import UnmetError
+from antipode.shim import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from antipode._outcomes import BarrierResult
+    from antipode import BarrierResult
 
 #: The header of a message that waits in a delay queue, or was in one.
 DEFERRED = "antipode-deferred"

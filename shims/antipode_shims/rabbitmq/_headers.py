@@ -12,20 +12,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from antipode._codec import decode, encode
-from antipode._config import config
-from antipode._headers import MEMBER
-from antipode._lineage import Lineage
-from antipode._metrics import count, log_once
-from antipode._readable import readable
-from antipode._scope import Scope, scope_in
-from antipode._write_id import Promise
-from antipode.shim import stored_text, unreadable
+from antipode import Lineage, Promise, Scope, config
+from antipode.propagation import MEMBER
+from antipode.shim import (
+    count,
+    decode,
+    encode,
+    log_once,
+    readable,
+    scope_in,
+    stored_text,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from antipode._write_id import WriteId
+    from antipode import WriteId
 
 BAGGAGE = "baggage"
 WRITE = "antipode-write"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from antipode._errors import ConfigurationError
-from antipode._registry import register, shims_of
+from antipode import ConfigurationError, register
+from antipode.shim import shims_of
 
 from . import _aio, _blocking, _callback
 from ._clients import kind

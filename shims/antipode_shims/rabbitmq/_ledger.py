@@ -13,15 +13,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from antipode._engine import PROMISE_GRACE_S
-from antipode._outcomes import Status
+from antipode import Status
+from antipode.shim import PROMISE_GRACE_S
 
 from ._publisher import ROLL_S, birth_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode._write_id import Promise, WriteId
+    from antipode import Promise, WriteId
     from antipode.shim import Wake
 
 #: Publishers remembered; over it the one heard first is forgotten.

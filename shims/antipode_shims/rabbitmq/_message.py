@@ -10,14 +10,13 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
-from antipode._registry import shims_of
-from antipode._scope import Scope, scope
+from antipode import Scope, scope
+from antipode.shim import shims_of
 
 from ._headers import BAGGAGE, as_text, own_promise, received
 
 if TYPE_CHECKING:
-    from antipode._lineage import Lineage
-    from antipode._write_id import WriteId
+    from antipode import Lineage, WriteId
 
     from ._ledger import Ledger
 

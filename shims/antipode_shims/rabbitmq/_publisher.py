@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
-from antipode._clock import SYSTEM_CLOCK
-from antipode._errors import ConfigurationError
-from antipode._write_id import WriteId
+from antipode import ConfigurationError, WriteId
+from antipode.shim import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable

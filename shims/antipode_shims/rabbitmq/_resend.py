@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode._clock import UNTRACED
-from antipode._errors import ConfigurationError
+from antipode import ConfigurationError
+from antipode.shim import UNTRACED
 
 from ._clients import pika
 from ._delays import Leases

@@ -7,11 +7,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from antipode._engine import Pacer
-from antipode._lineage import Lineage
-from antipode._registry import register
-from antipode._scope import current, scope
-from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable
+from antipode import Lineage, current, register, scope
+from antipode.shim import Endpoint, OnRead, Pacer, ReadsFrom, Shim, Unreachable
 
 from ._blocking import send, with_headers
 from ._clients import pika
@@ -24,7 +21,7 @@ from ._table2 import BaseRabbitMQShim, Delivery
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode._write_id import Promise
+    from antipode import Promise
 
     from ._tap import Receipts
 

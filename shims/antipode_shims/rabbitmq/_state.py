@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode._metrics import count
-from antipode._recording import mark_incomplete, record_write
-from antipode._registry import shims_of
+from antipode import mark_incomplete
+from antipode.shim import count, record_write, shims_of
 
 from ._headers import outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from antipode._write_id import WriteId
+    from antipode import WriteId
 
     from ._publisher import Publications
 

@@ -10,10 +10,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from antipode._errors import ConfigurationError
-from antipode._metrics import count, log_once, logger
-from antipode._outcomes import Status
-from antipode.shim import Endpoint, Observation, Unreachable, Wake
+from antipode import ConfigurationError, Status
+from antipode.shim import Endpoint, Observation, Unreachable, Wake, count, log_once, logger
 
 from ._clients import pika
 from ._connect import CONNECT_S, close_quietly, connect, describe, parameters_of
@@ -22,7 +20,7 @@ from ._headers import own_promise, own_write
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode._write_id import Promise, WriteId
+    from antipode import Promise, WriteId
 
     from ._ledger import Ledger
 

@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
-from antipode._arguments import names_of, one_of
-from antipode._engine import error_of
-from antipode._errors import BarrierTimeout, ConfigurationError
+from antipode import BarrierTimeout, ConfigurationError
+from antipode.shim import error_of, names_of, one_of
 
 from ._delays import Delays, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from antipode._arguments import Names
-    from antipode._outcomes import BarrierResult
-    from antipode._write_id import Promise
+    from antipode import BarrierResult, Promise
+    from antipode.shim import Names
 
 OnMessageUnmet = Literal["defer", "wait"]
 OnError = Literal["raise", "requeue", "defer", "dead_letter"]

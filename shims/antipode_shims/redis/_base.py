@@ -6,8 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode._metrics import count, log_once
-from antipode.shim import ServerShim, Unreachable
+from antipode.shim import ServerShim, Unreachable, count, log_once
 
 from ._client import link_errors, redis_module
 from ._endpoint import RedisEndpoint

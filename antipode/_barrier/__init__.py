@@ -1,0 +1,1 @@
+"""Waiting: the contract of a shim, watchers, floors, barriers, promises."""

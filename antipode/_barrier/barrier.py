@@ -1,0 +1,475 @@
+"""``barrier`` and ``check``: wait until a lineage is visible where the caller will read."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from antipode._lineage.errors import ConfigurationError
+from antipode._lineage.outcomes import Outcome, Status
+from antipode._lineage.unmet_errors import error_of
+from antipode._lineage.write_id import Promise, WriteId
+from antipode._request.context import scope_in
+from antipode._runtime import observers
+from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.config import MODES, config
+from antipode._runtime.metrics import count, logger
+from antipode._telemetry.telemetry import traced, traced_async
+
+from .arguments import bounded, lineage_of, names_of, one_of
+from .decisions import Policies, Wait
+from .floor import Floor
+from .plan import plan
+from .registry import shims_of
+from .waiter import Waiter
+from .watcher import LOOK_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from antipode._lineage.lineage import Lineage
+    from antipode._lineage.outcomes import BarrierResult
+    from antipode._runtime.clock import Clock
+    from antipode._runtime.config import Mode, Policy
+
+    from .arguments import Names
+    from .decisions import OnUnmet
+    from .plan import At, Plan
+
+
+class Barrier:
+    """One call of ``barrier`` or ``check``: what its faces have in common.
+
+    Attributes:
+        wanted: its plan, or what that would be without a dry run.
+        dry: whether it waits for nothing because of a dry run.
+        checks: whether it is a check.
+        site: who called, where a dry run wants to know.
+    """
+
+    checks = False
+    site: FrameType | None = None
+
+    def __init__(
+        self,
+        lineage: Lineage | str | None,
+        *,
+        timeout: float,
+        only: Names | None = None,
+        exclude: Names = (),
+        at: At = "now",
+        on_unmet: OnUnmet = "raise",
+        on_unknown: Policy | None = None,
+        on_incomplete: Policy | None = None,
+        mode: Mode | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Plan the wait; see :func:`barrier` for the arguments and errors."""
+        settings = config()
+        one_of("at", at, ("now", "read"))
+        one_of("on_unmet", on_unmet, ("raise", "return"))
+        one_of("on_unknown", on_unknown, (None, "raise", "report"))
+        one_of("on_incomplete", on_incomplete, (None, "raise", "report"))
+        one_of("mode", mode, (None, *MODES))
+        self.timeout_s = bounded(timeout, settings.max_timeout)
+        self.scope = scope_in()
+        self.at: At = at
+        self.only = None if only is None else names_of(only)
+        self.exclude = names_of(exclude)
+        self.mode = mode or settings.mode
+        self.dry = self.mode == "dry-run"
+        if (observer := observers.dry_run) is not None:
+            self.site = observer.site()
+        self._clock = clock
+        self._policies = Policies(
+            on_unmet=on_unmet,
+            on_unknown=on_unknown or settings.on_unknown,
+            on_incomplete=on_incomplete or settings.on_incomplete,
+            horizon_h=settings.horizon.total_seconds() / 3600,
+            hour=clock.hour(),
+        )
+        about = lineage_of(lineage, self.scope, dry=self.dry)
+        self.plan = self._planned(about, off=self.mode != "enforce")
+        self.wanted = self._without_dry_run(about) if self.dry else self.plan
+        self.wait = self._start()
+
+    def _planned(self, lineage: Lineage, *, off: bool) -> Plan:
+        return plan(
+            lineage,
+            only=self.only,
+            exclude=self.exclude,
+            at=self.at,
+            off=off,
+            now_s=self._clock.unix_s(),
+            own=frozenset() if self.scope is None else self.scope.own,
+        )
+
+    def _without_dry_run(self, lineage: Lineage) -> Plan:
+        try:
+            return self._planned(lineage, off=False)
+        except ConfigurationError as error:  # Not raised here: it is said instead.
+            logger.warning("this barrier would fail outside of the dry run: %s", error)
+            return self.plan
+
+    def _start(self) -> Wait:
+        now = self.at == "now"
+        settled = list(self.plan.settled)
+        if self.dry:
+            settled = [replace(outcome, cause="dry run") for outcome in settled]
+        if not now:
+            writes = [write for each in self.plan.pending.values() for write in each]
+            settled += [Outcome(write, Status.DEFERRED) for write in writes]
+        return Wait(
+            self.plan.pending if now else {},
+            settled=settled,
+            incomplete=self.plan.incomplete,
+            policies=self._policies,
+            now_s=self._clock.monotonic(),
+            unix_s=self._clock.unix_s(),
+            timeout_s=self.timeout_s,
+        )
+
+    def raise_fences(self) -> None:
+        """Ask primaries for their positions, to wait for those in place of what was dropped.
+
+        Blocks for at most one second for each datastore. A primary that does not answer, or
+        has no position, leaves the lineage incomplete, as it was.
+        """
+        for datastore, marks in self.plan.fenced.items():
+            shim = next(shim for shim in shims_of(datastore) if shim.fences)
+            try:
+                writes = shim.fence(timeout_s=min(self.left_s, LOOK_S))
+            except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
+                logger.warning("no fence from the primary of %r", datastore, exc_info=True)
+                count("fence_failed", datastore)
+                continue
+            if not writes:  # A primary that has lost everything says so in the same way.
+                count("fence_failed", datastore)
+                continue
+            count("fences", datastore)
+            held = self.plan.pending.get(datastore, frozenset())
+            self.plan.pending[datastore] = held | writes
+            self.wait.discharge(datastore, writes if self.at == "now" else (), marks)
+            if self.at == "read":
+                self.wait.defer(writes)
+
+    def waiter(self, notify: Callable[[], None], *, once: bool = False) -> Waiter:
+        """What connects this barrier to the watchers."""
+        return Waiter(self.wait, notify, clock=self._clock, once=once)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.wait.deadline_s - self._clock.monotonic(), 0.0)
+
+    def conclude(self) -> BarrierResult:
+        """The result, after leaving in the scope what later reads need.
+
+        Raises:
+            UnmetError: as :func:`barrier`.
+        """
+        result = self.wait.result(self._clock.monotonic())
+        self._leave_aged(result)
+        error = error_of(result)
+        count("barrier_ok" if error is None else f"barrier_{error.code}")
+        if error is not None and self._policies.on_unmet == "raise":
+            raise error
+        if error is None:
+            self._leave_floors(result)
+            if (observer := observers.dry_run) is not None and self.mode != "off":
+                observer.barrier(self)
+        return result
+
+    def _leave_aged(self, result: BarrierResult) -> None:
+        """Aged entries pass, are counted, and leave the scope."""
+        aged = [outcome.write for outcome in result.outcomes if outcome.status is Status.AGED]
+        for write in aged:
+            count("aged", write.datastore)
+        if aged and self.scope is not None:
+            self.scope.remove(*(each for each in aged if isinstance(each, WriteId)))
+            self.scope.forget(*(each for each in aged if isinstance(each, Promise)))
+
+    def _leave_floors(self, result: BarrierResult) -> None:
+        """Later reads may come by other connections: each satisfies the floor before it reads."""
+        if self.scope is None:
+            return
+        for datastore, found in self.plan.pending.items():
+            if datastore not in self.plan.floored:
+                continue
+            shims = shims_of(datastore)
+            looked_for = any(shim.floors and shim.promises for shim in shims)
+            writes = frozenset(each for each in found if isinstance(each, WriteId))
+            promises = frozenset(each for each in found if isinstance(each, Promise) and looked_for)
+            if writes or promises:
+                self.scope.set_floor(
+                    Floor(
+                        datastore,
+                        writes,
+                        timeout_s=self.timeout_s,
+                        policies=self._policies,
+                        proved_on=_one_server(result, datastore),
+                        promises=promises,
+                    )
+                )
+
+
+def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
+    """The incarnation that showed all that was waited for of *datastore*; empty for several."""
+    outcomes = (each for each in result.outcomes if each.write.datastore == datastore)
+    servers = frozenset(each.server for each in outcomes if each.server)
+    return servers if len(servers) == 1 else frozenset()
+
+
+@traced("barrier")
+def barrier(
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unmet: OnUnmet = "raise",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> BarrierResult:
+    """Block until a lineage is visible where the caller is about to read (paper section 6.3).
+
+    All datastores are waited on at once, under one deadline. A barrier ends with an exact
+    outcome for each dependency: it neither hangs nor passes silently.
+
+    Args:
+        lineage: what must be visible; its text; default the current lineage.
+        timeout: seconds until the deadline, at most ``max_timeout`` of :func:`configure`.
+        only: wait on these datastores alone; others are reported as ``excluded``.
+        exclude: do not wait on these datastores.
+        at: ``now`` waits at once, on connections of the library's own, at the one server where
+            this process reads. ``read`` leaves a floor: each instrumented connection satisfies
+            it just before its next read, whatever replica a pool or proxy picked.
+        on_unmet: ``raise``, or ``return`` a result that is false.
+        on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass;
+            None: as configured.
+        on_incomplete: ``report`` lets an incomplete lineage pass; None: as configured.
+        mode: ``dry-run`` and ``off`` return at once, with everything ``excluded``; None: as
+            configured.
+
+    Raises:
+        BarrierTimeout: at the deadline something is not yet visible, or unreachable.
+        DependencyLost: something is proved gone, or its promise was abandoned.
+        UnknownDatastore: nothing is registered for a datastore of the lineage.
+        VisibilityCheckError: it cannot be decided whether something is visible.
+        IncompleteLineage: the lineage is known to miss dependencies.
+        ConfigurationError: two replicas under one name, no scope for ``at="read"``, or no scope
+            at all under ``on_unscoped="raise"``.
+        LineageDecodeError: *lineage* is a text and no lineage.
+    """
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet=on_unmet,
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    _run(call, threading.Event())
+    return call.conclude()
+
+
+def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
+    """Wait in this thread until the barrier is finished or *finished* is set."""
+    if call.plan.fenced:
+        call.raise_fences()
+    waiter = call.waiter(finished.set, once=once)
+    waiter.recall()
+    if waiter.finished or (waiter.look_here() and waiter.finished):
+        return
+    try:
+        waiter.subscribe()
+        finished.wait(call.left_s)
+    finally:
+        waiter.cancel()
+
+
+@traced_async("barrier")
+async def barrier_async(
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unmet: OnUnmet = "raise",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> BarrierResult:
+    """The asyncio twin of :func:`barrier`: never blocks the loop; cancelling leaves nothing."""
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet=on_unmet,
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    await _run_async(call)
+    return call.conclude()
+
+
+async def _run_async(call: Barrier, *, once: bool = False) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+    if call.plan.fenced:
+        await loop.run_in_executor(None, call.raise_fences)
+
+    def notify() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:
+            logger.debug("a barrier finished after its event loop was closed")
+
+    waiter = call.waiter(notify, once=once)
+    waiter.recall()
+    if waiter.finished:
+        return
+    try:
+        waiter.subscribe()
+        await asyncio.wait_for(done.wait(), call.left_s)
+    except asyncio.TimeoutError:
+        pass  # The result says what is unmet.
+    finally:
+        waiter.cancel()
+
+
+def barrier_callback(
+    callback: Callable[[BarrierResult], object],
+    lineage: Lineage | str | None = None,
+    *,
+    timeout: float,
+    only: Names | None = None,
+    exclude: Names = (),
+    at: At = "now",
+    on_unknown: Policy | None = None,
+    on_incomplete: Policy | None = None,
+    mode: Mode | None = None,
+) -> Cancellable:
+    """The callback variant of :func:`barrier` (paper section 6.3).
+
+    *callback* gets the result, met or unmet, exactly once unless cancelled, in a background
+    thread and in the caller's OpenTelemetry context. What it raises is logged.
+
+    Raises:
+        ConfigurationError: as :func:`barrier`, at once.
+        LineageDecodeError: as :func:`barrier`, at once.
+    """
+    import contextvars
+
+    call = Barrier(
+        lineage,
+        timeout=timeout,
+        only=only,
+        exclude=exclude,
+        at=at,
+        on_unmet="return",
+        on_unknown=on_unknown,
+        on_incomplete=on_incomplete,
+        mode=mode,
+    )
+    finished = threading.Event()
+    handle = Cancellable(finished)
+
+    @traced("barrier")
+    def wait() -> BarrierResult | None:
+        _run(call, finished)
+        return None if handle.cancelled else call.conclude()
+
+    def run() -> None:
+        try:
+            if (result := wait()) is not None:
+                callback(result)
+        except Exception:  # noqa: BLE001 - a hook's exception never escapes
+            logger.exception("the callback of a barrier failed")
+
+    context = contextvars.copy_context()
+    name = "antipode-barrier-callback"
+    threading.Thread(target=context.run, args=(run,), name=name, daemon=True).start()
+    return handle
+
+
+@traced("check")
+def check(
+    lineage: Lineage | str | None = None,
+    *,
+    only: Names | None = None,
+    exclude: Names = (),
+    refresh: bool = True,
+) -> BarrierResult:
+    """Look without waiting: what is visible, and when the rest may be.
+
+    For a queue consumer that would rather requeue than keep a worker waiting. Never raises for
+    unmet dependencies; a server that does not answer is ``unreachable`` after one second.
+
+    Args:
+        lineage: as in :func:`barrier`.
+        only: as in :func:`barrier`.
+        exclude: as in :func:`barrier`.
+        refresh: ask each server once; False: judge by what is known already.
+    """
+    call = _looking(lineage, only, exclude)
+    if refresh:
+        _run(call, threading.Event(), once=True)
+    else:
+        call.waiter(lambda: None).recall()
+    return call.conclude()
+
+
+@traced_async("check")
+async def check_async(
+    lineage: Lineage | str | None = None,
+    *,
+    only: Names | None = None,
+    exclude: Names = (),
+    refresh: bool = True,
+) -> BarrierResult:
+    """The asyncio twin of :func:`check`."""
+    call = _looking(lineage, only, exclude)
+    if refresh:
+        await _run_async(call, once=True)
+    else:
+        call.waiter(lambda: None).recall()
+    return call.conclude()
+
+
+def _looking(lineage: Lineage | str | None, only: Names | None, exclude: Names) -> Barrier:
+    call = Barrier(lineage, timeout=LOOK_S, only=only, exclude=exclude, on_unmet="return")
+    call.checks = True
+    return call
+
+
+class Cancellable:
+    """A barrier that runs in the background."""
+
+    def __init__(self, finished: threading.Event) -> None:
+        """Cancel by setting *finished*."""
+        self._finished = finished
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Stop waiting; the callback is not called any more. Idempotent, thread-safe."""
+        self._cancelled.set()
+        self._finished.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._cancelled.is_set()

@@ -1,0 +1,120 @@
+"""What a shim answers: one server, and what it shows of some writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from antipode._lineage.outcomes import Status
+from antipode._lineage.write_id import Promise
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._runtime.wake import Wake
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one server showed of some writes and promises at one look.
+
+    Attributes:
+        server: the server's *incarnation*: changes whenever its history may have (MySQL
+            server_uuid, Redis run id and replication id), and never is an address.
+        statuses: for each write asked for, its outcome; one that is left out is ``not_yet``.
+        eta_s: seconds until the last of them may be visible, if the store can tell.
+        causes: for a person, why a write has its outcome.
+        promises: for each promise looked for, ``visible`` where its record says fulfilled,
+            ``abandoned`` where it says so, and ``not_yet`` without a record.
+        promise_causes: for a person, why a promise has its outcome.
+    """
+
+    server: str
+    statuses: Mapping[WriteId, Status]
+    eta_s: float | None = None
+    causes: Mapping[WriteId, str] = field(default_factory=dict)
+    promises: Mapping[Promise, Status] = field(default_factory=dict)
+    promise_causes: Mapping[Promise, str] = field(default_factory=dict)
+
+    def of(self, dependency: Dependency) -> tuple[Status, str]:
+        """The outcome of *dependency*, and its cause. For the core."""
+        if isinstance(dependency, Promise):
+            status = self.promises.get(dependency, Status.NOT_YET)
+            return status, self.promise_causes.get(dependency, "")
+        return self.statuses.get(dependency, Status.NOT_YET), self.causes.get(dependency, "")
+
+
+class Endpoint(ABC):
+    """A connection of the library's own to the one server where the caller will read.
+
+    Used by one thread at a time, except :meth:`interrupt`.
+
+    Attributes:
+        pinned: whether the server's history cannot change under a live connection. Then
+            positions seen once stay known until the connection is closed, and a barrier with
+            nothing to wait for costs no round trip. False for Redis, whose connections survive
+            a promotion and a full resync.
+        blocks: whether the server ends :meth:`pause` once what the last look missed may be
+            visible. Then a pause lasts up to a second instead of being paced. May change from
+            look to look: False where a wait on the server could not be started.
+    """
+
+    pinned: bool = False
+    blocks: bool = False
+    pushes_promises: bool = False
+
+    @abstractmethod
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once, without waiting for the writes.
+
+        *writes* all belong to this shim's datastore and are not empty.
+
+        Args:
+            writes: what to judge.
+            timeout_s: the longest the look itself may take, in seconds.
+
+        Raises:
+            Unreachable: the look failed and is worth repeating.
+            Exception: anything else means that looking again cannot help.
+        """
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*, which are not empty; as :meth:`observe`.
+
+        Called only where :attr:`Shim.promises` is True. What is returned has the incarnation and
+        the promises alone; absence of a record, or of the table for them, is ``not_yet``, never
+        ``lost``. The core judges by the clock which of these are abandoned.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            Exception: as :meth:`observe`.
+        """
+        del promises, timeout_s
+        msg = f"{type(self).__name__} cannot look for promises"
+        raise NotImplementedError(msg)
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Wait for *timeout_s* seconds, until *wake*, or until the server pushes something.
+
+        The default waits for time or *wake* alone. A store that can push or block on the
+        server overrides it; it must return at once when *wake* is set, and may return early.
+        Where it blocks, it waits for the smallest position that the last look missed, and what
+        waits on the server ends with :meth:`rest` or :meth:`close` at the latest.
+        """
+        wake.wait(timeout_s)
+
+    def rest(self) -> None:  # noqa: B027 - optional
+        """Nobody waits any more: end what the server pushes until the next :meth:`pause`."""
+
+    def interrupt(self) -> None:  # noqa: B027 - optional
+        """Make a look that another thread is in fail soon. Thread-safe; may do nothing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the connection. Idempotent."""
+
+
+class Unreachable(Exception):  # noqa: N818 - the name is fixed by the specification
+    """A look failed in a way that a later look may not: refused, reset, timed out, loading."""

@@ -1,0 +1,223 @@
+"""The barrier's decisions, without I/O, threads or clocks: all faces and floors share them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from antipode._lineage.outcomes import BarrierResult, Outcome, Status
+from antipode._lineage.write_id import Promise, WriteId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from antipode._lineage.write_id import Dependency, Incomplete
+    from antipode._runtime.config import Policy
+
+    from .contract import Observation
+
+OnUnmet = Literal["raise", "return"]
+
+#: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
+PROMISE_GRACE_S = 3600
+
+#: Outcomes that ``on_unknown="report"`` lets pass.
+UNKNOWN = frozenset({Status.UNKNOWN_STORE, Status.UNKNOWN_LOG, Status.UNDECIDABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What a barrier does about outcomes that are not plain success.
+
+    Attributes:
+        on_unmet: ``raise``, or ``return`` the result.
+        on_unknown: ``raise`` or ``report`` unknown stores, unknown logs and the undecidable.
+        on_incomplete: ``raise`` or ``report`` an incomplete lineage.
+        horizon_h: hours after which a write on an unknown log counts as aged.
+        hour: the Unix hour it is now.
+    """
+
+    on_unmet: OnUnmet
+    on_unknown: Policy
+    on_incomplete: Policy
+    horizon_h: float
+    hour: int
+
+    def settle(self, outcome: Outcome) -> Outcome:
+        """*outcome* as it counts under these policies."""
+        write, status = outcome.write, outcome.status
+        if (
+            status is Status.UNKNOWN_LOG
+            and isinstance(write, WriteId)
+            and 0 < write.minted_h < self.hour - self.horizon_h
+        ):
+            return replace(outcome, status=Status.AGED)
+        if status in UNKNOWN and self.on_unknown == "report":
+            return replace(outcome, reported=True)
+        return outcome
+
+    def judge(self, promise: Promise, unix_s: float) -> tuple[Status, str]:
+        """The outcome of *promise* of which a server has no record, and why.
+
+        Records last until the horizon after the expiry: from then on their absence says nothing.
+        """
+        late_s = unix_s - promise.expires_s
+        if late_s <= PROMISE_GRACE_S:
+            return Status.NOT_YET, ""
+        if late_s > max(self.horizon_h * 3600, PROMISE_GRACE_S):
+            return Status.AGED, "its record would be gone by now"
+        return Status.ABANDONED, "it expired unfulfilled"
+
+
+class Wait:
+    """One barrier, or one floor, while it waits. Not thread-safe.
+
+    Attributes:
+        pending: for each datastore, what may still become visible.
+        deadline_s: on the clock that all ``now_s`` come from.
+    """
+
+    def __init__(
+        self,
+        pending: Mapping[str, Iterable[Dependency]],
+        *,
+        settled: Iterable[Outcome] = (),
+        incomplete: Iterable[Incomplete] = (),
+        policies: Policies,
+        now_s: float,
+        unix_s: float,
+        timeout_s: float,
+    ) -> None:
+        """Start at *now_s*, which is Unix second *unix_s*, with *settled* already known."""
+        self.policies = policies
+        self.incomplete = frozenset(incomplete)
+        self.started_s = now_s
+        self.deadline_s = now_s + timeout_s
+        self.pending = {datastore: set(found) for datastore, found in pending.items() if found}
+        self._unix_at_zero_s = unix_s - now_s
+        self._outcomes: dict[Dependency, Outcome] = {}
+        self._etas: dict[str, float] = {}
+        self._fatal = False
+        for outcome in settled:
+            self._settle(outcome)
+        for writes in self.pending.values():
+            for write in writes:
+                self._outcomes[write] = Outcome(write, Status.NOT_YET)
+
+    def _settle(self, outcome: Outcome) -> None:
+        outcome = self.policies.settle(outcome)
+        self._outcomes[outcome.write] = outcome
+        if not outcome.met:
+            self._fatal = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is pending, or waiting longer cannot make the barrier succeed."""
+        incomplete = bool(self.incomplete) and self.policies.on_incomplete == "raise"
+        return self._fatal or incomplete or not self.pending
+
+    def discharge(
+        self, datastore: str, writes: Iterable[WriteId], marks: Iterable[Incomplete]
+    ) -> None:
+        """Wait for *writes*, the primary's position, in place of what *marks* say is missing."""
+        self.incomplete -= frozenset(marks)
+        waiting = self.pending.setdefault(datastore, set())
+        for write in writes:
+            waiting.add(write)
+            self._outcomes.setdefault(write, Outcome(write, Status.NOT_YET))
+        if not waiting:
+            del self.pending[datastore]
+
+    def defer(self, writes: Iterable[WriteId]) -> None:
+        """Leave *writes* to the reads that follow."""
+        for write in writes:
+            self._settle(Outcome(write, Status.DEFERRED))
+
+    def record(self, datastore: str, observation: Observation, now_s: float) -> None:
+        """Take over what a server of *datastore* showed."""
+        waiting = self.pending.get(datastore)
+        if waiting is None:
+            return
+        waited_s = now_s - self.started_s
+        for write in list(waiting):
+            status, cause = observation.of(write)
+            if isinstance(write, Promise) and observation.promises.get(write) is Status.NOT_YET:
+                status, why = self.policies.judge(write, now_s + self._unix_at_zero_s)
+                cause = why or cause
+            outcome = Outcome(write, status, waited_s, observation.server, cause)
+            if status.pending:
+                self._outcomes[write] = outcome
+            else:
+                waiting.discard(write)
+                self._settle(outcome)
+        if not waiting:
+            del self.pending[datastore]
+        if observation.eta_s is not None:
+            self._etas[datastore] = observation.eta_s
+
+    def unreachable(self, datastore: str, cause: str, now_s: float) -> None:
+        """Note that a look failed; the next one may not."""
+        for write in self.pending.get(datastore, ()):
+            self._outcomes[write] = Outcome(
+                write, Status.UNREACHABLE, now_s - self.started_s, cause=cause
+            )
+
+    def failed(self, datastore: str, cause: str, now_s: float) -> None:
+        """Note that looking again cannot help: what is pending there is undecidable."""
+        for write in self.pending.pop(datastore, set()):
+            self._settle(Outcome(write, Status.UNDECIDABLE, now_s - self.started_s, cause=cause))
+
+    def result(self, now_s: float) -> BarrierResult:
+        """How things stand at *now_s*; whatever is pending then is unmet."""
+        etas = [eta for datastore, eta in self._etas.items() if datastore in self.pending]
+        return BarrierResult(
+            outcomes=tuple(sorted(self._outcomes.values(), key=_order)),
+            waited_s=now_s - self.started_s,
+            eta_s=max(etas, default=None),
+            incomplete=self.incomplete,
+            incomplete_ok=self.policies.on_incomplete == "report",
+        )
+
+
+def _order(outcome: Outcome) -> tuple[str, str, bool, bool, int, str]:
+    write = outcome.write
+    if isinstance(write, Promise):
+        return write.datastore, write.id, True, False, 0, ""
+    opaque = isinstance(write.version, str)
+    number, text = (0, str(write.version)) if opaque else (int(write.version), "")
+    return write.datastore, write.key, write.covering, opaque, number, text
+
+
+class Pacer:
+    """How long to pause between two looks when the store can neither block nor push.
+
+    The pause grows with the time waited already, so that both the number of looks and the
+    overshoot relative to the wait are bounded: a look comes at most 2 % (or 1 ms) late, and
+    a wait of T seconds costs about 50 + 50 ln(20 T) looks. Random, so that many processes do
+    not look in step. After failed looks it backs off exponentially.
+    """
+
+    SHARE = 0.02
+    LEAST_S = 0.001
+    MOST_S = 0.050
+    JITTER = 0.25
+    BACKOFF_LEAST_S = 0.010
+    BACKOFF_MOST_S = 1.0
+
+    def __init__(self, uniform: Callable[[float, float], float] = random.uniform) -> None:
+        """Draw jitter from *uniform*."""
+        self._uniform = uniform
+        self._failures = 0
+
+    def pause_s(self, waited_s: float) -> float:
+        """Seconds until the next look, when the youngest wait has lasted *waited_s*."""
+        self._failures = 0
+        longest = min(max(self.LEAST_S, waited_s * self.SHARE), self.MOST_S)
+        return self._uniform(longest * (1 - self.JITTER), longest)
+
+    def backoff_s(self) -> float:
+        """Seconds until the next look after one that failed."""
+        longest = min(self.BACKOFF_LEAST_S * 2**self._failures, self.BACKOFF_MOST_S)
+        self._failures = min(self._failures + 1, 16)
+        return self._uniform(longest * (1 - self.JITTER), longest)

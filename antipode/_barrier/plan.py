@@ -1,0 +1,169 @@
+"""Which dependencies of a lineage a barrier waits for, and what is settled before it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from antipode._lineage.codec import may_be_dependency
+from antipode._lineage.errors import ConfigurationError
+from antipode._lineage.outcomes import Outcome, Status
+from antipode._lineage.write_id import Incomplete
+from antipode._request.context import scope_in
+
+from .decisions import PROMISE_GRACE_S
+from .registry import looking_shim, shims_of
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from antipode._lineage.lineage import Lineage
+    from antipode._lineage.write_id import Dependency, Promise
+
+At = Literal["now", "read"]
+#: Reasons of incompleteness after which waiting for the primary's position is enough.
+DISCHARGED_BY_FENCE = ("size", "unsampled")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a barrier has to do.
+
+    Attributes:
+        pending: for each datastore, what to wait for, now or at the read.
+        settled: outcomes that need no waiting.
+        incomplete: what is missing within the datastores asked for.
+        floored: datastores whose reads satisfy floors.
+        fenced: what of *incomplete* a fence discharges, by datastore.
+    """
+
+    pending: dict[str, frozenset[Dependency]]
+    settled: tuple[Outcome, ...]
+    incomplete: frozenset[Incomplete]
+    floored: frozenset[str]
+    fenced: dict[str, frozenset[Incomplete]]
+
+
+def plan(
+    lineage: Lineage,
+    *,
+    only: AbstractSet[str] | None,
+    exclude: AbstractSet[str],
+    at: At,
+    off: bool,
+    now_s: float,
+    own: AbstractSet[str] = frozenset(),
+) -> Plan:
+    """Sort the dependencies of *lineage* into what is settled and what must be waited for.
+
+    *own* are the ids of promises that who waits is about to fulfil.
+
+    Raises:
+        ConfigurationError: two replicas under one name, or no scope to leave a floor in.
+    """
+
+    def asked(subject: str) -> bool:
+        return (not subject or only is None or subject in only) and subject not in exclude
+
+    pending: defaultdict[str, set[Dependency]] = defaultdict(set)
+    settled: list[Outcome] = []
+    ways: dict[str, Status | None] = {}
+    for write in lineage:
+        datastore = write.datastore
+        if datastore not in ways:
+            wanted = not off and asked(datastore)
+            ways[datastore] = _way(datastore, at) if wanted else Status.EXCLUDED
+        way = ways[datastore]
+        if way is None:
+            pending[datastore].add(write)
+        else:
+            settled.append(Outcome(write, way, cause=_CAUSES.get(way, "")))
+    for promise in lineage.promises:
+        if promise.id in own:
+            settled.append(Outcome(promise, Status.EXCLUDED, cause="this branch fulfils it"))
+            continue
+        wanted = not off and asked(promise.datastore)
+        way = _promised(promise, at, now_s) if wanted else Status.EXCLUDED
+        if way is None:
+            pending[promise.datastore].add(promise)
+        else:
+            settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
+    missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
+    fenced = _fenced(missing, at)
+    if (pending or fenced) and at == "read" and scope_in() is None:
+        msg = "barrier(at='read') leaves a floor for later reads: call it within antipode.scope()"
+        raise ConfigurationError(msg)
+    return Plan(
+        {datastore: frozenset(found) for datastore, found in pending.items()},
+        tuple(settled),
+        missing,
+        frozenset(name for name in {*pending, *fenced} if any(s.floors for s in shims_of(name))),
+        fenced,
+    )
+
+
+def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incomplete]]:
+    """The marks that waiting for the primary's current position discharges.
+
+    Those of entries that a size limit dropped and of reads that were not sampled; never those of
+    writes in doubt, which may still commit after the fence.
+    """
+    fenced: dict[str, frozenset[Incomplete]] = {}
+    for name in {mark.subject for mark in missing if mark.reason in DISCHARGED_BY_FENCE}:
+        if any(shim.fences for shim in shims_of(name)) and _way(name, at) is None:
+            marks = {Incomplete(name, reason) for reason in DISCHARGED_BY_FENCE}
+            fenced[name] = missing & marks
+    return fenced
+
+
+_CAUSES = {
+    Status.UNKNOWN_STORE: "nothing is registered that can wait for it",
+    Status.NOT_WAITABLE: "a message store without receipts",
+}
+_PROMISES = {
+    **_CAUSES,
+    Status.ABANDONED: "it expired, and nothing registered can look whether it was fulfilled",
+    Status.UNDECIDABLE: "what is registered cannot look for promises",
+}
+
+
+def _way(datastore: str, at: At) -> Status | None:
+    """None where writes of *datastore* can be waited for, else their outcome."""
+    shims = shims_of(datastore)
+    if shims and not any(shim.waitable for shim in shims):
+        return Status.NOT_WAITABLE
+    can_wait = any(s.floors for s in shims) if at == "read" else looking_shim(datastore)
+    return None if can_wait else Status.UNKNOWN_STORE
+
+
+def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
+    """None where *promise* can be waited for, else its outcome.
+
+    One that expired is looked for all the same: what was fulfilled in time is visible for as
+    long as the store remembers it.
+    """
+    shims = shims_of(promise.datastore)
+    if at == "read":
+        can_look = any(shim.floors and shim.promises for shim in shims)
+    else:
+        looking = looking_shim(promise.datastore)
+        can_look = looking is not None and looking.promises
+    if can_look:
+        return None
+    if shims and not any(shim.waitable for shim in shims):
+        return Status.NOT_WAITABLE
+    if promise.expires_s + PROMISE_GRACE_S < now_s:
+        return Status.ABANDONED
+    return _way(promise.datastore, at) or Status.UNDECIDABLE
+
+
+def _missing(lineage: Lineage) -> frozenset[Incomplete]:
+    """What *lineage* misses.
+
+    An item of an unknown kind may be a dependency, so it counts as missing, unless its kind is
+    a digit: the format reserves those for items that are none.
+    """
+    if any(map(may_be_dependency, lineage.unknown)):
+        return lineage.incomplete | {Incomplete("", "unknown_item")}
+    return lineage.incomplete

@@ -1,0 +1,116 @@
+"""Which shims this process has, and which of them checks a server."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from antipode._lineage.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from .shim import Shim
+    from .watcher import Watcher
+
+_lock = threading.Lock()
+_shims: dict[str, tuple[Shim, ...]] = {}
+
+
+def register(shim: Shim) -> None:
+    """Make *shim* known to barriers. Registering it again changes nothing.
+
+    A primary and a replica of one datastore may both be registered: barriers wait at the
+    replica. With two replicas ``barrier(at="now")`` is a :class:`ConfigurationError`, because
+    nobody could say which of them the next read asks.
+    """
+    with _lock:
+        held = _shims.get(shim.datastore, ())
+        if shim not in held:
+            _shims[shim.datastore] = (*held, shim)
+
+
+def unregister(datastore: str) -> None:
+    """Forget the shims of *datastore* and close what they hold. Unknown names change nothing."""
+    for shim in shims_of(datastore):
+        shim.close()
+
+
+def unregister_shim(shim: Shim) -> None:
+    """Forget *shim* and stop watching for it, without closing it."""
+    with _lock:
+        left = tuple(other for other in _shims.get(shim.datastore, ()) if other is not shim)
+        if left:
+            _shims[shim.datastore] = left
+        else:
+            _shims.pop(shim.datastore, None)
+    shim.watcher.close()
+
+
+def shims_of(datastore: str) -> tuple[Shim, ...]:
+    """The registered shims of *datastore*, in the order of their registration."""
+    return _shims.get(datastore, ())
+
+
+def registered() -> tuple[str, ...]:
+    """The names of all datastores with a shim, sorted."""
+    return tuple(sorted(_shims))
+
+
+def looking_shim(datastore: str) -> Shim | None:
+    """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
+
+    None where no shim of *datastore* can look.
+
+    Raises:
+        ConfigurationError: two replicas are registered under one name.
+    """
+    shims = [shim for shim in shims_of(datastore) if shim.looks]
+    replicas = [shim for shim in shims if shim.reads_from == "replica"]
+    if len(replicas) > 1:
+        msg = (
+            f"{len(replicas)} replicas are registered as {datastore!r}: at='now' cannot know "
+            "which one the next read asks; use at='read', or give each its own datastore name"
+        )
+        raise ConfigurationError(msg)
+    return next(iter(replicas or shims), None)
+
+
+def watcher_beside(shim: Shim) -> Watcher | None:
+    """What looks at the server that *shim* reads from; None where another may be looked at."""
+    try:
+        looking = looking_shim(shim.datastore)
+    except ConfigurationError:
+        return None
+    if looking is None:
+        return None
+    same = looking is shim or (shim.claimed is not None and shim.claimed == looking.claimed)
+    return looking.watcher if same else None
+
+
+_claims_lock = threading.Lock()
+_claims: dict[Hashable, list[Shim]] = {}
+
+
+def claim(where: Hashable, shim: Shim) -> None:
+    """Let *shim* look at *where*, unless another one of this process does already.
+
+    A service has a sync and an asyncio client of one replica, or a shim beside them: for
+    barriers they are one server, not several replicas under one name.
+    """
+    with _claims_lock:
+        held = _claims.setdefault(where, [])
+        held.append(shim)
+        shim.looks = held[0] is shim
+
+
+def release(where: Hashable, shim: Shim) -> None:
+    """Give the claim up; the next one looks. Idempotent."""
+    with _claims_lock:
+        held = _claims.get(where, [])
+        if shim in held:
+            held.remove(shim)
+        if held:
+            held[0].looks = True
+        else:
+            _claims.pop(where, None)

@@ -1,0 +1,135 @@
+"""What connects one barrier, in whatever face, to the watchers of its datastores."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from .contract import Unreachable
+from .registry import looking_shim
+from .watcher import LOOK_S, why
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from antipode._lineage.write_id import Dependency
+    from antipode._runtime.clock import Clock
+
+    from .contract import Observation
+    from .decisions import Wait
+    from .watcher import Watcher
+
+
+class Waiter:
+    """A :class:`Wait` that watchers feed. Thread-safe.
+
+    Attributes:
+        since_s: when it began to wait.
+    """
+
+    def __init__(
+        self, wait: Wait, notify: Callable[[], None], *, clock: Clock, once: bool = False
+    ) -> None:
+        """Call *notify*, from any thread, when *wait* is finished.
+
+        Args:
+            wait: the state, from now on changed by this object alone.
+            notify: called once.
+            clock: of the ``now_s`` that *wait* gets.
+            once: be content with one look at each datastore.
+        """
+        self.since_s = wait.started_s
+        self._wait = wait
+        self._notify = notify
+        self._clock = clock
+        self._once = once
+        self._lock = threading.Lock()
+        self._looked: set[str] = set()
+        self._over = False
+        self._watchers: list[tuple[str, Watcher]] = [
+            (datastore, shim.watcher)
+            for datastore in wait.pending
+            if (shim := looking_shim(datastore)) is not None
+        ]
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        if self._once:  # Even if it cannot succeed any more: the caller asks what is visible.
+            return self._looked.issuperset(self._wait.pending)
+        return self._wait.finished
+
+    def recall(self) -> None:
+        """Settle what the watchers know already, without a round trip."""
+        for datastore, watcher in self._watchers:
+            if watcher.away:
+                self._wait.unreachable(datastore, watcher.away, self._clock.monotonic())
+            known = watcher.recall(self._wait.pending.get(datastore, ()))
+            if known is not None:
+                self._wait.record(datastore, known, self._clock.monotonic())
+
+    def look_here(self) -> bool:
+        """Look from this thread, where there is one datastore and nobody looks at it already.
+
+        Saves starting a thread for the barrier that has nothing to wait for. False when the
+        watcher has to do it, which alone makes connections.
+        """
+        pending = self._wait.pending
+        if len(pending) != 1:
+            return False
+        ((datastore, watcher),) = [each for each in self._watchers if each[0] in pending]
+        left_s = self._wait.deadline_s - self._clock.monotonic()
+        try:
+            observation = watcher.try_look(frozenset(pending[datastore]), min(left_s, LOOK_S))
+        except Unreachable as error:
+            self.unreachable(datastore, why(error))
+            return True
+        except Exception:  # noqa: BLE001 - the watcher looks again, and knows what to retry
+            return False
+        if observation is None:
+            return False
+        self.take(datastore, observation)
+        return True
+
+    def subscribe(self) -> None:
+        """Start to wait at the watchers of all that is pending."""
+        for datastore, watcher in self._watchers:
+            if datastore in self._wait.pending:
+                watcher.subscribe(self)
+
+    def cancel(self) -> None:
+        """Stop to wait; nothing is recorded any more. Idempotent."""
+        with self._lock:
+            self._over = True
+        for _, watcher in self._watchers:
+            watcher.unsubscribe(self)
+
+    def wanted(self, datastore: str) -> Collection[Dependency]:
+        """What it still waits for at *datastore*."""
+        with self._lock:
+            if self._over or self.finished or (self._once and datastore in self._looked):
+                return ()
+            return tuple(self._wait.pending.get(datastore, ()))
+
+    def take(self, datastore: str, observation: Observation) -> None:
+        """Record what a server showed."""
+        self._update(datastore, lambda now_s: self._wait.record(datastore, observation, now_s))
+
+    def unreachable(self, datastore: str, cause: str) -> None:
+        """Record that a look failed."""
+        self._update(datastore, lambda now_s: self._wait.unreachable(datastore, cause, now_s))
+
+    def failed(self, datastore: str, cause: str) -> None:
+        """Record that there is no further look."""
+        self._update(datastore, lambda now_s: self._wait.failed(datastore, cause, now_s))
+
+    def _update(self, datastore: str, record: Callable[[float], None]) -> None:
+        with self._lock:
+            if self._over:
+                return
+            record(self._clock.monotonic())
+            self._looked.add(datastore)
+            finished = self.finished
+            self._over = finished
+        if finished:
+            self._notify()

@@ -1,0 +1,371 @@
+"""Watchers: for each shim one connection, and one thread while somebody waits, none otherwise."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from antipode._lineage.outcomes import Status
+from antipode._lineage.write_id import Promise
+from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.metrics import count, logger
+from antipode._runtime.wake import Wake
+
+from .contract import Observation, Unreachable
+from .decisions import Pacer
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._runtime.clock import Clock
+
+    from .contract import Endpoint
+    from .shim import Shim
+
+#: The longest one look may take; a stopped server is noticed after this.
+LOOK_S = 1.0
+#: The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
+SLICE_S = 1.0
+#: What a look gets when connecting has used up its time: clients take 0 for "no limit".
+LEAST_LOOK_S = 0.005
+
+
+class Subscriber(Protocol):
+    """Somebody who waits at a watcher. Called from the watcher's thread."""
+
+    since_s: float
+
+    def wanted(self, datastore: str) -> Collection[Dependency]:
+        """What it still waits for; empty when it waits no longer."""
+        ...
+
+    def take(self, datastore: str, observation: Observation) -> None:
+        """Receive what a look showed, of its own writes and of others'."""
+        ...
+
+    def unreachable(self, datastore: str, cause: str) -> None:
+        """Learn that a look failed and will be repeated."""
+        ...
+
+    def failed(self, datastore: str, cause: str) -> None:
+        """Learn that there will be no further look."""
+        ...
+
+
+class Knowledge:
+    """What one server incarnation is known to show, over one connection.
+
+    Sound only while the server's history cannot change under the connection
+    (``Endpoint.pinned``); a position that regresses drops everything.
+    """
+
+    def __init__(self) -> None:
+        """Know nothing."""
+        self._server = ""
+        self._positions: dict[tuple[str, str], int] = {}
+        self._opaque: set[WriteId] = set()
+        self._fulfilled: set[str] = set()
+
+    def learn(self, observation: Observation) -> None:
+        """Take over what a look showed."""
+        if observation.server != self._server:
+            self.forget()
+            self._server = observation.server
+        for write, status in observation.statuses.items():
+            if status is Status.VISIBLE:
+                self._add(write)
+            elif self._has(write):
+                self.forget()
+                return
+        for promise, status in observation.promises.items():
+            if status is Status.VISIBLE:
+                self._fulfilled.add(promise.id)
+            elif self._has(promise):
+                self.forget()
+                return
+
+    def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
+        """The part of *wanted* that is known to be visible; None where that is nothing."""
+        known = [each for each in wanted if self._has(each)]
+        if not known:
+            return None
+        writes, promises = _sorted_out(known)
+        return Observation(
+            self._server,
+            dict.fromkeys(writes, Status.VISIBLE),
+            promises=dict.fromkeys(promises, Status.VISIBLE),
+        )
+
+    def forget(self) -> None:
+        """Know nothing again."""
+        self._server = ""
+        self._positions.clear()
+        self._opaque.clear()
+        self._fulfilled.clear()
+
+    def _add(self, write: WriteId) -> None:
+        if isinstance(write.version, int):
+            log = write.datastore, write.key
+            self._positions[log] = max(self._positions.get(log, 0), write.version)
+        else:
+            self._opaque.add(write)
+
+    def _has(self, wanted: Dependency) -> bool:
+        if isinstance(wanted, Promise):
+            return wanted.id in self._fulfilled
+        if isinstance(wanted.version, int):
+            return wanted.version <= self._positions.get((wanted.datastore, wanted.key), -1)
+        return wanted in self._opaque
+
+
+class Watcher:
+    """Looks at one server for everybody who waits there: equal waits share each look."""
+
+    def __init__(self, shim: Shim, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Watch for *shim*; nothing is opened before somebody waits."""
+        self.name = f"antipode-watch-{shim.datastore}"
+        self._shim = shim
+        self.clock = clock
+        self._reset()
+        _watchers.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._using = threading.Lock()
+        self._subscribers: list[Subscriber] = []
+        self._running = False
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._endpoint: Endpoint | None = None
+        self._knowledge = Knowledge()
+        self._pacer = Pacer()
+        self._away = ""
+        self.wake = Wake()
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Look for *subscriber* until it wants nothing more or unsubscribes."""
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._subscribers.append(subscriber)
+                if self._running:
+                    self.wake.set()
+                else:
+                    self._running = True
+                    self._thread = self.clock.spawn(self)
+        if closed:
+            subscriber.failed(self._shim.datastore, "its shim was closed")
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Stop looking for *subscriber*; without others the thread ends."""
+        with self._lock:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+            if not self._subscribers:
+                self.wake.set()
+
+    def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
+        """What of *wanted* is known to be visible without a look, None where nothing is."""
+        endpoint = self._endpoint
+        if endpoint is None or not endpoint.pinned:
+            return None
+        return self._knowledge.recall(wanted)
+
+    @property
+    def away(self) -> str:
+        """Why the last look failed; empty where it did not."""
+        return self._away
+
+    def try_look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation | None:
+        """Look from the caller's thread; None when the watcher has to.
+
+        That is when it is at work itself, and when there is no connection: to make one takes
+        several round trips, each with a limit of its own, and would outlast a short deadline,
+        only to be given up and begun anew by the next caller.
+
+        Raises:
+            Unreachable: the look failed.
+            Exception: looking again cannot help.
+        """
+        if self._closed or not self._using.acquire(blocking=False):
+            return None
+        try:
+            return None if self._endpoint is None else self._look(wanted, timeout_s)
+        finally:
+            self._using.release()
+
+    def step(self) -> float | None:
+        """Look once for everybody; seconds until the next look, None when nobody waits."""
+        self.wake.clear()
+        subscribers = self._waiting()
+        if subscribers is None:
+            self._rest()
+            return None
+        datastore = self._shim.datastore
+        wanted = {found for each in subscribers for found in each.wanted(datastore)}
+        if not wanted:
+            return 0.0
+        try:
+            with self._using:
+                observation = self._look(wanted, LOOK_S)
+        except Unreachable as error:
+            count("look_unreachable", datastore)
+            for each in subscribers:
+                each.unreachable(datastore, why(error))
+            return self._pacer.backoff_s()
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody may hang on it
+            logger.warning("a look at %r failed for good", datastore, exc_info=True)
+            for each in subscribers:
+                each.failed(datastore, f"{type(error).__name__}: {error}")
+            return 0.0
+        for each in subscribers:
+            each.take(datastore, observation)
+        if self._ends_pauses(wanted):
+            return SLICE_S
+        youngest_s = max(each.since_s for each in subscribers)
+        return self._pacer.pause_s(self.clock.monotonic() - youngest_s)
+
+    def _ends_pauses(self, wanted: Iterable[Dependency]) -> bool:
+        """Whether the server ends a pause once any of *wanted* may be visible."""
+        endpoint = self._endpoint
+        if endpoint is None or not endpoint.blocks:
+            return False
+        return endpoint.pushes_promises or not any(isinstance(each, Promise) for each in wanted)
+
+    def _waiting(self) -> tuple[Subscriber, ...] | None:
+        """Who still waits; None, and the watcher is at rest, when nobody does."""
+        datastore = self._shim.datastore
+        with self._lock:
+            self._subscribers = [each for each in self._subscribers if each.wanted(datastore)]
+            if self._subscribers:
+                return tuple(self._subscribers)
+            self._running = False
+            self.wake.close()
+            return None
+
+    def _look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation:
+        """Look once, connecting first if need be, within *timeout_s* for both."""
+        count("looks", self._shim.datastore)
+        deadline_s = self.clock.monotonic() + timeout_s
+        try:
+            if self._endpoint is None:
+                self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
+            observation = _observed(self._endpoint, wanted, deadline_s, self.clock)
+        except BaseException as error:
+            self._away = why(error) if isinstance(error, Unreachable) else ""
+            self._drop_endpoint()
+            raise
+        self._away = ""
+        self._knowledge.learn(observation)
+        return observation
+
+    def _drop_endpoint(self) -> None:
+        endpoint, self._endpoint = self._endpoint, None
+        self._knowledge.forget()
+        if endpoint is not None:
+            try:
+                endpoint.close()
+            except Exception:  # noqa: BLE001 - it is given up either way
+                logger.debug("closing the endpoint of %r failed", self._shim.datastore)
+
+    def pause(self, timeout_s: float) -> None:
+        """Wait for *timeout_s* seconds, for a push of the server, or for a subscriber."""
+        if timeout_s <= 0:
+            return
+        with self._using:
+            if self._endpoint is None:
+                self.wake.wait(timeout_s)
+                return
+            try:
+                self._endpoint.pause(timeout_s, self.wake)
+            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+                self._drop_endpoint()
+
+    def _rest(self) -> None:
+        """Tell the endpoint that nobody waits, unless somebody came meanwhile."""
+        with self._using:
+            if self._endpoint is None or self._running:
+                return
+            try:
+                self._endpoint.rest()
+            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+                self._drop_endpoint()
+
+    def close(self) -> None:
+        """Fail whoever waits, end the thread and release the connection. Idempotent."""
+        with self._lock:
+            self._closed = True
+            left, self._subscribers = self._subscribers, []
+            thread, self._thread = self._thread, None
+        self.wake.set()
+        if (endpoint := self._endpoint) is not None:
+            endpoint.interrupt()
+        for each in left:
+            each.failed(self._shim.datastore, "its shim was closed")
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(2 * LOOK_S)
+        with self._using:
+            self._drop_endpoint()
+
+    def after_fork(self) -> None:
+        """Start over in a child process: the parent keeps the connection and the thread."""
+        self._reset()
+
+
+def _sorted_out(wanted: Iterable[Dependency]) -> tuple[list[WriteId], list[Promise]]:
+    """The writes and the promises of *wanted*."""
+    writes: list[WriteId] = []
+    promises: list[Promise] = []
+    for each in wanted:
+        if isinstance(each, Promise):
+            promises.append(each)
+        else:
+            writes.append(each)
+    return writes, promises
+
+
+def _observed(
+    endpoint: Endpoint, wanted: Iterable[Dependency], deadline_s: float, clock: Clock
+) -> Observation:
+    """What *endpoint* shows of *wanted*: one look at one history.
+
+    Raises:
+        Unreachable: as ``Endpoint.observe``; or the history changed between the two halves.
+    """
+
+    def left_s() -> float:
+        return max(deadline_s - clock.monotonic(), LEAST_LOOK_S)
+
+    writes, promises = _sorted_out(wanted)
+    if not promises:
+        return endpoint.observe(writes, timeout_s=left_s())
+    records = endpoint.promised(promises, timeout_s=left_s())
+    found = {each: records.promises.get(each, Status.NOT_YET) for each in promises}
+    if not writes:
+        return replace(records, promises=found)
+    shown = endpoint.observe(writes, timeout_s=left_s())
+    if shown.server != records.server:
+        msg = "the server's history changed during the look"
+        raise Unreachable(msg)
+    return replace(shown, promises=found, promise_causes=records.promise_causes)
+
+
+def why(error: BaseException) -> str:
+    """The cause that an outcome gives."""
+    return str(error) or type(error).__name__
+
+
+_watchers: weakref.WeakSet[Watcher] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for watcher in tuple(_watchers):
+        watcher.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,1 @@
+"""The dry run. Nothing imports it but the start."""

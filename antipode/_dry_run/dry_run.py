@@ -1,0 +1,277 @@
+"""The dry run: nothing waits, and what should have waited is written down (paper section 6.3).
+
+Loaded by ``mode="dry-run"`` alone. Verdict, notes and records: docs/spec/dry-run.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from antipode._barrier.registry import shims_of
+from antipode._lineage.lineage import without_notes
+from antipode._lineage.write_id import Promise
+from antipode._request.context import scope_in
+from antipode._request.scope import INCOMING_SUBJECT
+from antipode._runtime import observers
+from antipode._runtime.call_site import caller
+from antipode._runtime.config import config
+
+from .notes import Notes
+from .read_verdicts import JudgedReads
+from .records import UNWRITTEN, Records, encoded, members, named, write_text, writes_text
+from .source_lines import Places, running_test
+from .staleness_check import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+
+    from antipode._barrier.barrier import Barrier
+    from antipode._barrier.shim import Shim
+    from antipode._lineage.lineage import Lineage
+    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._request.scope import Scope
+
+    from .source_lines import Place
+
+#: Counts of reads whose values have a lineage that nobody knows.
+_UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
+
+
+class DryRun:
+    """What this process's dry run knows and writes."""
+
+    def __init__(self, directory: str | None, region: str | None) -> None:
+        """Write records into *directory*; None: none, findings are counted and logged alone."""
+        self._region = region or ""
+        self._records = None if directory is None else Records(directory, region)
+        self._lock = threading.Lock()
+        self._places = Places()
+        # By the identity of who wrote: the scope, which may end first, and the datastore.
+        self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self._evidence = Evidence(self._record_evidence)
+        self._reads = JudgedReads(self._region, self._places, self._put, self._evidence)
+        # As the seam has them: for reads, without a function in between.
+        self.concerned, self.reads = self._reads.concerned, self._reads.note
+
+    def opened(self, scope: Scope, *, incoming: bool) -> None:
+        """A request begins."""
+        self._reads.over()
+        opened = "incoming" if incoming else "here"
+        site = None if incoming else self.site()
+        self._record("scope", scope, site, members({"opened": opened}))
+
+    def ended(self) -> None:
+        """The block of a request is over."""
+        self._reads.over()
+
+    def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
+        """The store acknowledged *writes*, or a branch promised them."""
+        self._reads.over()
+        for write in writes:
+            if isinstance(write, Promise) or not write.covering:
+                self._record("write", scope, self.site(), f'"write":{write_text(named(write))}')
+                if scope.answered:
+                    self._lint("after-response", write.datastore, "", scope, self.site())
+
+    def barrier(self, call: Barrier) -> None:
+        """A barrier ends well, or would have: what it guards need not be waited for again."""
+        self._reads.over()
+        wanted = call.wanted
+        guards = [write for writes in wanted.pending.values() for write in writes]
+        self._guard(call.scope, guards)
+        site = call.site or self.site()
+        about = {
+            "at": call.at,
+            "only": None if call.only is None else sorted(call.only),
+            "exclude": sorted(call.exclude),
+            "dry": call.dry,
+        }
+        self._record(
+            "barrier", call.scope, site, f'"guards":{writes_text(guards)},{members(about)}'
+        )
+        if not guards and not wanted.fenced and not call.checks:
+            detail = "nothing of it can be waited for" if wanted.settled else "its lineage is empty"
+            self._lint("nothing-to-wait-for", "", detail, call.scope, site)
+
+    def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
+        """A read showed *writes*: they need not be waited for where it was made.
+
+        Not those of a log that the scope depended on without a barrier: whether the read showed
+        that already is a matter of lag, and no verdict is.
+        """
+        self._reads.over()
+        if scope is None or shim.reads_from != "replica":
+            return
+        notes = self._notes(scope)
+        owed = {
+            (write.datastore, write.key)
+            for write in scope.known
+            if not (write.covering or notes.covers(self._region, write))
+        }
+        self._guard(scope, [each for each in writes if (each.datastore, each.key) not in owed])
+
+    def _guard(self, scope: Scope | None, writes: Sequence[Dependency]) -> None:
+        if scope is None or not writes:
+            return
+        notes = self._notes(scope)
+        with self._lock:
+            for write in writes:
+                notes.guard(self._region, write)
+
+    def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
+        """A transaction of *who* has written, or is over."""
+        if not wrote and not self._uncommitted:
+            return
+        with self._lock:
+            if not wrote:
+                self._uncommitted.pop(id(who), None)
+            elif scope is not None:
+                self._uncommitted[id(who)] = weakref.ref(scope), shim.datastore
+
+    def counted(self, name: str, datastore: str) -> None:
+        """A count may be of a read whose value has a lineage that nobody knows."""
+        # What is unreadable elsewhere was no read. What came in baggage is taken in just now.
+        if name in _UNKNOWN_LINEAGES and datastore != INCOMING_SUBJECT and shims_of(datastore):
+            detail = {"companion_absent": "absent"}.get(name, name)
+            self._lint("unknown-lineage", datastore, detail, scope_in(), self.site())
+
+    def unscoped(self, what: str, datastore: str) -> None:
+        """Something found no scope."""
+        self._reads.over()
+        if what == "write":
+            self._lint("unscoped-write", datastore, "", None, self.site())
+
+    def absorb(self, scope: Scope, lineage: Lineage) -> Lineage:
+        """Move the notes in *lineage* to *scope*."""
+        if not lineage.unknown:
+            return lineage
+        notes = self._notes(scope)
+        with self._lock:
+            notes.take(lineage.unknown)
+        return without_notes(lineage)
+
+    def notes(self, scope: Scope) -> frozenset[str]:
+        """The items that travel with the lineage of *scope*, which leaves now."""
+        self._reads.over()
+        if self._uncommitted:
+            self._leaves_early(scope)
+        notes = self._notes(scope)
+        with self._lock:
+            return notes.items(config().egress)
+
+    def _leaves_early(self, scope: Scope) -> None:
+        """Something may be sent that depends on writes without positions."""
+        with self._lock:
+            open_in = {name for held, name in self._uncommitted.values() if held() is scope}
+        for datastore in sorted(open_in):
+            self._lint("in-transaction", datastore, "", scope, self.site())
+
+    def site(self) -> FrameType:
+        """The nearest frame outside of libraries."""
+        return caller()
+
+    def _notes(self, scope: Scope) -> Notes:
+        held = scope.notes
+        if held is None:
+            with self._lock:
+                held = scope.notes = scope.notes or Notes()
+        return held
+
+    def _lint(
+        self, lint: str, datastore: str, detail: str, scope: Scope | None, site: FrameType
+    ) -> None:
+        about = {"lint": lint, "datastore": datastore, "detail": detail}
+        self._record("lint", scope, site, members(about))
+
+    def _record(self, kind: str, scope: Scope | None, site: FrameType | None, about: str) -> None:
+        """Write a record of *scope*, where there are records."""
+        if self._records is not None:
+            place = None if site is None else self._places.of((site.f_code, site.f_lineno))
+            self._put(kind, scope, place, about, test=running_test())
+
+    def _put(
+        self,
+        kind: str,
+        scope: Scope | None,
+        place: Place | None,
+        about: str,
+        *,
+        test: str | None,
+        age_s: float = 0.0,
+    ) -> int:
+        """Write a record of what *scope* did *age_s* ago, where there are records; its number."""
+        if self._records is None:
+            return UNWRITTEN
+        if place is not None:
+            about = f'"site":{place.text},{about}'
+        if test is not None:
+            about = f'"test":{encoded(test)},{about}'
+        return self._records.put(kind, f'"request":{self._request(scope)},{about}', age_s=age_s)
+
+    def _request(self, scope: Scope | None) -> str:
+        """The id of the request of *scope*, as records have it."""
+        if scope is None:
+            return "null"
+        _ = scope.known  # The id may be in what came and was not looked at yet.
+        notes = self._notes(scope)
+        if not (request := notes.drawn):
+            with self._lock:
+                request = notes.request
+        return f'"{request}"'
+
+    def _record_evidence(self, about: Mapping[str, Any]) -> None:
+        if self._records is not None:
+            self._records.put("evidence", members(about))
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until the reads that are over were looked into once, at most *timeout_s*."""
+        self._reads.over()
+        self._evidence.settle(timeout_s)
+
+    def close(self) -> None:
+        """Judge what was noted, stop looking, and close the file."""
+        self._reads.over()
+        self._evidence.close()
+        if self._records is not None:
+            self._records.close()
+
+    def after_fork(self) -> None:
+        """Begin a file of the child's own; what was noted is its parent's."""
+        self._lock = threading.Lock()
+        self._uncommitted = {}
+        self._start()
+        if self._records is not None:
+            self._records.after_fork()
+        if (processes := sys.modules.get("multiprocessing.util")) is not None:
+            # Its children exit without what atexit knows.
+            processes.register_after_fork(self, _closed_at_the_end)
+
+
+def _closed_at_the_end(observer: DryRun) -> None:
+    from multiprocessing.util import Finalize
+
+    Finalize(None, observer.close, exitpriority=0)
+
+
+def _after_fork() -> None:
+    if isinstance(observers.dry_run, DryRun):
+        observers.dry_run.after_fork()
+
+
+def _at_exit() -> None:
+    if observers.dry_run is not None:
+        observers.dry_run.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

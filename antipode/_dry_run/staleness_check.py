@@ -1,0 +1,239 @@
+"""What becomes of the dependencies of unguarded reads: looked at behind them, in the background.
+
+A look that began after a read and does not show its dependency proves that the read did not show
+it either. That a read is over is known from what its thread or task does next.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from asyncio import _get_running_loop, current_task
+from threading import get_ident
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from antipode._barrier.registry import watcher_beside
+from antipode._lineage.outcomes import Status
+from antipode._runtime.metrics import count
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Collection, Mapping
+
+    from antipode._barrier.contract import Observation
+    from antipode._barrier.shim import Shim
+    from antipode._barrier.watcher import Watcher
+    from antipode._lineage.write_id import Dependency
+
+    Runner = asyncio.Task[Any] | int
+
+#: Reads that are looked into at a time.
+MOST = 8
+#: Reads of which it is not known yet that they are over.
+MOST_OPEN = 64
+#: Reads of one finding that are all looked into; of more, one in so many seconds. A look takes
+#: longer than the read, and who is sent so many does not learn more from each.
+EAGER = 100
+EVERY_S = 0.1
+_MOST_FINDINGS = 10_000
+#: Seconds after a read within which its dependencies are looked at.
+BOUND_S = 10.0
+
+_SHOWN = frozenset({Status.VISIBLE, Status.SUPERSEDED})
+_ABSENT = frozenset({Status.NOT_YET, Status.LOST})
+
+
+class Evidence:
+    """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted.
+
+    Attributes:
+        open_reads: those that may still be under way, by the task or thread that makes them.
+    """
+
+    def __init__(self, put: Callable[[Mapping[str, Any]], None]) -> None:
+        """Hand findings to *put*, from any thread."""
+        self.put = put
+        self.lock = threading.Lock()
+        self.open_reads: list[tuple[weakref.ref[asyncio.Task[Any]] | int, Look]] = []
+        self._running: set[Look] = set()
+        #: By finding: how many of its reads were looked into, and when the last one was.
+        self._looked: dict[object, tuple[int, float]] = {}
+
+    def wants(self, finding: object) -> bool:
+        """Whether one more read of *finding* shall be looked into."""
+        now_s = monotonic()
+        looked, last_s = self._looked.get(finding, (0, 0.0))
+        if looked >= EAGER and now_s - last_s < EVERY_S:
+            return False
+        with self.lock:
+            if len(self._looked) >= _MOST_FINDINGS:
+                self._looked.clear()
+            self._looked[finding] = looked + 1, now_s
+        return True
+
+    def seek(
+        self,
+        shim: Shim,
+        writes: Collection[Dependency],
+        of: Mapping[str, Any],
+        *,
+        runner: Runner,
+        since_s: float,
+    ) -> None:
+        """Look into a read by a client of *shim*, once that is over.
+
+        Args:
+            shim: where the read goes.
+            writes: what it may miss.
+            of: the fields that its evidence begins with.
+            runner: who reads, as :func:`running`.
+            since_s: when, by the shim's clock.
+        """
+        watcher = watcher_beside(shim)
+        if watcher is None:
+            return
+        look = Look(self, shim.datastore, watcher, writes, of, since_s=since_s)
+        with self.lock:
+            if room := len(self.open_reads) < MOST_OPEN:
+                held = runner if isinstance(runner, int) else weakref.ref(runner)
+                self.open_reads.append((held, look))
+        if not room:
+            count("dry_run_evidence_dropped", shim.datastore)
+
+    def over(self) -> None:
+        """This task or thread goes on: its reads are over, as are those of others that ended."""
+        if not self.open_reads:
+            return
+        here = running()
+        with self.lock:
+            due = [look for runner, look in self.open_reads if _is_over(runner, here)]
+            self.open_reads = [
+                each for each in self.open_reads if each[1] not in due and not each[1].late
+            ]
+            begin = due[: max(MOST - len(self._running), 0)]
+            self._running.update(begin)
+        for look in begin:
+            look.begin()
+        for look in due[len(begin) :]:
+            count("dry_run_evidence_dropped", look.datastore)
+
+    def ended(self, look: Look) -> None:
+        """*look* is over."""
+        with self.lock:
+            self._running.discard(look)
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until each look that has begun looked once, or is over; at most *timeout_s*."""
+        deadline = monotonic() + timeout_s
+        with self.lock:
+            running = tuple(self._running)
+        for look in running:
+            look.looked.wait(max(deadline - monotonic(), 0.0))
+
+    def close(self) -> None:
+        """Look into nothing any more; what is known by now is recorded."""
+        with self.lock:
+            running = tuple(self._running)
+            self.open_reads = []
+        for look in running:
+            look.stop()
+
+
+class Look:
+    """Waits at a watcher, as a barrier does, for what one read may have missed."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        datastore: str,
+        watcher: Watcher,
+        writes: Collection[Dependency],
+        of: Mapping[str, Any],
+        *,
+        since_s: float,
+    ) -> None:
+        """Wait for *writes* of *datastore*, from :meth:`begin` on; the read was at *since_s*."""
+        self.datastore = datastore
+        self.since_s = since_s
+        self._evidence = evidence
+        self._watcher = watcher
+        self._left = set(writes)
+        self._of = of
+        self.looked = threading.Event()
+        self._over = False
+        self._confirmed: bool | None = None
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """The read is over: what is looked at from now on came after it."""
+        self._watcher.subscribe(self)
+
+    def stop(self) -> None:
+        """Give up, with what is known."""
+        self._end(None)
+        self._watcher.unsubscribe(self)
+
+    def wanted(self, datastore: str) -> Collection[Dependency]:
+        """What was not seen yet, until the bound is over."""
+        del datastore
+        if not self._over and self.late:
+            self._end(None)
+        return () if self._over else tuple(self._left)
+
+    def take(self, datastore: str, observation: Observation) -> None:
+        """Take in what a look showed; only the first says what the read can have shown."""
+        del datastore
+        statuses = {w: observation.of(w)[0] for w in self._left}
+        found = set(statuses.values())
+        if not self.looked.is_set():
+            self._confirmed = True if found & _ABSENT else None
+            self.looked.set()
+        self._left = {w for w, status in statuses.items() if status not in _SHOWN}
+        if not self._left:
+            self._end(self._elapsed_s())
+        elif not all(statuses[w].pending for w in self._left):
+            self._end(None)
+
+    def unreachable(self, datastore: str, cause: str) -> None:
+        """The next look may not fail."""
+
+    def failed(self, datastore: str, cause: str) -> None:
+        """There is no further look."""
+        del datastore, cause
+        self._end(None)
+
+    @property
+    def late(self) -> bool:
+        """Whether there is nothing to find out any more."""
+        return self._elapsed_s() > BOUND_S
+
+    def _elapsed_s(self) -> float:
+        return self._watcher.clock.monotonic() - self.since_s
+
+    def _end(self, waited_s: float | None) -> None:
+        with self._lock:
+            if self._over:
+                return
+            self._over = True
+        self.looked.set()
+        self._evidence.ended(self)
+        waited = None if waited_s is None else round(waited_s, 6)
+        self._evidence.put({**self._of, "confirmed": self._confirmed, "waited_s": waited})
+
+
+def running() -> Runner:
+    """The task that runs here; without one the thread, by its identifier: part of many a read."""
+    loop = _get_running_loop()
+    task = None if loop is None else current_task(loop)
+    return task or get_ident()
+
+
+def _is_over(runner: weakref.ref[asyncio.Task[Any]] | int, here: Runner) -> bool:
+    """Whether what *runner* did before is over, now that *here* goes on."""
+    if isinstance(runner, int):
+        # By its frames, which threads that Python did not start have as well while they read.
+        return runner == here or runner not in sys._current_frames()  # noqa: SLF001
+    task = runner()
+    return task is None or task is here or task.done()

@@ -1,0 +1,1 @@
+"""Values: write identifiers, lineages, outcomes, errors, and their text. Pure."""

@@ -1,0 +1,70 @@
+"""The tree of errors. Each class has a stable ``code``, listed in the specification."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AntipodeError(Exception):
+    """The root of every error that this library raises on purpose.
+
+    Attributes:
+        code: a stable identifier; messages may change, codes do not.
+    """
+
+    code: ClassVar[str] = "antipode"
+
+
+class ConfigurationError(AntipodeError):
+    """The library is set up in a way that cannot work; raised early, where the mistake is."""
+
+    code = "configuration"
+
+
+class LineageDecodeError(AntipodeError, ValueError):
+    """A text is no lineage.
+
+    Attributes:
+        code: one of the decode codes of the lineage format (``lineage_item``, ...).
+        offset: index of the character at which the text stops being a lineage.
+    """
+
+    code = "lineage_decode"
+
+    def __init__(self, code: str, message: str, *, offset: int = 0) -> None:
+        """Keep the precise code beside the message."""
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+        self.offset = offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with all arguments: an error crosses process pools."""
+        return _decode_error, (self.code, str(self), self.offset)
+
+
+def _decode_error(code: str, message: str, offset: int) -> LineageDecodeError:
+    return LineageDecodeError(code, message, offset=offset)
+
+
+class LineageTooLarge(AntipodeError, ValueError):
+    """A size limit is too small for even the mark that says what is missing."""
+
+    code = "lineage_too_large"
+
+
+class StaleSnapshot(AntipodeError):
+    """A connection reads from a snapshot that is older than what the barrier waited for.
+
+    Commit or roll back the open transaction before the read.
+    """
+
+    code = "stale_snapshot"
+
+
+class PromiseAbandoned(AntipodeError):
+    """A branch fulfils a promise that was abandoned: nobody waits for its data any more.
+
+    Its transaction must not commit as if the promise still held: let it roll back.
+    """
+
+    code = "promise_abandoned"

@@ -1,0 +1,133 @@
+"""The characters of a lineage's text: alphabet, tokens, numbers and limits."""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64, b2a_base64
+from functools import lru_cache
+
+from .errors import LineageDecodeError
+
+#: Largest integer version: an unsigned 64-bit number (MongoDB timestamps need all of it).
+MAX_VERSION = 2**64 - 1
+#: Largest mint hour: five base-36 digits.
+MAX_HOUR = 36**5 - 1
+#: Largest expiry of a promise, in Unix seconds: eight base-36 digits.
+MAX_EXPIRY = 36**8 - 1
+
+#: Longest text that is decoded, in characters.
+MAX_TEXT = 65_536
+#: Most items that are decoded.
+MAX_ITEMS = 4_096
+#: Longest text of another major version: as an item of ours it must fit in MAX_TEXT again.
+MAX_FOREIGN = (MAX_TEXT - len("1~z")) * 3 // 4
+
+ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
+_LITERAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_NUMBER = re.compile(r"0|[1-9a-z][0-9a-z]{0,12}")
+HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
+FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: Two digits of base 36 at a time: half the divisions.
+_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
+UUID_CHARS = 22
+
+
+class ItemError(ValueError):
+    """An item of a known kind does not follow its grammar."""
+
+
+def to_base36(number: int) -> str:
+    """*number* in lower-case base 36 without leading zeros."""
+    text = ""
+    while number >= len(_PAIRS):
+        number, pair = divmod(number, len(_PAIRS))
+        text = _PAIRS[pair] + text
+    return (_PAIRS[number] if number >= len(_DIGITS) else _DIGITS[number]) + text
+
+
+@lru_cache(maxsize=64)
+def header_of(newest_h: int) -> str:
+    return f"1{to_base36(newest_h)}" if newest_h else "1"
+
+
+def to_base64(raw: bytes) -> str:
+    return b2a_base64(raw, newline=False).translate(_TO_URLSAFE, b"=").decode("ascii")
+
+
+def to_token(text: str) -> str:
+    """*text* as it is where the alphabet allows, else ``-`` and the base64url of its UTF-8."""
+    return text if _LITERAL.fullmatch(text) else f"-{to_base64(text.encode())}"
+
+
+def too_long(text: str, most: int) -> LineageDecodeError:
+    return LineageDecodeError(
+        "lineage_too_long",
+        f"a lineage has at most {most} characters, this text {len(text)}",
+        offset=most,
+    )
+
+
+def refused_item(item: str, error: ValueError, offset: int) -> LineageDecodeError:
+    return LineageDecodeError(
+        "lineage_item", f"item {item[:40]!r} is malformed: {error}", offset=offset
+    )
+
+
+_TO_URLSAFE = bytes.maketrans(b"+/", b"-_")
+_FROM_URLSAFE = str.maketrans("-_", "+/")
+
+
+def fields_of(body: str, count: int) -> list[str]:
+    fields = body.split(".")
+    if len(fields) != count:
+        msg = f"it has {len(fields)} fields, not {count}"
+        raise ItemError(msg)
+    return fields
+
+
+def from_base36(digits: str) -> int:
+    if not _NUMBER.fullmatch(digits) or (number := int(digits, 36)) > MAX_VERSION:
+        msg = f"{digits[:16]!r} is no number of at most 64 bits in base 36"
+        raise ItemError(msg)
+    return number
+
+
+def from_base64(packed: str, length: int) -> bytes:
+    """*length* bytes of base64url; every byte string has exactly one spelling."""
+    raw = from_any_base64(packed)
+    if len(raw) != length:
+        msg = f"{packed[:32]!r} is not the base64url of {length} bytes"
+        raise ItemError(msg)
+    return raw
+
+
+def from_any_base64(packed: str) -> bytes:
+    if "." in packed or len(packed) % 4 == 1:
+        msg = f"{packed[:32]!r} is no base64url"
+        raise ItemError(msg)
+    raw = a2b_base64(packed.translate(_FROM_URLSAFE) + "=" * (-len(packed) % 4))
+    if to_base64(raw) != packed:
+        msg = f"{packed[:32]!r} is no canonical base64url"
+        raise ItemError(msg)
+    return raw
+
+
+def from_token(token: str) -> str:
+    if token[:1] == "-":
+        try:
+            return from_any_base64(token[1:]).decode()
+        except UnicodeDecodeError:
+            msg = f"{token[:32]!r} holds no UTF-8"
+            raise ItemError(msg) from None
+    if not _LITERAL.fullmatch(token):
+        msg = f"{token[:32]!r} is no name"
+        raise ItemError(msg)
+    return token
+
+
+#: Bytes of the member's name and equals sign in the baggage header.
+MEMBER_OVERHEAD = len("antipode=")
+
+#: The name of the baggage member.
+MEMBER = "antipode"

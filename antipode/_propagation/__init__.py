@@ -1,0 +1,1 @@
+"""Lineages between services: baggage in and out, headers of responses."""

@@ -1,0 +1,1 @@
+"""One request in this process: its scope, and what enters it."""

@@ -1,0 +1,95 @@
+"""Where a context has its scope, and the live baggage member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import baggage
+from opentelemetry import context as otel_context
+
+from antipode._lineage.grammar import MEMBER
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from .scope import Scope
+
+#: Where a context has its scope, for who cannot spare the call of :func:`scope_in`.
+KEY = otel_context.create_key("antipode-scope")
+#: Where OpenTelemetry keeps baggage in a context.
+(BAGGAGE_KEY,) = baggage.set_baggage(MEMBER, "", context=otel_context.Context())
+
+
+def scope_in(context: Context | None = None) -> Scope | None:
+    """The scope of *context*, default the current one; None without one or after ``stop()``."""
+    # Asked for every call of every client: nothing is called here that can be spared.
+    held: Any = (otel_context.get_current() if context is None else context).get(KEY)
+    return None if held is None or held.stopped else held
+
+
+def context_with(
+    held: Scope, context: Context | None = None, *, current: Context | None = None
+) -> Context:
+    """*context*, default the current one, with *held* as its scope, and a handle on it.
+
+    Args:
+        held: the scope.
+        context: what else is in it. It is returned itself where it has both.
+        current: a context that may have a handle on *held* already; None for none.
+    """
+    found = otel_context.get_current() if context is None else context
+    entries = found.get(BAGGAGE_KEY)
+    others: dict[str, object] = entries if isinstance(entries, dict) else {}
+    handle = _handle_among(others, held) if others else None
+    if handle is not None and found.get(KEY) is held:
+        return found
+    if handle is None and current is not None:
+        handle = _handle_among(current.get(BAGGAGE_KEY), held)
+    if handle is None:
+        handle = LiveText(held.snapshot())
+        handle.scope = held
+    # A context does not change; nobody has this one yet, and each request would pay for copies.
+    made = otel_context.Context(found)
+    dict.__setitem__(made, BAGGAGE_KEY, {**others, MEMBER: handle})
+    dict.__setitem__(made, KEY, held)
+    return made
+
+
+def is_bare(context: Context) -> bool:
+    """Whether there is nothing in *context* but a scope, and no baggage but the handle on it."""
+    entries = context.get(BAGGAGE_KEY)
+    return (
+        len(context) == len((KEY, BAGGAGE_KEY)) and isinstance(entries, dict) and len(entries) == 1
+    )
+
+
+def _handle_among(entries: object, held: Scope) -> LiveText | None:
+    """The handle on *held* among the baggage *entries*: other propagators may replace it."""
+    handle = entries.get(MEMBER) if isinstance(entries, dict) else None
+    return handle if isinstance(handle, LiveText) and handle.scope is held else None
+
+
+class LiveText(str):
+    """The baggage member's value: a ``str`` whose text is rendered when it is injected.
+
+    ``str()`` and ``format()``, which propagators use, give the lineage of that moment. Code that
+    takes the characters themselves (``json``, ``pickle``, ``encode``, ``join``) gets a snapshot
+    which says of itself that it is incomplete, never an empty lineage; bounded and filtered,
+    because whoever takes it may send it.
+    """
+
+    __slots__ = ("scope",)
+    #: Whose lineage it is. To be set by who makes one, of the scope's snapshot.
+    scope: Scope
+
+    def __str__(self) -> str:
+        """The lineage of this moment, as it leaves the process."""
+        return self.scope.text()
+
+    def __format__(self, format_spec: str, /) -> str:
+        """As :meth:`__str__`."""
+        return format(self.scope.text(), format_spec)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle as the snapshot: another process cannot share the scope."""
+        return str, (str.__str__(self),)

@@ -1,0 +1,117 @@
+"""The branch that fulfils a promise: all of its request but this."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from opentelemetry import context as otel_context
+
+from antipode._lineage.write_id import Promise
+
+from .context import context_with, scope_in
+from .scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from antipode._lineage.lineage import Lineage
+    from antipode._lineage.write_id import WriteId
+
+
+class Branch(Scope):
+    """A scope that begins with what another one has, and ends by joining it."""
+
+    def __init__(self, outer: Scope, promise: Promise) -> None:
+        """Begin with everything of *outer* but *promise*, which never enters here."""
+        super().__init__()
+        #: The scope that this one has joined; what a thread adds afterwards goes there, too.
+        self._joined: Scope | None = None
+        self.answered = outer.answered
+        self.own = outer.own | {promise.id}
+        self.notes = outer.notes
+        lineage, self._came, self._deferred, floors, self._branches = outer.parts()
+        self._lineage = self._noted(lineage)
+        self._floors = {floor.datastore: floor.without(self.own) for floor in floors}
+
+    def join(self, outer: Scope) -> None:
+        """Hand over what was gathered: the lineage, the floors, and whether it was stopped."""
+        if self.stopped:
+            outer.stop()
+            return
+        self.end()
+        self._joined = outer  # First: what is added from now on is handed on, or is in the parts.
+        lineage, _, deferred, floors, _ = self.parts()
+        outer.merge(lineage)
+        for sample in deferred:
+            outer.defer(sample)
+        for floor in floors:
+            outer.set_floor(floor)
+
+    def append(self, *writes: WriteId) -> Lineage:
+        """Add *writes*, also where this scope has joined."""
+        return self._handed_on(super().append(*writes))
+
+    def merge(self, lineage: Lineage) -> Lineage:
+        """Add everything of *lineage*, also where this scope has joined."""
+        return self._handed_on(super().merge(lineage))
+
+    def defer(self, sample: Callable[[], Lineage]) -> None:
+        """Add what *sample* returns when somebody looks, also where this scope has joined."""
+        super().defer(sample)
+        if self._joined is not None:
+            self._joined.defer(sample)
+
+    def later(self, sample: Callable[[], Lineage]) -> None:
+        """As :meth:`defer`, without a lock."""
+        if self._joined is None:
+            super().later(sample)
+        else:
+            self._joined.later(sample)
+
+    def _handed_on(self, lineage: Lineage) -> Lineage:
+        if self._joined is not None:
+            self._joined.merge(lineage)
+        return lineage
+
+
+@contextmanager
+def fulfilling(promise: Promise | str) -> Generator[Promise]:
+    """Run a block as the branch that fulfils *promise*.
+
+    The lineage that came with the branch's message holds that very promise: waiting for it here,
+    or in a service that is called from here, would wait for this block itself. So the block runs
+    in a scope of its own, which has everything of the current one but the promise; what it
+    gathers enters the current scope at its end, however that comes.
+
+    Leaving the block records nothing. The branch fulfils the promise in the transaction of its
+    data, by its store's ``fulfil`` or ``fulfils=``. After an error a queue may deliver the
+    message again; who gives up for good says so with :func:`abandon`.
+
+    Args:
+        promise: the promise, or its ``token``.
+
+    Raises:
+        LineageDecodeError: *promise* is a text and no token.
+    """
+    mine = promise_of(promise)
+    outer = scope_in()
+    if outer is None:
+        yield mine
+        return
+    inner = Branch(outer, mine)
+    token = otel_context.attach(context_with(inner))
+    try:
+        yield mine
+    finally:
+        otel_context.detach(token)
+        inner.join(outer)
+
+
+def promise_of(promise: Promise | str) -> Promise:
+    """A promise, or the one that a token stands for.
+
+    Raises:
+        LineageDecodeError: it is a text and no token.
+    """
+    return Promise.parse(promise) if isinstance(promise, str) else promise

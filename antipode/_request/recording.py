@@ -1,0 +1,103 @@
+"""What enters the current scope: writes, doubts, reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from antipode._lineage.errors import ConfigurationError
+from antipode._runtime import observers
+from antipode._runtime.call_site import call_site
+from antipode._runtime.config import config
+from antipode._runtime.metrics import count, log_once
+
+from .context import scope_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode._lineage.lineage import Lineage
+    from antipode._lineage.write_id import WriteId
+
+
+def record_write(*writes: WriteId) -> None:
+    """Enter committed writes into the current scope. For shims, after the store's reply.
+
+    An entry without a mint hour gets the current one. Without a scope the write is counted and,
+    once for each call site, logged.
+
+    Raises:
+        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+    """
+    held = scope_in()
+    if held is not None:
+        held.append(*writes)
+    elif writes:
+        unscoped("write", writes[0].datastore)
+
+
+def mark_incomplete(subject: str, reason: str) -> None:
+    """Note in the current scope that something is missing. For shims, and for your own calls.
+
+    Args:
+        subject: the datastore or service.
+        reason: a word of the specification, such as ``in_doubt``.
+    """
+    count("incomplete", subject)
+    held = scope_in()
+    if held is not None:
+        held.mark_incomplete(subject, reason)
+
+
+def unscoped(what: str, datastore: str) -> None:
+    """Count, and once for each call site log, something that found no scope.
+
+    Raises:
+        ConfigurationError: ``on_unscoped="raise"``, and this is no dry run.
+    """
+    count(f"unscoped_{what}", datastore)
+    site, settings = call_site(), config()
+    about = f" to {datastore!r}" if datastore and what != "barrier" else ""
+    if (observer := observers.dry_run) is not None:
+        observer.unscoped(what, datastore)
+    elif settings.on_unscoped == "raise":
+        msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
+        raise ConfigurationError(msg)
+    log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)
+
+
+def unread(datastore: str, what: str) -> None:
+    """Note that a read shows nothing of the lineages beside the values that it is made of.
+
+    Of a count, say, or of an aggregate. What these values depend on elsewhere does not enter:
+    counted as ``unread_lineage`` and logged once for each *what*, never silent. Nothing is marked:
+    the read itself is covered by its position, as any other.
+    """
+    count("unread_lineage", datastore)
+    log_once(
+        "unread_lineage",
+        datastore,
+        what,
+        "%s on %r does not show what its values depend on elsewhere",
+        what,
+        datastore,
+    )
+
+
+def record_read(lineage: Lineage) -> None:
+    """Merge what a read found into the current scope: who reads depends on what was read."""
+    held = scope_in()
+    if held is not None and not lineage.empty:
+        held.merge(lineage)
+
+
+def defer_read(sample: Callable[[], Lineage]) -> None:
+    """Merge what *sample* returns into the current scope once its lineage is used or leaves.
+
+    For a covering position that costs a round trip. *sample* returns the same whenever it is
+    called again, and asks the server at most once: on the connection that read, and before that
+    returns to its pool (the shim calls it there itself). It raises nothing: what cannot be sampled
+    is a lineage that is incomplete. It is called from whatever thread uses the lineage.
+    """
+    held = scope_in()
+    if held is not None:
+        held.defer(sample)

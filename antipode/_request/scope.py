@@ -1,0 +1,335 @@
+"""One mutable, locked scope for each request, shared by its threads and tasks.
+
+It lives in the OpenTelemetry context under a private key. The baggage member is a live handle
+on it, so that the stock propagator sends the current lineage whatever contexts were copied
+before (docs/spec/scope-and-propagation.md).
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from antipode._lineage.codec import encode, encode_mark
+from antipode._lineage.grammar import MEMBER_OVERHEAD
+from antipode._lineage.lineage import Lineage, without_promises
+from antipode._lineage.write_id import Incomplete
+from antipode._runtime import observers
+from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.config import config
+from antipode._runtime.metrics import count
+from antipode._telemetry.telemetry import left
+
+from .lineage_text import encode_bounded, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextvars import Token
+
+    from opentelemetry.context import Context
+
+    from antipode._barrier.floor import Floor
+    from antipode._dry_run.notes import Notes
+    from antipode._lineage.write_id import Promise, WriteId
+    from antipode._runtime.config import Config
+
+#: The subject of the mark that an unreadable incoming lineage leaves.
+INCOMING_SUBJECT = "baggage"
+_EMPTY = Lineage()
+_NO_NOTES: frozenset[str] = frozenset()
+#: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
+_MOST_WAITING = 8
+_SNAPSHOT = Incomplete("", "snapshot")
+_SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
+#: The answer of a request that added nothing.
+NOTHING = encode(_EMPTY)
+#: What stands for the lineage of a scope that holds nothing, for who takes the characters.
+EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
+#: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
+_PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
+
+
+class Scope:
+    """The lineage of one request, while it grows. Thread-safe."""
+
+    # Most requests change few of these: what a scope does not set costs it nothing.
+    #: Whether the request still runs: a second extraction then joins this scope.
+    open = True
+    #: Whether ``stop()`` discarded the lineage; nothing enters any more.
+    stopped = False
+    #: Whether its response was sent: what is written now is in nobody's lineage but its own.
+    answered = False
+    #: Whether an extraction opened it, for whoever handles the request to take over.
+    arrived = False
+    #: What its headers were read from, by which their request is known again while it runs.
+    carrier: object = None
+    #: What travels for a dry run; None without one.
+    notes: Notes | None = None
+    #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
+    own: frozenset[str] = frozenset()
+    #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
+    root_token: Token[Context] | None = None
+    _lineage = _EMPTY
+    _came = _EMPTY
+    _text: tuple[Lineage, Config, frozenset[str], str] | None = None
+
+    def __init__(self, lineage: Lineage | None = None, *, incoming: tuple[str, ...] = ()) -> None:
+        """Start open.
+
+        Args:
+            lineage: what the request starts from; None for nothing.
+            incoming: texts that came with the request. They are decoded when somebody asks: a
+                service that only passes its lineage on does not pay for that.
+        """
+        self._lock = threading.Lock()
+        self._sampling = threading.Lock()
+        self._deferred: list[Callable[[], Lineage]] = []
+        self._incoming = incoming
+        self._floors: dict[str, Floor] = {}
+        # Added to and taken from without the lock, which a garbage collection may find held.
+        self._branches: list[None] = []
+        if lineage is not None:
+            self._lineage = self._noted(lineage)
+
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage so far; what reads deferred is sampled now."""
+        if self._deferred:
+            self._sample()
+        return self.known
+
+    @property
+    def leaving(self) -> Lineage:
+        """The lineage so far, with how many branches of the request still run."""
+        return self.lineage.branching(len(self._branches))
+
+    @property
+    def known(self) -> Lineage:
+        """The lineage without what reads deferred."""
+        if self._incoming:
+            with self._lock:
+                self._take_in()
+        return self._lineage
+
+    def _noted(self, lineage: Lineage) -> Lineage:
+        """*lineage* without notes, which a dry run keeps apart and others pass on."""
+        if self.own:
+            lineage = without_promises(lineage, self.own)
+        observer = observers.dry_run
+        return lineage if observer is None else observer.absorb(self, lineage)
+
+    def defer(self, sample: Callable[[], Lineage]) -> None:
+        """Add what *sample* returns, when somebody looks at the lineage."""
+        with self._lock:
+            if not self.stopped and sample not in self._deferred:
+                self._deferred.append(sample)
+
+    def later(self, sample: Callable[[], Lineage]) -> None:
+        """As :meth:`defer`, without a lock: for finalisers, whose thread may hold it already."""
+        if not self.stopped:
+            self._deferred.append(sample)
+
+    def _sample(self) -> None:
+        """Take in what was deferred. A sample goes only when its result is in."""
+        with self._sampling:  # Not the scope's own: a sample may ask a server.
+            while deferred := self._deferred:
+                found = deferred[0]()
+                with self._lock:
+                    if not self.stopped:
+                        self._lineage = self._lineage.merge(self._noted(found))
+                    del deferred[0]
+
+    def _take_in(self) -> None:
+        """Decode what came in; under the lock."""
+        if self._incoming:
+            texts = self._incoming
+            came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in texts))
+            self._came = self._came.merge(came)
+            self._lineage = self._lineage.merge(self._noted(came))
+            self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
+
+    def receive(self, texts: tuple[str, ...]) -> None:
+        """Add the lineages that came with a second extraction of the same request."""
+        with self._lock:
+            if not self.stopped:
+                self._incoming += tuple(text for text in texts if text not in self._incoming)
+            if len(self._incoming) > _MOST_WAITING:
+                self._take_in()
+
+    def append(self, *writes: WriteId) -> Lineage:
+        """Add *writes*; an entry without a mint hour gets the current one."""
+        with self._lock:
+            if self._incoming:
+                self._take_in()
+            if not self.stopped:
+                for write in writes:
+                    stamped = write if write.minted_h else _stamped(write)
+                    self._lineage = self._lineage.append(stamped)
+            found = self._lineage
+        if self.answered:
+            self._late(writes)
+        if (observer := observers.dry_run) is not None:
+            observer.wrote(self, writes)
+        return found
+
+    def _late(self, writes: Iterable[WriteId]) -> None:
+        """Count what whoever got the response does not depend on."""
+        for write in writes:
+            if not write.covering:
+                count("after_response_write", write.datastore)
+
+    def merge(self, lineage: Lineage) -> Lineage:
+        """Add everything of *lineage*."""
+        with self._lock:
+            self._take_in()
+            if not self.stopped:
+                self._lineage = self._lineage.merge(self._noted(lineage))
+            return self._lineage
+
+    def remove(self, *writes: WriteId) -> Lineage:
+        """Drop *writes*."""
+        with self._lock:
+            self._take_in()
+            for write in writes:
+                self._lineage = self._lineage.remove(write)
+            return self._lineage
+
+    def began(self) -> None:
+        """A branch of the request begins: what leaves before it is over says so."""
+        self._branches.append(None)
+
+    def finished(self) -> None:
+        """A branch of the request is over."""
+        self._branches.pop()
+
+    def forget(self, *promises: Promise) -> None:
+        """Drop *promises*, of which nothing can be known any more."""
+        with self._lock:
+            self._take_in()
+            self._lineage = without_promises(self._lineage, {each.id for each in promises})
+
+    def parts(
+        self,
+    ) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], tuple[Floor, ...], list[None]]:
+        """The lineage, what of it came, samples to come, floors, the branches that run."""
+        with self._lock:
+            self._take_in()
+            floors = tuple(self._floors.values())
+            return self._lineage, self._came, list(self._deferred), floors, self._branches
+
+    def mark_incomplete(self, subject: str, reason: str) -> Lineage:
+        """Note that something of *subject* is missing, and why."""
+        return self.merge(Lineage(incomplete=[(subject, reason)]))
+
+    def end(self) -> None:
+        """Note that the request is over; branches that still run keep the lineage."""
+        self.carrier = None
+        self.open = False
+
+    def end_unchanged(self) -> bool:
+        """:meth:`answer` and :meth:`end` where the request added nothing; whether that is so."""
+        if self._lineage is not _EMPTY or self._deferred or self._branches or observers.dry_run:
+            return False
+        self.answered, self.carrier, self.open = True, None, False
+        return True
+
+    def stop(self) -> None:
+        """Discard the lineage and the floors, for all branches."""
+        with self._lock:
+            self.open, self.stopped = False, True
+            self._lineage = _EMPTY
+            self._incoming = ()
+            self._deferred = []
+            self._floors = {}
+
+    def set_floor(self, floor: Floor) -> None:
+        """Make the next reads of the floor's datastore wait for it, on top of earlier floors."""
+        with self._lock:
+            if not self.stopped:
+                held = self._floors.get(floor.datastore)
+                self._floors[floor.datastore] = floor if held is None else held.raised(floor)
+
+    def floor(self, datastore: str) -> Floor | None:
+        """What the next read of *datastore* must see; None when nothing."""
+        return self._floors.get(datastore)
+
+    def text(self) -> str:
+        """The lineage as it leaves this process in baggage: bounded and filtered."""
+        settings = config()
+        held = self._text
+        if held and held[0] is self._lineage and held[1] is settings and self._plain(held[2]):
+            return held[3]
+        if self._incoming and (incoming := self._passing(settings)) is not None:
+            return incoming
+        lineage, notes = self.leaving, self._notes()
+        if held and held[0] is lineage and held[1] is settings and held[2] == notes:
+            return held[3]
+        text = _text(lineage, settings, notes)
+        self._text = (lineage, settings, notes, text)
+        left("baggage", text, lineage)
+        return text
+
+    def _plain(self, notes: frozenset[str]) -> bool:
+        """Whether what leaves is the lineage alone: no branch, no read, no dry run, no *notes*."""
+        more = self._incoming or self._deferred or self._branches or notes
+        return not more and observers.dry_run is None
+
+    def answer(self) -> str:
+        """What the response carries: the lineage without what came with the request.
+
+        Whoever sent the request has that already; sending it back could only push other entries
+        over the bound. What is written from now on is counted as written after the response.
+        """
+        self.answered = True
+        unchanged = self._lineage is _EMPTY and not (self._deferred or self._branches)
+        if unchanged and observers.dry_run is None:
+            return NOTHING  # What came was not even looked at.
+        settings = config()
+        lineage, notes = self.lineage, self._notes()
+        added = lineage.beyond(self._came).branching(len(self._branches))
+        if added.empty and not notes:
+            return NOTHING
+        text = _text(added, settings, notes)
+        left("baggage", text, added)
+        return text
+
+    def snapshot(self) -> str:
+        """The lineage of this moment, as :meth:`text`, with a mark that it may be older than it."""
+        settings = config()  # First: it is with this that a dry run begins.
+        more = self._incoming or self._deferred or observers.dry_run is not None
+        if self._lineage is _EMPTY and not more:
+            return EMPTY_SNAPSHOT
+        incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
+        if incoming is not None:
+            return incoming + _SNAPSHOT_ITEM
+        return _text(self.lineage.marked(_SNAPSHOT), settings, self._notes())
+
+    def _notes(self) -> frozenset[str]:
+        """What travels for a dry run besides; behind the lineage, which may have come with it."""
+        observer = observers.dry_run
+        return _NO_NOTES if observer is None else observer.notes(self)
+
+    def _passing(self, settings: Config, *, more: int = 0) -> str | None:
+        """What came in, where it may leave as it is: nothing was added, no limit applies."""
+        incoming = self._incoming
+        if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
+            return None
+        if self._deferred or self._branches or observers.dry_run is not None:
+            return None
+        (text,) = incoming
+        fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes
+        return text if fits and _PLAIN.fullmatch(text) else None
+
+
+def _text(lineage: Lineage, settings: Config, notes: frozenset[str]) -> str:
+    """*lineage* and *notes* as they may leave this process."""
+    return encode_bounded(
+        lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress, notes=notes
+    )
+
+
+def _stamped(write: WriteId) -> WriteId:
+    """*write*, which states no hour, with the current one, so that it can age."""
+    return replace(write, minted_h=SYSTEM_CLOCK.hour())

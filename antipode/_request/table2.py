@@ -1,0 +1,156 @@
+"""What a program does with the current lineage explicitly (Table 2)."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from opentelemetry import context as otel_context
+
+from antipode._lineage.codec import decode
+from antipode._lineage.lineage import Lineage
+from antipode._runtime import observers
+
+from .context import KEY, context_with, scope_in
+from .lineage_text import encode_bounded
+from .recording import unscoped
+from .scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from opentelemetry.context import Context
+
+    from antipode._lineage.write_id import WriteId
+
+
+@contextmanager
+def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
+    """Run a block as one request, with a scope of its own.
+
+    Args:
+        lineage: what the request starts from: a lineage, its text, or nothing.
+
+    Raises:
+        LineageDecodeError: the text is no lineage.
+    """
+    held = Scope(decode(lineage) if isinstance(lineage, str) else lineage)
+    token = otel_context.attach(context_with(held))
+    if (observer := observers.dry_run) is not None:
+        observer.opened(held, incoming=False)
+    try:
+        yield held
+    finally:
+        held.end()
+        if (observer := observers.dry_run) is not None:
+            observer.ended()
+        otel_context.detach(token)
+
+
+def root() -> Lineage:
+    """Begin a request here with an empty lineage (Table 2's ``root``).
+
+    For code that has no block to run a request in; prefer :func:`scope`. Everything that runs
+    in this context afterwards belongs to it, until :func:`stop`.
+    """
+    held = Scope()
+    token = otel_context.attach(context_with(held))
+    held.root_token = token
+    if (observer := observers.dry_run) is not None:
+        observer.opened(held, incoming=False)
+    return held.lineage
+
+
+def stop() -> None:
+    """Discard the current lineage, for all branches of the request (Table 2's ``stop``).
+
+    Without a scope it does nothing.
+    """
+    held = scope_in()
+    if held is None:
+        return
+    held.stop()
+    if (observer := observers.dry_run) is not None:
+        observer.ended()
+    token, held.root_token = held.root_token, None
+    if token is not None and otel_context.get_value(KEY) is held:
+        otel_context.detach(token)
+
+
+def current(*, context: Context | None = None) -> Lineage:
+    """The lineage so far of *context*, default the current one; empty without a scope."""
+    held = scope_in(context)
+    return held.lineage if held is not None else Lineage()
+
+
+def append(write: WriteId, *, context: Context | None = None) -> Lineage:
+    """Add a dependency to the current lineage (Table 2's ``append``).
+
+    An entry without a mint hour gets the current one.
+
+    Raises:
+        ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+    """
+    held = scope_in(context)
+    if held is None:
+        unscoped("append", write.datastore)
+        return Lineage([write])
+    return held.append(write)
+
+
+def remove(write: WriteId, *, context: Context | None = None) -> Lineage:
+    """Drop a dependency from the current lineage (Table 2's ``remove``)."""
+    held = scope_in(context)
+    return held.remove(write) if held is not None else Lineage()
+
+
+def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = None) -> Lineage:
+    """Add the dependencies of *source* to *target* (Table 2's ``transfer``).
+
+    Args:
+        source: the lineage, its text or its scope.
+        target: a scope, which changes; a lineage, which does not; default the current scope.
+
+    Returns:
+        The lineage with both.
+
+    Raises:
+        LineageDecodeError: *source* is a text and no lineage.
+        ConfigurationError: there is no current scope, and ``on_unscoped="raise"``.
+    """
+    if isinstance(source, str):
+        source = decode(source)
+    elif isinstance(source, Scope):
+        source = source.lineage
+    if isinstance(target, Lineage):
+        return target.merge(source)
+    held = target if target is not None else scope_in()
+    if held is None:
+        unscoped("transfer", "")
+        return source
+    return held.merge(source)
+
+
+def serialize(lineage: Lineage | None = None, *, max_bytes: int = 1024) -> str:
+    """The text of *lineage*, default the current one, for a header, a message or a column.
+
+    Over *max_bytes*, in which ``antipode=`` counts, the oldest entries are dropped and the text
+    says so: deserialised, it is ``incomplete`` (datastore, ``size``). The current one says how many
+    branches of its request are still running.
+
+    Raises:
+        LineageTooLarge: *max_bytes* is too small for even that mark.
+    """
+    if lineage is None:
+        held = scope_in()
+        lineage = held.leaving if held is not None else Lineage()
+    return encode_bounded(lineage, max_bytes=max_bytes)
+
+
+def deserialize(text: str) -> Lineage:
+    """The lineage that *text* stands for.
+
+    Raises:
+        LineageDecodeError: it is no lineage; ``code`` says why.
+    """
+    return decode(text)

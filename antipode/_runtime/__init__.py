@@ -1,0 +1,1 @@
+"""What every room needs from the process: settings, clock, counts, observers."""

@@ -1,0 +1,244 @@
+"""Process-wide settings: ``configure()`` first, then ``ANTIPODE_<NAME>``, then the default."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+
+from antipode._lineage.errors import ConfigurationError
+
+from . import egress_hosts, observers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Mode = Literal["enforce", "dry-run", "off"]
+MODES = ("enforce", "dry-run", "off")
+Policy = Literal["raise", "report"]
+#: A lineage of one mark, ``1~i-.size``, and its member name fit in this.
+MIN_LINEAGE_BYTES = 64
+#: Members over this size are dropped by SDKs, silently.
+MAX_LINEAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings in force; see :func:`configure` for what they mean."""
+
+    mode: Mode = "enforce"
+    region: str | None = None
+    max_timeout: float = 30.0
+    max_lineage_bytes: int = 1024
+    horizon: timedelta = timedelta(days=7)
+    on_unknown: Policy = "raise"
+    on_incomplete: Policy = "raise"
+    on_unscoped: Policy = "report"
+    egress: frozenset[str] | None = None
+    egress_hosts: frozenset[str] | None = None
+    dry_run_dir: str | None = None
+
+
+_Value = TypeVar("_Value")
+_lock = threading.Lock()
+_current: Config | None = None
+
+
+class _Unset:
+    """The default of an argument that was not given."""
+
+
+_UNSET = _Unset()
+
+
+def config() -> Config:
+    """The settings in force; the environment is read at the first call."""
+    found = _current
+    return found if found is not None else _load()
+
+
+def _load() -> Config:
+    with _lock:
+        if _current is None:
+            return _take(_validated(_from_environment()))
+        return _current
+
+
+def _take(new: Config) -> Config:
+    """Let *new* be in force; under the lock. A dry run begins and ends here."""
+    global _current
+    held, _current = _current, new
+    kept = ("mode", "dry_run_dir", "region")
+    if held is not None and all(getattr(held, name) == getattr(new, name) for name in kept):
+        return new
+    _end_dry_run()
+    if new.mode == "dry-run":
+        from antipode._dry_run.dry_run import DryRun
+
+        observers.dry_run = DryRun(new.dry_run_dir, new.region)
+    return new
+
+
+def _end_dry_run() -> None:
+    ended, observers.dry_run = observers.dry_run, None
+    if ended is not None:
+        ended.close()
+
+
+def configure(
+    *,
+    mode: Mode | _Unset = _UNSET,
+    region: str | _Unset | None = _UNSET,
+    max_timeout: float | _Unset = _UNSET,
+    max_lineage_bytes: int | _Unset = _UNSET,
+    horizon: timedelta | _Unset = _UNSET,
+    on_unknown: Policy | _Unset = _UNSET,
+    on_incomplete: Policy | _Unset = _UNSET,
+    on_unscoped: Policy | _Unset = _UNSET,
+    egress: Iterable[str] | _Unset | None = _UNSET,
+    egress_hosts: Iterable[str] | _Unset | None = _UNSET,
+    dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
+) -> None:
+    """Change settings of this process; what is not given stays as it is.
+
+    Every setting can also be given as ``ANTIPODE_<NAME>``, for example
+    ``ANTIPODE_MAX_TIMEOUT=5`` or ``ANTIPODE_EGRESS=posts,users``.
+
+    Args:
+        mode: ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is missing
+            is counted, logged and written down; or ``off``: barriers return at once,
+            everything else goes on.
+        region: the name of this region, for people and reports; a dry run also goes by it.
+        max_timeout: the longest any barrier waits, in seconds, whatever its caller says: a
+            forged lineage cannot make anyone wait longer.
+        max_lineage_bytes: most bytes of the baggage member, ``antipode=`` included (64 to 4096).
+        horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
+            ``7d``, ``12h`` or seconds in the environment.
+        on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
+            ``undecidable``: ``raise``, or ``report`` and go on.
+        on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
+        on_unscoped: what a write or barrier without a scope does: ``report`` (count it and log
+            once for each call site) or ``raise``.
+        egress: the datastores whose entries may leave this process in baggage; None for all.
+        egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
+            take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
+            and a port where it is of that port alone; None for all.
+        dry_run_dir: the directory into which a dry run writes its records, a file for each
+            process; made where it is missing. None: it writes none.
+
+    Raises:
+        ConfigurationError: a value is outside what its setting takes.
+    """
+    given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
+    with _lock:
+        base = _current if _current is not None else _from_environment()
+        for name in ("egress", "egress_hosts"):
+            if isinstance(given.get(name), str):
+                _refuse(name, given[name], "an iterable of names")
+            if given.get(name) is not None:
+                given[name] = frozenset(cast("Iterable[str]", given[name]))
+        if isinstance(dry_run_dir, os.PathLike):
+            given["dry_run_dir"] = os.fspath(dry_run_dir)
+        _take(_validated(replace(base, **given)))  # pyright: ignore[reportArgumentType]
+
+
+def reset_config() -> None:
+    """Forget what was configured; the environment is read anew. For tests."""
+    exchange_config(None)
+
+
+def exchange_config(new: Config | None) -> Config | None:
+    """Let *new* be in force, or None as in a new process, and return what was. For tests."""
+    global _current  # noqa: PLW0603 - the one process-wide setting
+    with _lock:
+        held = _current
+        if new is not None:
+            _take(new)
+        else:
+            _current = None
+            _end_dry_run()
+        return held
+
+
+def _validated(new: Config) -> Config:
+    _one_of("mode", new.mode, MODES)
+    for name in ("on_unknown", "on_incomplete", "on_unscoped"):
+        _one_of(name, getattr(new, name), ("raise", "report"))
+    timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
+    if not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
+        _refuse("max_timeout", timeout, "a positive number of seconds")
+    if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
+        span = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
+        _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
+    if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
+        _refuse("horizon", horizon, "a positive timedelta")
+    for host in new.egress_hosts or ():
+        if not isinstance(host, str) or egress_hosts.refused(host):
+            _refuse("egress_hosts", host, "of names or addresses of hosts, without scheme or path")
+    (directory,) = _untyped(new, "dry_run_dir")
+    if directory is not None and not (isinstance(directory, str) and directory):
+        _refuse("dry_run_dir", directory, "the path of a directory")
+    return new
+
+
+def _untyped(new: Config, *names: str) -> list[object]:
+    """Settings as they are at run time, whatever the annotations promise."""
+    return [getattr(new, name) for name in names]
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        _refuse(name, value, " or ".join(map(repr, allowed)))
+
+
+def _refuse(name: str, value: object, wanted: str) -> None:
+    msg = f"{name} must be {wanted}, not {value!r} (configure({name}=...) or {_variable(name)})"
+    raise ConfigurationError(msg)
+
+
+def _variable(name: str) -> str:
+    return f"ANTIPODE_{name.upper()}"
+
+
+def _from_environment() -> Config:
+    readers: dict[str, Callable[[str, str], object]] = {
+        "max_timeout": _read_number(float),
+        "max_lineage_bytes": _read_number(int),
+        "horizon": _read_horizon,
+        "egress": _read_names,
+        "egress_hosts": _read_names,
+    }
+    given: dict[str, object] = {}
+    for setting in fields(Config):
+        text = os.environ.get(_variable(setting.name), "").strip()
+        if text:
+            reader = readers.get(setting.name)
+            given[setting.name] = reader(setting.name, text) if reader else text
+    return Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def _read_names(_: str, text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:
+    def read(name: str, text: str) -> _Value:
+        try:
+            return kind(text)
+        except ValueError:
+            msg = f"{_variable(name)} must be a number, not {text!r}"
+            raise ConfigurationError(msg) from None
+
+    return read
+
+
+def _read_horizon(name: str, text: str) -> timedelta:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([dhs]?)", text)
+    if match is None:
+        msg = f"{_variable(name)} must be like 7d, 12h or 3600, not {text!r}"
+        raise ConfigurationError(msg)
+    unit_s = {"d": 86_400, "h": 3_600}.get(match[2], 1)
+    return timedelta(seconds=float(match[1]) * unit_s)

@@ -1,0 +1,1 @@
+"""Spans and metrics by OpenTelemetry's API. Nothing imports it but the start."""
