@@ -184,7 +184,7 @@ check() {
     images python redis rabbitmq mysql mariadb mongodb
     export TESTCONTAINERS_RYUK_DISABLED=true ANTIPODE_REQUIRE_CONTAINERS=1
     local pytest=("${PYTHON:-python3}" -m pytest -q -p no:cacheprovider)
-    "${pytest[@]}" tests/integration/test_containers.py
+    "${pytest[@]}" tests/integration/containers/test_containers.py
     echo "== the contract suite in containers"
     ANTIPODE_PROVIDER=containers ANTIPODE_REQUIRE_STORES=${in_containers// /,} \
         "${pytest[@]}" $(contracts $in_containers)

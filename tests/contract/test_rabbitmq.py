@@ -14,7 +14,7 @@ import antipode
 from antipode import Lineage
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode_shims import rabbitmq
-from tests.integration._rabbitmq_bench import Region, once_asked, remove
+from tests.integration.rabbitmq._bench import Region, once_asked, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ class TestRabbitMQ(ShimContract):
         "deletes": "a published message cannot be deleted",
         "failover": (
             "a message that a dead broker kept is told from a late one by nobody: the barrier "
-            "ends at its deadline; tests/integration/test_rabbitmq_receipts.py shows it"
+            "ends at its deadline; tests/integration/rabbitmq/test_receipts.py shows it"
         ),
         "dry_run": "a queue hands out what it has: no read comes early, and none is judged",
         "floors": "a queue hands out what it has: no read can be held back for what it lacks",
@@ -150,7 +150,7 @@ class TestRabbitMQ(ShimContract):
         "reseed": "that a message was routed cannot be undone: receipts do not go back",
         "unreachable": (
             "what was seen stays visible while the broker is away; for what was not, "
-            "tests/integration/test_rabbitmq_receipts.py shows unreachable"
+            "tests/integration/rabbitmq/test_receipts.py shows unreachable"
         ),
     }
 

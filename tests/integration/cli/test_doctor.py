@@ -1,0 +1,109 @@
+"""`antipode doctor` over real servers: a healthy replica is no problem, a silent one is."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antipode._cli._doctor_stores import stores
+from antipode.testing import LagProxy
+from tests.integration.mysql._clients import STORES
+
+if TYPE_CHECKING:
+    from antipode._cli._check import Check
+
+
+def examined(timeout_s: float = 5) -> Check:
+    """What is said of the one datastore that is registered."""
+    *_, check = stores(imported=True, timeout_s=timeout_s)
+    return check
+
+
+def assert_healthy() -> None:
+    check = examined()
+    assert check.verdict.value == "ok", check
+    assert "its replica answers" in check.said
+
+
+@pytest.fixture(params=[False, True], ids=["replica", "both"])
+def both(request: pytest.FixtureRequest) -> bool:
+    """Whether the process also writes, so that the primary's position can be asked for."""
+    return bool(request.param)
+
+
+def _roles(*, both: bool) -> list[Any]:
+    return ["primary", "replica"] if both else ["replica"]
+
+
+def test_embedded(antipode_embedded: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
+    """Two files."""
+    from antipode_shims import embedded
+
+    for role in _roles(both=both):
+        embedded.shim("posts", getattr(antipode_embedded, role), reads_from=role)
+    assert_healthy()
+
+
+@pytest.mark.store("redis")
+def test_redis(antipode_redis: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
+    """A Redis replica, asked for a position that no log of it has."""
+    from antipode_shims import redis
+
+    for role in _roles(both=both):
+        address = getattr(antipode_redis, role)
+        redis.shim("posts", f"redis://{address.host}:{address.port}", reads_from=role)
+    assert_healthy()
+
+
+@pytest.mark.store("redis")
+def test_a_silent_redis(antipode_redis: Any) -> None:
+    """The address leads nowhere."""
+    from antipode_shims import redis
+
+    with LagProxy(antipode_redis.replica) as proxy:
+        address = proxy.address
+        redis.shim("posts", f"redis://{address.host}:{address.port}", reads_from="replica")
+        proxy.cut()
+        check = examined(timeout_s=1)
+    assert check.verdict.value == "problem", check
+    assert "its replica does not answer" in check.said
+
+
+@pytest.mark.store("mongodb")
+def test_mongodb(antipode_mongodb: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
+    """A secondary that is named directly."""
+    from antipode_shims import mongodb
+
+    for role in _roles(both=both):
+        address = getattr(antipode_mongodb, role)
+        url = f"mongodb://{address.host}:{address.port}/?directConnection=true"
+        mongodb.shim("posts", url, database="doctor", collection="posts", reads_from=role)
+    assert_healthy()
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_mysql_and_mariadb(store: str, request: pytest.FixtureRequest, both: bool) -> None:  # noqa: FBT001 - a fixture
+    """A replica by GTID."""
+    from antipode_shims import mysql
+
+    topology = request.getfixturevalue(f"antipode_{store}")
+    for role in _roles(both=both):
+        mysql.shim("posts", topology.url(getattr(topology, role)), reads_from=role)
+    assert_healthy()
+
+
+@pytest.mark.store("rabbitmq")
+def test_rabbitmq(antipode_rabbitmq: Any) -> None:
+    """Receipts at the broker of this region; they begin to listen in the background."""
+    import pika
+
+    from antipode_shims import rabbitmq
+
+    exchange = f"doctor-{uuid.uuid4().hex[:8]}"
+    url = antipode_rabbitmq.url("eu")
+    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+        connection.channel().exchange_declare(exchange, "fanout", auto_delete=True)
+    rabbitmq.shim("posts", url, exchange=exchange, receipts=True)
+    assert_healthy()

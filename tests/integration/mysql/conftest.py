@@ -1,0 +1,48 @@
+"""Fixtures of the tests of MySQL and MariaDB."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antipode.testing import LagProxy
+from tests.integration.mysql._beside import IN_COLUMNS, IN_SIDE_TABLES, make_posts
+from tests.integration.mysql._clients import STORES, Sql
+from tests.integration.mysql._promises import Branches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def to_primary(sql: Sql) -> Iterator[LagProxy]:
+    """A proxy to the primary, which counts round trips and fails when told to."""
+    with LagProxy(sql.topology.primary) as through:
+        yield through
+
+
+@pytest.fixture(params=[*IN_COLUMNS, *IN_SIDE_TABLES])
+def posts(request: pytest.FixtureRequest) -> Iterator[Sql]:
+    """MySQL or MariaDB with a table beside whose rows lineages can lie."""
+    store, side_table = request.param
+    topology = request.getfixturevalue(f"antipode_{store}")
+    make_posts(topology, side_table=side_table)
+    with contextlib.closing(Sql(topology, side_table=side_table)) as one:
+        yield one
+
+
+@pytest.fixture(params=STORES)
+def branches(request: pytest.FixtureRequest) -> Iterator[Branches]:
+    """MySQL and MariaDB in turn, two regions each, with the tables of promises."""
+    topology = request.getfixturevalue(f"antipode_{request.param}")
+    with contextlib.closing(Branches(topology)) as one:
+        yield one
+
+
+@pytest.fixture
+def unfinished(branches: Branches) -> Iterator[Any]:
+    """A PyMySQL connection to the primary that nothing instruments, autocommit off."""
+    with contextlib.closing(branches.connect()) as one:
+        yield one

@@ -1,0 +1,124 @@
+"""Instrumented Django databases on real servers, in a process that has nothing but them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ._clients import Sql
+
+pytest.importorskip("django")
+pytest.importorskip("MySQLdb")
+
+#: Settings are made once in a process: hence one of its own.
+PROGRAM = """
+import sys
+import django
+from django.conf import settings
+
+def database(place):
+    host, _, port = place.rpartition(":")
+    return {"ENGINE": "django.db.backends.mysql", "NAME": "app", "USER": "app", "PASSWORD": "app",
+            "HOST": host, "PORT": port}
+
+settings.configure(DATABASES={"default": database(sys.argv[1]), "replica": database(sys.argv[2])})
+django.setup()
+from django.db import DatabaseError, connections, models, transaction
+
+import antipode
+from antipode import ConfigurationError, StaleSnapshot
+from antipode_shims import mysql
+
+class Note(models.Model):
+    id = models.IntegerField(primary_key=True)
+    body = models.TextField()
+
+    class Meta:
+        app_label = "notes"
+        db_table = "notes"
+
+connections["default"].ensure_connection()
+for _ in range(2):
+    mysql.instrument_django(datastore="notes")
+mysql.instrument_django("replica", datastore="notes", reads_from="replica")
+try:
+    mysql.instrument_django(datastore="other")
+except ConfigurationError:
+    pass
+else:
+    raise AssertionError
+
+with antipode.scope() as scope:
+    Note.objects.create(id=1, body="a")
+    assert len(scope.lineage) == 1, scope.lineage
+    antipode.barrier(timeout=15, at="read")
+    assert Note.objects.using("replica").get(id=1).body == "a"
+    before = scope.lineage
+    try:
+        with transaction.atomic():
+            Note.objects.create(id=2, body="b")
+            assert scope.lineage == before
+            raise KeyError
+    except KeyError:
+        pass
+    assert scope.lineage == before
+    with transaction.atomic():
+        Note.objects.create(id=2, body="b")
+        with transaction.atomic():
+            Note.objects.filter(id=1).update(body="c")
+        assert scope.lineage == before
+    assert scope.lineage != before
+    antipode.barrier(timeout=15)
+    assert Note.objects.using("replica").get(id=1).body == "c"
+    with transaction.atomic("replica"):
+        Note.objects.using("replica").count()
+        Note.objects.create(id=3, body="d")
+        antipode.barrier(timeout=15, at="read")
+        # Django's transactions are READ COMMITTED, where each read has a snapshot of its own.
+        assert Note.objects.using("replica").count() == 3
+    with transaction.atomic("replica"), connections["replica"].cursor() as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    with transaction.atomic("replica"):
+        Note.objects.using("replica").count()
+        Note.objects.filter(id=3).update(body="f")
+        antipode.barrier(timeout=15, at="read")
+        try:
+            Note.objects.using("replica").count()
+        except StaleSnapshot:
+            pass
+        else:
+            raise AssertionError
+    assert Note.objects.using("replica").count() == 3
+    connections["default"].close()
+    before = scope.lineage
+    Note.objects.create(id=4, body="e")
+    assert scope.lineage != before
+    assert not scope.lineage.incomplete
+
+for alias in ("default", "replica"):
+    mysql.uninstrument_django(alias)
+    mysql.uninstrument_django(alias)
+with antipode.scope() as scope:
+    Note.objects.all().delete()
+    assert not len(scope.lineage)
+connections.close_all()
+print("done")
+"""
+
+
+def test_django(sql: Sql) -> None:
+    """Positions at each commit, floors on the reading alias, snapshots that raise; undoable."""
+    sql.topology.set_lag(100)
+    places = [str(sql.topology.primary), str(sql.topology.replica)]
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *places],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert found.stdout == "done\n", found.stderr

@@ -1,0 +1,47 @@
+"""Fixtures of the tests of RabbitMQ."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from antipode_shims import rabbitmq
+from tests.integration.rabbitmq._bench import NEWS, Bench
+from tests.integration.rabbitmq._workers import Posts, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from antipode.testing import RabbitMQTopology
+
+
+@pytest.fixture
+def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
+    """RabbitMQ connections and queues of one test, gone after it."""
+    with contextlib.closing(Bench(antipode_rabbitmq)) as one:
+        yield one
+
+
+@pytest.fixture
+def channel(bench: Bench) -> Any:
+    """An instrumented channel in confirm mode, with the test's exchange and queue."""
+    channel = bench.channel()
+    bench.declare(channel)
+    return rabbitmq.instrument_channel(channel, datastore=NEWS)
+
+
+@pytest.fixture
+def workers(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Workers]:
+    """A RabbitMQ work queue of one test, and its workers."""
+    with contextlib.closing(Workers(antipode_rabbitmq)) as one:
+        yield one
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Iterator[Posts]:
+    """A store whose next write messages can depend on."""
+    with contextlib.closing(Posts(tmp_path)) as one:
+        yield one
