@@ -3,7 +3,8 @@
 Each test is of one tier, the cheapest in which it can fail for its reason:
 
 - ``nightly``: end-to-end stories, faults, fail-overs and topologies of single stores;
-- ``ci``: every other test that takes more than a second (``tests/durations.txt``, or the mark ``slow``);
+- ``ci``: every other test that takes more than a second: those of ``tests/durations.txt``, and
+  those with the mark ``slow``;
 - ``test``: the rest, and one end-to-end story.
 
 ``pytest --tier=NAME`` runs the tests of that tier and says what it leaves to the others. Without it
@@ -148,13 +149,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report: pytest.TestReport = yield
     quick = dict(item.user_properties).get("tier") == "test"
-    if os.environ.get("CI") == "true" and quick and call.when == "call" and report.passed:
-        if call.duration > TOO_SLOW_S:
-            report.outcome = "failed"
-            report.longrepr = (
-                f"It took {call.duration:.1f} s, and `make test` is for tests of about a second. Make it "
-                "faster, or mark it with @pytest.mark.slow: then it runs in CI alone."
-            )
+    held = os.environ.get("CI") == "true" and quick and call.when == "call" and report.passed
+    if held and call.duration > TOO_SLOW_S:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"It took {call.duration:.1f} s, and `make test` is for tests of about a second. "
+            "Make it faster, or mark it with @pytest.mark.slow: then it runs in CI alone."
+        )
     return report
 
 

@@ -83,6 +83,16 @@ def client_of(connection: Any) -> Client:
     raise ConfigurationError(msg)
 
 
+def unwrapped(connection: Any) -> Any:
+    """The client's own connection under proxies, which other instrumentations put round it.
+
+    OpenTelemetry's of PyMySQL and mysqlclient return ``wrapt`` proxies from ``connect()``.
+    """
+    while (inner := getattr(connection, "__wrapped__", None)) is not None:
+        connection = inner
+    return connection
+
+
 def _begin(connection: Any) -> tuple[int, bool]:
     status = getattr(connection, "server_status", 0)
     agreed = connection.client_flag & getattr(connection, "server_capabilities", 0)

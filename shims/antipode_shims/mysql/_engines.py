@@ -31,19 +31,38 @@ def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
     """
     try:
         sqlalchemy: Any = importlib.import_module("sqlalchemy")
-        ext: Any = importlib.import_module("sqlalchemy.ext.asyncio")
     except ImportError as error:
         msg = 'Table 2 on MySQL needs SQLAlchemy 2: pip install "antipode-xcy[mysql]"'
         raise ConfigurationError(msg) from error
+    create, wanted, other = sqlalchemy.create_engine, sqlalchemy.Engine, "async_shim"
+    if asyncio:
+        create, wanted, other = *_asynchronous(), "shim"
     owned = isinstance(engine, (str, sqlalchemy.URL))
     if owned:
-        engine = (ext.create_async_engine if asyncio else sqlalchemy.create_engine)(engine)
-    wanted, other = (ext.AsyncEngine, "shim") if asyncio else (sqlalchemy.Engine, "async_shim")
+        engine = create(engine)
     if not isinstance(engine, wanted):
         msg = f"expected a {wanted.__name__} or a URL, not {type(engine).__name__}: see {other}()"
         raise ConfigurationError(msg)
     plain_engine(engine)
     return engine, owned
+
+
+def _asynchronous() -> tuple[Any, Any]:
+    """What makes asynchronous engines, and their class.
+
+    Raises:
+        ConfigurationError: greenlet is missing, which SQLAlchemy 2.1 no longer installs by itself.
+    """
+    try:
+        importlib.import_module("greenlet")
+        ext: Any = importlib.import_module("sqlalchemy.ext.asyncio")
+    except ImportError as error:
+        msg = (
+            "SQLAlchemy's asynchronous engines need greenlet: pip install "
+            '"SQLAlchemy[asyncio]" aiomysql'
+        )
+        raise ConfigurationError(msg) from error
+    return ext.create_async_engine, ext.AsyncEngine
 
 
 def settings_of(engine: Any) -> ServerSettings:

@@ -9,7 +9,7 @@ from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
 from ._base import BaseMySQLShim
-from ._clients import client_of
+from ._clients import client_of, unwrapped
 from ._promises import TABLE
 from ._tap import Tap, adopt, disown
 
@@ -48,7 +48,8 @@ def instrument_connection(
     and exceptions stay the client's. What the server is, is asked before the first statement.
 
     Args:
-        connection: of PyMySQL, aiomysql or mysqlclient, open or not.
+        connection: of PyMySQL, aiomysql or mysqlclient, open or not; in a proxy of OpenTelemetry's
+            instrumentation, too.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
         lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
@@ -125,6 +126,7 @@ def is_instrumented(connection: Any, datastore: str) -> bool:
 
 def attach(connection: Any, shim: BaseMySQLShim) -> None:
     """Let *connection* mint for *shim*."""
+    connection = unwrapped(connection)
     client = client_of(connection)
     status, tracked = client.begin(connection)
     tap = Tap(shim, status=status, tracked=tracked, told=client.told)
@@ -133,6 +135,7 @@ def attach(connection: Any, shim: BaseMySQLShim) -> None:
 
 def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
+    connection = unwrapped(connection)
     client = client_of(connection)
     beside = bool(connection._antipode.shim.tables.names)  # noqa: SLF001
     if beside:

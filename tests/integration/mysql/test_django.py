@@ -16,6 +16,7 @@ pytest.importorskip("MySQLdb")
 
 #: Settings are made once in a process: hence one of its own.
 PROGRAM = """
+import importlib
 import sys
 import django
 from django.conf import settings
@@ -40,6 +41,15 @@ class Note(models.Model):
     class Meta:
         app_label = "notes"
         db_table = "notes"
+
+for instrumentor in {
+    "none": (),
+    "mysqlclient": ("mysqlclient.MySQLClientInstrumentor",),
+    "django": ("django.DjangoInstrumentor",),
+}[sys.argv[3]]:
+    module, _, name = instrumentor.partition(".")
+    module = importlib.import_module(f"opentelemetry.instrumentation.{module}")
+    getattr(module, name)().instrument(is_sql_commentor_enabled=True)
 
 connections["default"].ensure_connection()
 for _ in range(2):
@@ -110,12 +120,17 @@ print("done")
 """
 
 
-def test_django(sql: Sql) -> None:
-    """Positions at each commit, floors on the reading alias, snapshots that raise; undoable."""
+@pytest.mark.parametrize("traced", ["none", "mysqlclient", "django"])
+def test_django(sql: Sql, traced: str) -> None:
+    """Positions at each commit, floors on the reading alias, snapshots that raise; undoable.
+
+    OpenTelemetry's own instrumentations of the client or of Django, switched on before, change
+    nothing of that.
+    """
     sql.topology.set_lag(100)
     places = [str(sql.topology.primary), str(sql.topology.replica)]
     found = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *places],
+        [sys.executable, "-c", PROGRAM, *places, traced],
         capture_output=True,
         text=True,
         timeout=60,
