@@ -21,7 +21,7 @@ LOAD_RESPONSES ?= 1000000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check test load bench docs stores containers up down clean
+.PHONY: help demo check test ci nightly tests-need load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -51,10 +51,26 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 stores: ## install the real servers that the tests use, or say what to install
 	@PYTHON="$(firstword $(wildcard $(PY)) $(PYTHON))" tools/install_stores.sh $(STORES)
 
-test: $(VENV)/.with-dev stores ## every test but the load, then the wheel on every Python and over every OpenTelemetry
-	@# It compiles against headers that the stores brought.
+test: tests-need ## the quick tests, over real servers: under ten minutes
+	@STORES="$(STORES)" tools/run_tests.sh $(PY) test $(PYTEST_ARGS)
+	@echo "left to \`make ci\`: the wheel on the oldest and the newest Python, a short load, one store in containers"
+
+ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short load, one store in containers
+	@STORES="$(STORES)" tools/run_tests.sh $(PY) ci $(PYTEST_ARGS)
+	@$(PY) -m tools.wheel_matrix --ends
+	@$(MAKE) --no-print-directory load LOAD_BARRIERS=4000 LOAD_RESPONSES=8000
+	@PYTHON=$(PY) tools/containers.sh quick
+	@echo "left to \`make nightly\`: the wheel on the other Pythons and over older OpenTelemetry, the load, all containers"
+
+nightly: tests-need ## the rest: end-to-end, faults, fail-overs, every Python and OpenTelemetry, load, containers (hours)
+	@STORES="$(STORES)" tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
+	@$(PY) -m tools.wheel_matrix
+	@$(MAKE) --no-print-directory load
+	@PYTHON=$(PY) tools/containers.sh check
+
+# What the tests of any tier need. One client compiles against headers that the stores bring.
+tests-need: $(VENV)/.with-dev stores
 	@[[ " $(STORES) " != *" mysql "* ]] || $(MAKE) --no-print-directory $(VENV)/.with-mysqlclient
-	@STORES="$(STORES)" tools/run_tests.sh $(PY) $(PYTEST_ARGS)
 
 containers: ## an engine and the stores' images; stand-ins where these cannot be pulled
 	@tools/containers.sh engine

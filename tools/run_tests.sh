@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every test: all of them on one Python, then the wheel on every Python and over every OpenTelemetry.
+# The tests of one tier (tests/_tiers.py says what these are): run_tests.sh PYTHON TIER [pytest's arguments]
 # Environment: STORES (names, blanks between them), CI=true or REQUIRE=1 (a missing store is a failure).
 set -euo pipefail
-python=$1
-shift
+python=$1 tier=$2
+shift 2
 
 # Servers of Debian live in /usr/sbin, which is not on every user's PATH.
 export PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin"
@@ -13,9 +13,5 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
     echo "required stores: $ANTIPODE_REQUIRE_STORES"
 fi
 
-echo "== every test on one Python"
 # Much of them is waiting for servers. Each of the two has servers of its own; "$@" may say otherwise.
-"$python" -m pytest -q -ra --durations=5 -n 2 "$@"
-
-echo "== the wheel on every Python, and over every OpenTelemetry"
-"$python" -m tools.wheel_matrix
+"$python" -m pytest -q -ra --durations=5 -n 2 --tier="$tier" "$@"
