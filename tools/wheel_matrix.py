@@ -159,15 +159,20 @@ def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
     return said.strip().splitlines()[-1]
 
 
-def main() -> int:
-    """Run the whole matrix, or the environments named."""
+def arguments_of_the_line() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these environments, as the table names them")
     parser.add_argument(
         "--ends", action="store_true", help="only the oldest and the newest Python, for CI"
     )
     parser.add_argument("--list", action="store_true", help="show the environments, run nothing")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the whole matrix, or the environments named."""
+    arguments = arguments_of_the_line()
     WORK.mkdir(parents=True, exist_ok=True)
     interpreters, skipped = find_interpreters()
     for reason in skipped:
