@@ -100,7 +100,7 @@ class MongoContractStore(ContractStore):
         """Read by the asyncio shim, which looks where the synchronous one does."""
         address = self.proxy.address
         url = f"mongodb://{address}/?directConnection=true"
-        reader = mongodb.async_shim("posts", url, **WHERE, reads_from="replica")
+        reader = mongodb.shim_async("posts", url, **WHERE, reads_from="replica")
         try:
             return _value(await reader.read(key))
         finally:
@@ -191,8 +191,8 @@ def test_async_shim_round_trip(antipode_mongodb: MongoDBTopology) -> None:
     async def request() -> None:
         primary, replica = antipode_mongodb.primary, antipode_mongodb.replica
         options = "?directConnection=true"
-        writer = mongodb.async_shim("posts", f"mongodb://{primary}/{options}", **WHERE)
-        reader = mongodb.async_shim(
+        writer = mongodb.shim_async("posts", f"mongodb://{primary}/{options}", **WHERE)
+        reader = mongodb.shim_async(
             "posts", f"mongodb://{replica}/{options}", **WHERE, reads_from="replica"
         )
         antipode_mongodb.set_lag(50)

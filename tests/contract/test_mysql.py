@@ -56,7 +56,7 @@ class MySQLContractStore(ContractStore):
     async def read_async(self, key: str) -> Any:
         """Read by the asyncio shim, which looks where the synchronous one does."""
         url = self.topology.url(self.proxy.address, driver="mysql+aiomysql")
-        reader = shims.async_shim("posts", url, reads_from="replica")
+        reader = shims.shim_async("posts", url, reads_from="replica")
         try:
             return await reader.read(key)
         finally:

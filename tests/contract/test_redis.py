@@ -53,7 +53,7 @@ class RedisContractStore(ContractStore):
         """Read by the asyncio shim, which looks where the synchronous one does."""
         address = self.proxy.address
         url = f"redis://{address.host}:{address.port}"
-        reader = shims.async_shim("posts", url, reads_from="replica")
+        reader = shims.shim_async("posts", url, reads_from="replica")
         try:
             return await reader.read(key)
         finally:
@@ -134,8 +134,8 @@ def test_async_shim_round_trip(antipode_redis: RedisTopology) -> None:
 
     async def request() -> None:
         primary, replica = antipode_redis.primary, antipode_redis.replica
-        writer = shims.async_shim("posts", f"redis://{primary}")
-        reader = shims.async_shim("posts", f"redis://{replica}", reads_from="replica")
+        writer = shims.shim_async("posts", f"redis://{primary}")
+        reader = shims.shim_async("posts", f"redis://{replica}", reads_from="replica")
         antipode_redis.set_lag(50)
         with antipode.scope() as scope:
             lineage = await writer.write("async-key", "value", ex=60)

@@ -11,18 +11,18 @@ from ._commands import COVERED_READS, COVERED_WRITES
 from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
 from ._promises import promises_ddl
-from ._shim import MongoShim, async_shim, shim
+from ._shim import MongoShim, shim, shim_async
 
 __all__ = [
     "COVERED_READS",
     "COVERED_WRITES",
     "MongoAsyncShim",
     "MongoShim",
-    "async_shim",
     "fulfil",
     "fulfil_async",
     "instrument_client",
     "promises_ddl",
     "shim",
+    "shim_async",
     "uninstrument_client",
 ]

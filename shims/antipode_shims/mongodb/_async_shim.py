@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MongoAsyncShim(MongoTable2):
-    """Table 2 of one collection over asyncio. Made by :func:`async_shim`."""
+    """Table 2 of one collection over asyncio. Made by :func:`shim_async`."""
 
     def __init__(
         self, datastore: str, client: Any, collection: Any, *, owned: bool, **options: Any

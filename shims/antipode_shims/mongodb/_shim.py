@@ -239,7 +239,7 @@ def shim(
     owned = isinstance(client, str)
     used = pymongo_module().MongoClient(client) if owned else client
     if is_async(used):
-        _refuse("shim", "async_shim", "an asyncio")
+        _refuse("shim", "shim_async", "an asyncio")
     made = MongoShim(
         datastore,
         used,
@@ -256,7 +256,7 @@ def shim(
     return made
 
 
-def async_shim(
+def shim_async(
     datastore: str,
     client: Any,
     *,
@@ -278,7 +278,7 @@ def async_shim(
     owned = isinstance(client, str)
     used = pymongo_module().AsyncMongoClient(client) if owned else client
     if not is_async(used):
-        _refuse("async_shim", "shim", "a synchronous")
+        _refuse("shim_async", "shim", "a synchronous")
     made = MongoAsyncShim(
         datastore,
         used,

@@ -13,7 +13,7 @@ from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_connection, uninstrument_connection
 from ._migration import migration
 from ._promises import promises_ddl
-from ._shim import MySQLAsyncShim, MySQLShim, async_shim, shim
+from ._shim import MySQLAsyncShim, MySQLShim, shim, shim_async
 from ._sqlalchemy import instrument_engine, uninstrument_engine
 from ._table2 import Layout, ddl
 
@@ -25,7 +25,6 @@ __all__ = [
     "LineageMixin",
     "MySQLAsyncShim",
     "MySQLShim",
-    "async_shim",
     "ddl",
     "fulfil",
     "fulfil_async",
@@ -35,6 +34,7 @@ __all__ = [
     "migration",
     "promises_ddl",
     "shim",
+    "shim_async",
     "uninstrument_connection",
     "uninstrument_django",
     "uninstrument_engine",

@@ -34,7 +34,7 @@ def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
     except ImportError as error:
         msg = 'Table 2 on MySQL needs SQLAlchemy 2: pip install "antipode-xcy[mysql]"'
         raise ConfigurationError(msg) from error
-    create, wanted, other = sqlalchemy.create_engine, sqlalchemy.Engine, "async_shim"
+    create, wanted, other = sqlalchemy.create_engine, sqlalchemy.Engine, "shim_async"
     if asyncio:
         create, wanted, other = *_asynchronous(), "shim"
     owned = isinstance(engine, (str, sqlalchemy.URL))

@@ -135,7 +135,7 @@ class MySQLShim(MySQLTable2):
 
 
 class MySQLAsyncShim(MySQLTable2):
-    """Table 2 of one server over asyncio. Made by :func:`async_shim`."""
+    """Table 2 of one server over asyncio. Made by :func:`shim_async`."""
 
     def __init__(
         self, datastore: str, engine: Any, settings: ServerSettings, *, owned: bool, **options: Any
@@ -287,7 +287,7 @@ def shim(
     return _attached(used, made)
 
 
-def async_shim(
+def shim_async(
     datastore: str,
     engine: Any,
     *,

@@ -2,7 +2,7 @@
 
 Instrumented clients (pika, aio-pika) keep their calls and objects: :func:`instrument_channel`,
 :func:`message`. Workers that give back what they cannot handle yet: :func:`consume`, and
-:func:`async_consume` for asyncio. The Table 2 face is :func:`shim`, and :func:`async_shim` for
+:func:`consume_async` for asyncio. The Table 2 face is :func:`shim`, and :func:`shim_async` for
 asyncio. See docs/guides/rabbitmq.md.
 """
 
@@ -20,8 +20,8 @@ from ._tap import Receipts
 from ._terms import BY_REJECTION
 
 if TYPE_CHECKING:
-    from ._async_consumer import RabbitMQAsyncConsumer, async_consume
-    from ._async_shim import RabbitMQAsyncShim, async_shim
+    from ._async_consumer import RabbitMQAsyncConsumer, consume_async
+    from ._async_shim import RabbitMQAsyncShim, shim_async
 
 #: Calls of instrumented channels that put the lineage into headers and enter what was confirmed.
 COVERED_WRITES = frozenset({"basic_publish", "Exchange.publish"})
@@ -40,24 +40,24 @@ __all__ = [
     "RabbitMQConsumer",
     "RabbitMQShim",
     "Receipts",
-    "async_consume",
-    "async_shim",
     "consume",
+    "consume_async",
     "fulfil",
     "instrument_channel",
     "message",
     "shim",
+    "shim_async",
     "uninstrument_channel",
 ]
 
 
 def __getattr__(name: str) -> object:
     """Load what needs asyncio when it is first used."""
-    if name in ("RabbitMQAsyncShim", "async_shim"):
+    if name in ("RabbitMQAsyncShim", "shim_async"):
         from . import _async_shim
 
         return getattr(_async_shim, name)
-    if name in ("RabbitMQAsyncConsumer", "async_consume"):
+    if name in ("RabbitMQAsyncConsumer", "consume_async"):
         from . import _async_consumer
 
         return getattr(_async_consumer, name)

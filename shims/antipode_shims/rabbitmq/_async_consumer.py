@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._terms import OnError, OnMessageUnmet, Rejection
 
 
-def async_consume(
+def consume_async(
     channel: Any,
     queue: Any,
     handler: Callable[[Any], Awaitable[object]],
@@ -81,7 +81,7 @@ def async_consume(
 class RabbitMQAsyncConsumer:
     """Handles the messages of one queue, each in a scope of its own, once it may.
 
-    Made by :func:`async_consume`; belongs to one event loop. Use it as an asynchronous context
+    Made by :func:`consume_async`; belongs to one event loop. Use it as an asynchronous context
     manager, or call :meth:`run`.
     """
 
@@ -94,7 +94,7 @@ class RabbitMQAsyncConsumer:
             ConfigurationError: *channel* is no channel of aio-pika.
         """
         if kind(channel) != "aio":
-            msg = "async_consume() takes a channel of aio-pika; for pika there is consume()"
+            msg = "consume_async() takes a channel of aio-pika; for pika there is consume()"
             raise ConfigurationError(msg)
         self._channel = channel
         self._queue = queue

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RabbitMQAsyncShim(BaseRabbitMQShim):
-    """One broker as one event loop sees it: see :func:`async_shim`.
+    """One broker as one event loop sees it: see :func:`shim_async`.
 
     Publishing and consuming use a connection each, opened when first used.
     """
@@ -46,10 +46,10 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         reads_from: ReadsFrom = "replica",
         on_read: OnRead = "merge",
     ) -> None:
-        """See :func:`async_shim`; registers nothing."""
+        """See :func:`shim_async`; registers nothing."""
         given: object = url
         if not isinstance(given, str):
-            msg = f"pass the broker's URL to async_shim(), not a {type(given).__name__}"
+            msg = f"pass the broker's URL to shim_async(), not a {type(given).__name__}"
             raise ConfigurationError(msg)
         super().__init__(
             datastore,
@@ -251,7 +251,7 @@ def _aio_pika() -> Any:
         raise ConfigurationError(msg) from error
 
 
-def async_shim(
+def shim_async(
     datastore: str,
     url: str,
     *,

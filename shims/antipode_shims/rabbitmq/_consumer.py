@@ -108,7 +108,7 @@ class RabbitMQConsumer:
             ConfigurationError: *channel* is no BlockingChannel of pika.
         """
         if kind(channel) != "blocking":
-            msg = "consume() takes pika's BlockingChannel; for aio-pika there is async_consume()"
+            msg = "consume() takes pika's BlockingChannel; for aio-pika there is consume_async()"
             raise ConfigurationError(msg)
         self._channel = channel
         self._handler = handler

@@ -9,17 +9,17 @@ from __future__ import annotations
 from ._commands import COVERED_READS, COVERED_WRITES
 from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
-from ._shim import RedisAsyncShim, RedisShim, async_shim, shim
+from ._shim import RedisAsyncShim, RedisShim, shim, shim_async
 
 __all__ = [
     "COVERED_READS",
     "COVERED_WRITES",
     "RedisAsyncShim",
     "RedisShim",
-    "async_shim",
     "fulfil",
     "fulfil_async",
     "instrument_client",
     "shim",
+    "shim_async",
     "uninstrument_client",
 ]

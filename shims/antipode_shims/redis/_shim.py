@@ -189,7 +189,7 @@ class RedisShim(RedisTable2):
 
 
 class RedisAsyncShim(RedisTable2):
-    """Table 2 of one Redis server over asyncio. Made by :func:`async_shim`."""
+    """Table 2 of one Redis server over asyncio. Made by :func:`shim_async`."""
 
     def __init__(
         self, datastore: str, client: Any, settings: ServerSettings, *, owned: bool, **options: Any
@@ -342,7 +342,7 @@ def shim(
     owned = isinstance(client, str)
     used = redis.Redis.from_url(client) if isinstance(client, str) else client
     if check_client(used):
-        _refuse("shim", "async_shim", "an asyncio")
+        _refuse("shim", "shim_async", "an asyncio")
     made = RedisShim(
         datastore,
         used,
@@ -358,7 +358,7 @@ def shim(
     return made
 
 
-def async_shim(
+def shim_async(
     datastore: str,
     client: Any,
     *,
@@ -379,7 +379,7 @@ def async_shim(
     owned = isinstance(client, str)
     used = redis.asyncio.Redis.from_url(client) if isinstance(client, str) else client
     if not check_client(used):
-        _refuse("async_shim", "shim", "a synchronous")
+        _refuse("shim_async", "shim", "a synchronous")
     made = RedisAsyncShim(
         datastore,
         used,

@@ -41,7 +41,7 @@ def test_examples_run(antipode_mongodb: MongoDBTopology) -> None:
 def test_options_are_listed() -> None:
     """The guide's table names every option of every entry."""
     text = GUIDE.read_text(encoding="utf-8")
-    for entry in (mongodb.shim, mongodb.async_shim, mongodb.instrument_client):
+    for entry in (mongodb.shim, mongodb.shim_async, mongodb.instrument_client):
         for name, parameter in inspect.signature(entry).parameters.items():
             if parameter.kind is parameter.KEYWORD_ONLY:
                 assert f"`{name}`" in text, name

@@ -141,7 +141,7 @@ async def test_asyncio_a_transient_error_is_no_callers_business(
 ) -> None:
     """The asyncio twin."""
     promise, primary = promised(), antipode_mongodb.primary
-    writer = mongodb.async_shim(STORE, url(primary), **WHERE)
+    writer = mongodb.shim_async(STORE, url(primary), **WHERE)
     with antipode.scope() as scope:
         for command in "update", "commitTransaction":
             with failing(primary, command, errorCode=246, **TRANSIENT):
@@ -216,8 +216,8 @@ async def test_asyncio_writes_fulfil(antipode_mongodb: MongoDBTopology) -> None:
     """The asyncio twin."""
     antipode_mongodb.set_lag(LAG_MS)
     promise, given_up, gone = promised(), promised(), promised()
-    writer = mongodb.async_shim(STORE, url(antipode_mongodb.primary), **WHERE)
-    reader = mongodb.async_shim(STORE, url(antipode_mongodb.replica), **WHERE, reads_from="replica")
+    writer = mongodb.shim_async(STORE, url(antipode_mongodb.primary), **WHERE)
+    reader = mongodb.shim_async(STORE, url(antipode_mongodb.replica), **WHERE, reads_from="replica")
     with antipode.scope() as scope:
         await writer.write(promise.id, {"sum": 80}, fulfils=promise)
         assert len(scope.lineage) == 1

@@ -228,7 +228,7 @@ def test_cancelled_write_is_in_doubt(regions: Regions) -> None:
     async def cancelled() -> Lineage:
         with LagProxy(regions.topology.primary) as proxy:
             url = f"mongodb://{proxy.address}/?directConnection=true"
-            shim = mongodb.async_shim("posts", url, **WHERE)
+            shim = mongodb.shim_async("posts", url, **WHERE)
             await shim.read("k")
             proxy.set_lag(60_000)
             with antipode.scope() as scope:
@@ -266,8 +266,8 @@ def test_clients_of_the_other_kind() -> None:
     """Each face names the one that takes the client it was given."""
     client = pymongo.MongoClient[Any](connect=False)
     with client, pytest.raises(antipode.ConfigurationError, match=r"use mongodb\.shim"):
-        mongodb.async_shim("posts", client, **WHERE)
-    with pytest.raises(antipode.ConfigurationError, match=r"use mongodb\.async_shim"):
+        mongodb.shim_async("posts", client, **WHERE)
+    with pytest.raises(antipode.ConfigurationError, match=r"use mongodb\.shim_async"):
         mongodb.shim("posts", pymongo.AsyncMongoClient[Any](connect=False), **WHERE)
     with pytest.raises(antipode.ConfigurationError, match="expected a pymongo"):
         mongodb.shim("posts", object(), **WHERE)

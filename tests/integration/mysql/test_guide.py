@@ -52,7 +52,7 @@ def test_every_option_is_in_the_guide() -> None:
     table = "\n".join(line for line in text.splitlines() if line.startswith("| `"))
     for function in (
         shims.shim,
-        shims.async_shim,
+        shims.shim_async,
         shims.instrument_engine,
         shims.instrument_connection,
         shims.instrument_django,

@@ -290,9 +290,9 @@ async def test_async_table2_writes_fulfil(branches: Branches) -> None:
     """The asyncio twin."""
     topology = branches.topology
     prepare(topology)
-    writer = mysql.async_shim(STORE, topology.url(driver="mysql+aiomysql"))
+    writer = mysql.shim_async(STORE, topology.url(driver="mysql+aiomysql"))
     url = topology.url(topology.replica, driver="mysql+aiomysql")
-    reader = mysql.async_shim(STORE, url, reads_from="replica")
+    reader = mysql.shim_async(STORE, url, reads_from="replica")
     promise, lost = promised(), promised()
     with antipode.scope():
         await writer.write(promise.id, b"80", fulfils=promise)

@@ -238,9 +238,9 @@ def test_async_shim(here: Regions) -> None:
     topology = here.topology
 
     async def request() -> None:
-        writer = shims.async_shim("posts", topology.url(driver="mysql+aiomysql"))
+        writer = shims.shim_async("posts", topology.url(driver="mysql+aiomysql"))
         engine = create_async_engine(topology.url(topology.replica, driver="mysql+aiomysql"))
-        reader = shims.async_shim("posts", engine, reads_from="replica")
+        reader = shims.shim_async("posts", engine, reads_from="replica")
         topology.set_lag(30)
         with antipode.scope() as scope:
             lineage = await writer.write("async", b"\x00\xff'%s", Lineage())
@@ -270,7 +270,7 @@ def test_cancelled_write_is_in_doubt(here: Regions) -> None:
         async def request() -> None:
             url = topology.url(slow.address, driver="mysql+aiomysql")
             engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
-            writer = shims.async_shim("posts", engine)
+            writer = shims.shim_async("posts", engine)
             with antipode.scope() as scope:
                 await writer.read("k")
                 slow.set_lag(60_000)
@@ -298,9 +298,9 @@ def test_wrong_engines_are_refused(engine: Any, message: str) -> None:
 
 
 def test_faces_are_told_apart() -> None:
-    """An asyncio engine does not go into ``shim``, nor a synchronous one into ``async_shim``."""
+    """An asyncio engine does not go into ``shim``, nor a synchronous one into ``shim_async``."""
     url = "mysql+{}://nobody@127.0.0.1:1/none"
-    with pytest.raises(ConfigurationError, match="async_shim"):
+    with pytest.raises(ConfigurationError, match="shim_async"):
         shims.shim("posts", create_async_engine(url.format("aiomysql")))
     with pytest.raises(ConfigurationError, match="shim"):
-        shims.async_shim("posts", create_engine(url.format("pymysql")))
+        shims.shim_async("posts", create_engine(url.format("pymysql")))

@@ -48,7 +48,7 @@ def shim_of(
         us, proxy = bench.topology.address("us"), via.address
         url = url.replace(f"{us.host}:{us.port}", f"{proxy.host}:{proxy.port}")
     options = {"exchange": bench.name, "queue": bench.name, **options}
-    return rabbitmq.async_shim(NEWS, url, **options)
+    return rabbitmq.shim_async(NEWS, url, **options)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ async def test_receipts_are_awaited(bench: Bench) -> None:
 
 async def test_no_broker_is_unreachable() -> None:
     """Nothing was sent, so nothing is in doubt."""
-    async with rabbitmq.async_shim(NEWS, "amqp://guest:guest@127.0.0.1:1/", exchange="x") as shim:
+    async with rabbitmq.shim_async(NEWS, "amqp://guest:guest@127.0.0.1:1/", exchange="x") as shim:
         with antipode.scope():
             with pytest.raises(Unreachable):
                 await shim.write("k", b"v")
@@ -178,4 +178,4 @@ async def test_no_broker_is_unreachable() -> None:
 def test_it_takes_a_url() -> None:
     """Parameters of pika mean nothing to aio-pika: the error says what to pass."""
     with pytest.raises(ConfigurationError, match="URL"):
-        rabbitmq.async_shim(NEWS, 5672)  # type: ignore[arg-type]
+        rabbitmq.shim_async(NEWS, 5672)  # type: ignore[arg-type]

@@ -298,7 +298,7 @@ def test_a_deleted_queue_ends_the_consumer(workers: Workers) -> None:
 def test_only_a_blocking_channel_is_consumed_from(workers: Workers) -> None:
     """The wrong kind of channel, and arguments that contradict each other, fail at once."""
     channel = workers.connection().channel()
-    with pytest.raises(ConfigurationError, match="async_consume"):
+    with pytest.raises(ConfigurationError, match="consume_async"):
         rabbitmq.consume(channel._impl, "q", Seen(), datastore=NEWS)
     with pytest.raises(ConfigurationError, match="timeout="):
         rabbitmq.consume(channel, "q", Seen(), datastore=NEWS, on_unmet="wait")

@@ -63,7 +63,7 @@ async def connected(
 def consumer(workers: Workers, channel: Any, handler: Any, **terms: Any) -> Any:
     """A consumer of the test's queue, which is not started."""
     terms = {"datastore": NEWS, "delay_s": SOON, "dead_letter": workers.dead, **terms}
-    return rabbitmq.async_consume(channel, workers.queue, handler, **terms)
+    return rabbitmq.consume_async(channel, workers.queue, handler, **terms)
 
 
 class Seen:
@@ -422,8 +422,8 @@ async def test_a_queue_object_may_be_passed(workers: Workers) -> None:
     seen = Seen()
     async with connected(workers) as channel:
         queue = await channel.get_queue(workers.queue)
-        async with rabbitmq.async_consume(channel, queue, seen, datastore=NEWS):
+        async with rabbitmq.consume_async(channel, queue, seen, datastore=NEWS):
             await soon(lambda: seen.bodies == [b"body"], what="the message")
     with pytest.raises(ConfigurationError, match="aio-pika"):
-        rabbitmq.async_consume(workers.source, "q", seen, datastore=NEWS)
+        rabbitmq.consume_async(workers.source, "q", seen, datastore=NEWS)
     assert isinstance(workers.source, pika.adapters.blocking_connection.BlockingChannel)

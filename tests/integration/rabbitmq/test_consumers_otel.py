@@ -173,7 +173,7 @@ async def test_aio_pika(workers: Workers, later: Posts, spans: Spans, order: str
             done.set()
 
         before = counted("message_deferred")
-        async with rabbitmq.async_consume(
+        async with rabbitmq.consume_async(
             channel, workers.queue, handle, datastore=NEWS, delay_s=SOON
         ):
             while counted("message_deferred") < before + 2:  # noqa: ASYNC110 - nothing announces it

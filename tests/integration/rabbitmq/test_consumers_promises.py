@@ -82,7 +82,7 @@ async def test_nor_does_it_over_aio_pika(workers: Workers, later: Posts) -> None
 
     async with await aio_pika.connect(workers.topology.url("us"), timeout=TIMEOUT_S) as connection:
         channel = await connection.channel()
-        async with rabbitmq.async_consume(
+        async with rabbitmq.consume_async(
             channel, workers.queue, handle, datastore=NEWS, delay_s=SOON, fulfils=fulfils
         ):
             await asyncio.wait_for(done.wait(), TIMEOUT_S)

@@ -97,7 +97,7 @@ def test_asyncio_message_fulfils(regions: Regions, promise: Promise) -> None:
             headers = rabbitmq.fulfil(None, promise)
             await exchange.publish(aio_pika.Message(b"", headers=headers), "k")
         url = regions.topology.url("us")
-        async with rabbitmq.async_shim(NEWS, url, exchange=regions.name) as shim:
+        async with rabbitmq.shim_async(NEWS, url, exchange=regions.name) as shim:
             with antipode.scope():
                 await shim.write("k", b"", fulfils=other)
 

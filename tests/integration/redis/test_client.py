@@ -319,7 +319,7 @@ def test_cluster_clients_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         for take in (
             lambda: shims.instrument_client(cluster, datastore="posts"),  # noqa: B023
             lambda: shims.shim("posts", cluster),  # noqa: B023
-            lambda: shims.async_shim("posts", cluster),  # noqa: B023
+            lambda: shims.shim_async("posts", cluster),  # noqa: B023
         ):
             with pytest.raises(ConfigurationError, match="RedisCluster is not supported"):
                 take()
@@ -334,8 +334,8 @@ def test_bad_arguments(make: Callable[..., Any], proxy: LagProxy) -> None:
         (lambda: shims.instrument_client(one, datastore=""), "non-empty"),
         (lambda: shims.instrument_client(one.pipeline(), datastore="posts"), "Pipeline"),
         (lambda: shims.instrument_client(object(), datastore="posts"), "object"),
-        (lambda: shims.shim("posts", async_client(proxy.address)), "async_shim"),
-        (lambda: shims.async_shim("posts", one), r"redis\.shim"),
+        (lambda: shims.shim("posts", async_client(proxy.address)), "shim_async"),
+        (lambda: shims.shim_async("posts", one), r"redis\.shim"),
         (lambda: shims.shim("posts", one, on_read="maybe"), "on_read"),
         (lambda: shims.shim("posts", one, prefix=""), "prefix"),
         (lambda: shims.shim("posts", one, reads_from="moon"), "reads_from"),

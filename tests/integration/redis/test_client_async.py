@@ -190,7 +190,7 @@ async def test_cancelled_read_leaves_no_doubt(proxy: LagProxy) -> None:
 
 async def test_cancelled_shim_write_is_in_doubt(proxy: LagProxy) -> None:
     """The same for Table 2's write."""
-    made = shims.async_shim("posts", async_client(proxy.address))
+    made = shims.shim_async("posts", async_client(proxy.address))
     with antipode.scope() as scope:
         await made.write("k", "warm")
         before = proxy.traffic()

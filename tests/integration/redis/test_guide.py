@@ -66,6 +66,6 @@ def test_example_with_sentinel_runs() -> None:
 def test_every_option_is_in_the_guide() -> None:
     """The table of options names each argument of the public functions."""
     text = GUIDE.read_text(encoding="utf-8")
-    for function in (shims.shim, shims.async_shim, shims.instrument_client):
+    for function in (shims.shim, shims.shim_async, shims.instrument_client):
         for name in inspect.signature(function).parameters:
             assert name == "client" or f"| `{name}` |" in text, name

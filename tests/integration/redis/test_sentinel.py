@@ -197,11 +197,11 @@ async def test_async_table_2(watched: Watched) -> None:
     async with AsyncExitStack() as closes:
         sentinel = redis.asyncio.sentinel.Sentinel(addresses, socket_timeout=TIMEOUT_S)
         closes.push_async_callback(sentinel.aclose)
-        writer = shims.async_shim(
+        writer = shims.shim_async(
             "posts", await closes.enter_async_context(sentinel.master_for(service))
         )
         closes.push_async_callback(writer.aclose)
-        reader = shims.async_shim(
+        reader = shims.shim_async(
             "posts",
             await closes.enter_async_context(sentinel.slave_for(service)),
             reads_from="replica",
