@@ -48,7 +48,7 @@ def instrument_connection(
     and exceptions stay the client's. What the server is, is asked before the first statement.
 
     Args:
-        connection: of PyMySQL, aiomysql or mysqlclient, open or not, proxied by OpenTelemetry or not.
+        connection: of PyMySQL, aiomysql or mysqlclient, open or not, or a proxy round one.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
         lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
