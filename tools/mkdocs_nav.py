@@ -23,6 +23,7 @@ SECTIONS = (
     ("Results", "results", ("index.md",)),
     ("Specification", "spec", ("README.md", "lineage-format.md")),
     ("Reference", "reference", ("antipode.md", "cli.md", "shim.md", "testing.md")),
+    ("Internals", "internals", ("index.md",)),
     ("Decisions", "adr", ("README.md",)),
 )
 
