@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import _startup  # noqa: F401 - first: it says who observes
 from ._barrier.barrier import (
     Cancellable,
     barrier,

@@ -15,7 +15,6 @@ from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, logger
-from antipode._telemetry.telemetry import traced, traced_async
 
 from .arguments import bounded, lineage_of, names_of, one_of
 from .decisions import Policies, Wait
@@ -179,8 +178,23 @@ class Barrier:
         if error is None:
             self._leave_floors(result)
             if (observer := observers.dry_run) is not None and self.mode != "off":
-                observer.barrier(self)
+                observer.barrier(self._observed())
         return result
+
+    def _observed(self) -> observers.BarrierCall:
+        wanted = self.wanted
+        return observers.BarrierCall(
+            request=self.scope,
+            site=self.site,
+            at=self.at,
+            only=self.only,
+            exclude=self.exclude,
+            dry=self.dry,
+            checks=self.checks,
+            guards=tuple(write for writes in wanted.pending.values() for write in writes),
+            fenced=bool(wanted.fenced),
+            settled=bool(wanted.settled),
+        )
 
     def _leave_aged(self, result: BarrierResult) -> None:
         """Aged entries pass, are counted, and leave the scope."""
@@ -222,7 +236,7 @@ def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
     return servers if len(servers) == 1 else frozenset()
 
 
-@traced("barrier")
+@observers.traced("barrier")
 def barrier(
     lineage: Lineage | str | None = None,
     *,
@@ -295,7 +309,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
         waiter.cancel()
 
 
-@traced_async("barrier")
+@observers.traced_async("barrier")
 async def barrier_async(
     lineage: Lineage | str | None = None,
     *,
@@ -388,7 +402,7 @@ def barrier_callback(
     finished = threading.Event()
     handle = Cancellable(finished)
 
-    @traced("barrier")
+    @observers.traced("barrier")
     def wait() -> BarrierResult | None:
         _run(call, finished)
         return None if handle.cancelled else call.conclude()
@@ -406,7 +420,7 @@ def barrier_callback(
     return handle
 
 
-@traced("check")
+@observers.traced("check")
 def check(
     lineage: Lineage | str | None = None,
     *,
@@ -433,7 +447,7 @@ def check(
     return call.conclude()
 
 
-@traced_async("check")
+@observers.traced_async("check")
 async def check_async(
     lineage: Lineage | str | None = None,
     *,

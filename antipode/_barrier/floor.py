@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from antipode._lineage.unmet_errors import error_of
-from antipode._telemetry.telemetry import held, unmet
+from antipode._runtime import observers
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
@@ -215,12 +215,12 @@ class Floor:
         now_s = time.monotonic()
         with self._lock:
             self._left_s = max(self._left_s - (now_s - wait.started_s), 0.0)
-        held(wait, now_s)
+        observers.telemetry.held(now_s - wait.started_s, lambda: wait.result(now_s))
 
 
 def _error_of(wait: Wait, now_s: float) -> UnmetError | None:
     """The error that ends *wait* for the read, counted; None where all is met."""
     error = error_of(wait.result(now_s))
     if error is not None:
-        unmet(error)
+        observers.telemetry.unmet(error)
     return error

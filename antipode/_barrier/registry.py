@@ -10,6 +10,8 @@ from antipode._lineage.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from antipode._runtime.observers import Client
+
     from .shim import Shim
     from .watcher import Watcher
 
@@ -76,15 +78,15 @@ def looking_shim(datastore: str) -> Shim | None:
     return next(iter(replicas or shims), None)
 
 
-def watcher_beside(shim: Shim) -> Watcher | None:
-    """What looks at the server that *shim* reads from; None where another may be looked at."""
+def watcher_beside(client: Client) -> Watcher | None:
+    """What looks at the server that *client* reads from; None where another may be looked at."""
     try:
-        looking = looking_shim(shim.datastore)
+        looking = looking_shim(client.datastore)
     except ConfigurationError:
         return None
     if looking is None:
         return None
-    same = looking is shim or (shim.claimed is not None and shim.claimed == looking.claimed)
+    same = looking is client or (client.claimed is not None and client.claimed == looking.claimed)
     return looking.watcher if same else None
 
 

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType
 
-    from antipode._barrier.barrier import Barrier
-    from antipode._barrier.shim import Shim
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import Dependency, WriteId
-    from antipode._request.scope import Scope
+    from antipode._runtime.observers import BarrierCall, Client, Request
 
     from .source_lines import Place
 
@@ -52,8 +50,8 @@ class DryRun:
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
         self._places = Places()
-        # By the identity of who wrote: the scope, which may end first, and the datastore.
-        self._uncommitted: dict[int, tuple[weakref.ref[Scope], str]] = {}
+        # By the identity of who wrote: the request, which may end first, and the datastore.
+        self._uncommitted: dict[int, tuple[weakref.ref[Request], str]] = {}
         self._start()
 
     def _start(self) -> None:
@@ -62,32 +60,30 @@ class DryRun:
         # As the seam has them: for reads, without a function in between.
         self.concerned, self.reads = self._reads.concerned, self._reads.note
 
-    def opened(self, scope: Scope, *, incoming: bool) -> None:
+    def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
         self._reads.over()
         opened = "incoming" if incoming else "here"
         site = None if incoming else self.site()
-        self._record("scope", scope, site, members({"opened": opened}))
+        self._record("scope", request, site, members({"opened": opened}))
 
     def ended(self) -> None:
         """The block of a request is over."""
         self._reads.over()
 
-    def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
+    def wrote(self, request: Request, writes: Sequence[Dependency]) -> None:
         """The store acknowledged *writes*, or a branch promised them."""
         self._reads.over()
         for write in writes:
             if isinstance(write, Promise) or not write.covering:
-                self._record("write", scope, self.site(), f'"write":{write_text(named(write))}')
-                if scope.answered:
-                    self._lint("after-response", write.datastore, "", scope, self.site())
+                self._record("write", request, self.site(), f'"write":{write_text(named(write))}')
+                if request.answered:
+                    self._lint("after-response", write.datastore, "", request, self.site())
 
-    def barrier(self, call: Barrier) -> None:
+    def barrier(self, call: BarrierCall) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
         self._reads.over()
-        wanted = call.wanted
-        guards = [write for writes in wanted.pending.values() for write in writes]
-        self._guard(call.scope, guards)
+        self._guard(call.request, call.guards)
         site = call.site or self.site()
         about = {
             "at": call.at,
@@ -96,46 +92,48 @@ class DryRun:
             "dry": call.dry,
         }
         self._record(
-            "barrier", call.scope, site, f'"guards":{writes_text(guards)},{members(about)}'
+            "barrier", call.request, site, f'"guards":{writes_text(call.guards)},{members(about)}'
         )
-        if not guards and not wanted.fenced and not call.checks:
-            detail = "nothing of it can be waited for" if wanted.settled else "its lineage is empty"
-            self._lint("nothing-to-wait-for", "", detail, call.scope, site)
+        if not (call.guards or call.fenced or call.checks):
+            detail = "nothing of it can be waited for" if call.settled else "its lineage is empty"
+            self._lint("nothing-to-wait-for", "", detail, call.request, site)
 
-    def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
+    def showed(self, request: Request | None, client: Client, writes: Sequence[WriteId]) -> None:
         """A read showed *writes*: they need not be waited for where it was made.
 
-        Not those of a log that the scope depended on without a barrier: whether the read showed
+        Not those of a log that the request depended on without a barrier: whether the read showed
         that already is a matter of lag, and no verdict is.
         """
         self._reads.over()
-        if scope is None or shim.reads_from != "replica":
+        if request is None or client.reads_from != "replica":
             return
-        notes = self._notes(scope)
+        notes = self._notes(request)
         owed = {
             (write.datastore, write.key)
-            for write in scope.known
+            for write in request.known
             if not (write.covering or notes.covers(self._region, write))
         }
-        self._guard(scope, [each for each in writes if (each.datastore, each.key) not in owed])
+        self._guard(request, [each for each in writes if (each.datastore, each.key) not in owed])
 
-    def _guard(self, scope: Scope | None, writes: Sequence[Dependency]) -> None:
-        if scope is None or not writes:
+    def _guard(self, request: Request | None, writes: Sequence[Dependency]) -> None:
+        if request is None or not writes:
             return
-        notes = self._notes(scope)
+        notes = self._notes(request)
         with self._lock:
             for write in writes:
                 notes.guard(self._region, write)
 
-    def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
+    def uncommitted(
+        self, request: Request | None, client: Client, who: object, *, wrote: bool
+    ) -> None:
         """A transaction of *who* has written, or is over."""
         if not wrote and not self._uncommitted:
             return
         with self._lock:
             if not wrote:
                 self._uncommitted.pop(id(who), None)
-            elif scope is not None:
-                self._uncommitted[id(who)] = weakref.ref(scope), shim.datastore
+            elif request is not None:
+                self._uncommitted[id(who)] = weakref.ref(request), client.datastore
 
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
@@ -150,83 +148,87 @@ class DryRun:
         if what == "write":
             self._lint("unscoped-write", datastore, "", None, self.site())
 
-    def absorb(self, scope: Scope, lineage: Lineage) -> Lineage:
-        """Move the notes in *lineage* to *scope*."""
+    def absorb(self, request: Request, lineage: Lineage) -> Lineage:
+        """Move the notes in *lineage* to *request*."""
         if not lineage.unknown:
             return lineage
-        notes = self._notes(scope)
+        notes = self._notes(request)
         with self._lock:
             notes.take(lineage.unknown)
         return without_notes(lineage)
 
-    def notes(self, scope: Scope) -> frozenset[str]:
-        """The items that travel with the lineage of *scope*, which leaves now."""
+    def notes(self, request: Request) -> frozenset[str]:
+        """The items that travel with the lineage of *request*, which leaves now."""
         self._reads.over()
         if self._uncommitted:
-            self._leaves_early(scope)
-        notes = self._notes(scope)
+            self._leaves_early(request)
+        notes = self._notes(request)
         with self._lock:
             return notes.items(config().egress)
 
-    def _leaves_early(self, scope: Scope) -> None:
+    def _leaves_early(self, request: Request) -> None:
         """Something may be sent that depends on writes without positions."""
         with self._lock:
-            open_in = {name for held, name in self._uncommitted.values() if held() is scope}
+            open_in = {name for held, name in self._uncommitted.values() if held() is request}
         for datastore in sorted(open_in):
-            self._lint("in-transaction", datastore, "", scope, self.site())
+            self._lint("in-transaction", datastore, "", request, self.site())
 
     def site(self) -> FrameType:
         """The nearest frame outside of libraries."""
         return caller()
 
-    def _notes(self, scope: Scope) -> Notes:
-        held = scope.notes
-        if held is None:
+    def _notes(self, request: Request) -> Notes:
+        held = request.notes
+        if not isinstance(held, Notes):
             with self._lock:
-                held = scope.notes = scope.notes or Notes()
+                held = request.notes
+                if not isinstance(held, Notes):
+                    held = request.notes = Notes()
         return held
 
     def _lint(
-        self, lint: str, datastore: str, detail: str, scope: Scope | None, site: FrameType
+        self, lint: str, datastore: str, detail: str, request: Request | None, site: FrameType
     ) -> None:
         about = {"lint": lint, "datastore": datastore, "detail": detail}
-        self._record("lint", scope, site, members(about))
+        self._record("lint", request, site, members(about))
 
-    def _record(self, kind: str, scope: Scope | None, site: FrameType | None, about: str) -> None:
-        """Write a record of *scope*, where there are records."""
+    def _record(
+        self, kind: str, request: Request | None, site: FrameType | None, about: str
+    ) -> None:
+        """Write a record of *request*, where there are records."""
         if self._records is not None:
             place = None if site is None else self._places.of((site.f_code, site.f_lineno))
-            self._put(kind, scope, place, about, test=running_test())
+            self._put(kind, request, place, about, test=running_test())
 
     def _put(
         self,
         kind: str,
-        scope: Scope | None,
+        request: Request | None,
         place: Place | None,
         about: str,
         *,
         test: str | None,
         age_s: float = 0.0,
     ) -> int:
-        """Write a record of what *scope* did *age_s* ago, where there are records; its number."""
+        """Write a record of what *request* did *age_s* ago, where there are records; its number."""
         if self._records is None:
             return UNWRITTEN
         if place is not None:
             about = f'"site":{place.text},{about}'
         if test is not None:
             about = f'"test":{encoded(test)},{about}'
-        return self._records.put(kind, f'"request":{self._request(scope)},{about}', age_s=age_s)
+        return self._records.put(kind, f'"request":{self._request(request)},{about}', age_s=age_s)
 
-    def _request(self, scope: Scope | None) -> str:
-        """The id of the request of *scope*, as records have it."""
-        if scope is None:
+    def _request(self, request: Request | None) -> str:
+        """The id of the request of *request*, as records have it."""
+        if request is None:
             return "null"
-        _ = scope.known  # The id may be in what came and was not looked at yet.
-        notes = self._notes(scope)
-        if not (request := notes.drawn):
+        _ = request.known  # The id may be in what came and was not looked at yet.
+        notes = self._notes(request)
+        if not (drawn := notes.drawn):
             with self._lock:
-                request = notes.request
-        return f'"{request}"'
+                drawn = notes.request
+        return f'"{drawn}"'
 
     def _record_evidence(self, about: Mapping[str, Any]) -> None:
         if self._records is not None:

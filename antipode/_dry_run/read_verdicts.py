@@ -18,26 +18,24 @@ from antipode._runtime.call_site import caller
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 
-from .notes import covers
+from .notes import Notes, covers
 from .records import UNWRITTEN, encoded, text, writes_text
 from .source_lines import STARTED_BY, in_tests, running_test
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from antipode._barrier.shim import Shim
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import Dependency
-    from antipode._request.scope import Scope
-    from antipode._runtime.observers import Unjudged
+    from antipode._runtime.observers import Client, Request, Unjudged
 
     from .notes import Guards
     from .source_lines import Line, Place, Places
     from .staleness_check import Evidence, Runner
 
-    #: Who reads, and in which test; the request, and whose client; what the request depends on, and
+    #: Who reads, and in which test; the request, and which client; what the request depends on, and
     #: what of it is guarded; where. A tuple: no class is made as fast.
-    _Read = tuple[Runner, str | None, Scope, Shim, Lineage, Guards, Line]
+    _Read = tuple[Runner, str | None, Request, Client, Lineage, Guards, Line]
 
 _NO_GUARDS: Guards = {}
 _MOST_TOLD = 10_000
@@ -49,14 +47,14 @@ class Put(Protocol):
     def __call__(
         self,
         kind: str,
-        scope: Scope | None,
+        request: Request | None,
         place: Place | None,
         about: str,
         *,
         test: str | None,
         age_s: float,
     ) -> int:
-        """The number of the record, of what *scope* did *age_s* ago."""
+        """The number of the record, of what *request* did *age_s* ago."""
         ...
 
 
@@ -67,10 +65,10 @@ class _Unguarded(NamedTuple):
         missed: what no guard covers.
         times: how many such reads there were in a row.
         number: of the record.
-        when_s: when the first was, by the shim's clock.
+        when_s: when the first was, by the client's clock.
     """
 
-    shim: Shim
+    client: Client
     place: Place
     missed: list[Dependency]
     times: int
@@ -97,40 +95,40 @@ class JudgedReads:
         self._judging = threading.RLock()
         self._busy = False
 
-    def concerned(self, scope: Scope, shim: Shim) -> Unjudged | None:
-        """What a read that a client of *shim* is about to send is to be judged by.
+    def concerned(self, request: Request, client: Client) -> Unjudged | None:
+        """What a read that *client* is about to send is to be judged by.
 
         Most by nothing: this is part of every read.
         """
-        if shim.reads_from == "replica" and names(known := scope.known, shim.datastore):
-            return scope, known  # What came before is over with :meth:`note`.
+        if client.reads_from == "replica" and names(known := request.known, client.datastore):
+            return request, known  # What came before is over with :meth:`note`.
         if self._noted or self._evidence.open_reads:
             self.over()
         return None
 
-    def note(self, shim: Shim, unjudged: Unjudged, start: FrameType) -> None:
-        """Note a read that a client of *shim* sends; it is judged with what comes next.
+    def note(self, client: Client, unjudged: Unjudged, start: FrameType) -> None:
+        """Note a read that *client* sends; it is judged with what comes next.
 
         What the verdict depends on is kept as it is now. Whatever can be left for later is no part
         of the read.
         """
         # Each function of ours that is called here takes a microsecond, and servers are fast.
-        scope, known = unjudged
-        loop, notes, site = _get_running_loop(), scope.notes, caller(start)
+        request, known = unjudged
+        loop, notes, site = _get_running_loop(), request.notes, caller(start)
         read = (
             get_ident() if loop is None else current_task(loop) or get_ident(),
             running_test() if self._in_tests else STARTED_BY,
-            scope,
-            shim,
+            request,
+            client,
             known,
-            _NO_GUARDS if notes is None else notes.guards,
+            notes.guards if isinstance(notes, Notes) else _NO_GUARDS,
             (site.f_code, site.f_lineno),
         )
         if self._noted or self._evidence.open_reads:
             if self._again(read):
                 return
             self.over()
-        self._noted.append((shim.clock.monotonic(), read, [1]))
+        self._noted.append((client.clock.monotonic(), read, [1]))
         if len(self._noted) > 1:
             self._judge()  # Another thread noted one meanwhile, and one is the most that is left.
 
@@ -173,8 +171,8 @@ class JudgedReads:
 
     def _write(self, when_s: float, read: _Read, times: list[int]) -> _Unguarded | None:
         """Write *read* down; what is to be done besides, if it is unguarded."""
-        runner, test, scope, shim, known, guards, line = read
-        datastore = shim.datastore
+        runner, test, request, client, known, guards, line = read
+        datastore = client.datastore
         exact: list[Dependency] = [*exact_of(known, datastore)]
         if known.promises:
             exact += [each for each in known.promises if each.datastore == datastore]
@@ -192,16 +190,16 @@ class JudgedReads:
         others = len(known) + len(known.promises) - len(exact)
         if missed and others and (unknown := _unknown(known)):
             about += f',"unknown":{encoded(unknown)}'
-        age_s = shim.clock.monotonic() - when_s
-        number = self._put("read", scope, place, about, test=test, age_s=age_s)
+        age_s = client.clock.monotonic() - when_s
+        number = self._put("read", request, place, about, test=test, age_s=age_s)
         if not missed:
             return None
-        return _Unguarded(shim, place, missed, times[0], number, when_s, runner, test)
+        return _Unguarded(client, place, missed, times[0], number, when_s, runner, test)
 
     def _found(self, read: _Unguarded) -> None:
         """Count an unguarded read, tell of it once, and look into it."""
-        shim, place, missed = read.shim, read.place, read.missed
-        datastore = shim.datastore
+        client, place, missed = read.client, read.place, read.missed
+        datastore = client.datastore
         finding = datastore, place
         count("unguarded_read", datastore, read.times)
         if finding not in self._told:
@@ -218,14 +216,14 @@ class JudgedReads:
                 datastore,
                 ", ".join(sorted(map(str, missed))[:3]),
             )
-        seen = missed if shim.promises else [w for w in missed if not isinstance(w, Promise)]
+        seen = missed if client.promises else [w for w in missed if not isinstance(w, Promise)]
         if read.number == UNWRITTEN or not seen:
             return
         if not self._evidence.wants(finding):
             count("dry_run_evidence_dropped", datastore)
             return
         of = {"of": read.number} if read.test is None else {"test": read.test, "of": read.number}
-        self._evidence.seek(shim, seen, of, runner=read.runner, since_s=read.when_s)
+        self._evidence.seek(client, seen, of, runner=read.runner, since_s=read.when_s)
 
 
 def _unknown(lineage: Lineage) -> list[str]:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from antipode._barrier.contract import Observation
-    from antipode._barrier.shim import Shim
     from antipode._barrier.watcher import Watcher
     from antipode._lineage.write_id import Dependency
+    from antipode._runtime.observers import Client
 
     Runner = asyncio.Task[Any] | int
 
@@ -75,32 +75,32 @@ class Evidence:
 
     def seek(
         self,
-        shim: Shim,
+        client: Client,
         writes: Collection[Dependency],
         of: Mapping[str, Any],
         *,
         runner: Runner,
         since_s: float,
     ) -> None:
-        """Look into a read by a client of *shim*, once that is over.
+        """Look into a read by *client*, once that is over.
 
         Args:
-            shim: where the read goes.
+            client: which reads.
             writes: what it may miss.
             of: the fields that its evidence begins with.
             runner: who reads, as :func:`running`.
-            since_s: when, by the shim's clock.
+            since_s: when, by the client's clock.
         """
-        watcher = watcher_beside(shim)
+        watcher = watcher_beside(client)
         if watcher is None:
             return
-        look = Look(self, shim.datastore, watcher, writes, of, since_s=since_s)
+        look = Look(self, client.datastore, watcher, writes, of, since_s=since_s)
         with self.lock:
             if room := len(self.open_reads) < MOST_OPEN:
                 held = runner if isinstance(runner, int) else weakref.ref(runner)
                 self.open_reads.append((held, look))
         if not room:
-            count("dry_run_evidence_dropped", shim.datastore)
+            count("dry_run_evidence_dropped", client.datastore)
 
     def over(self) -> None:
         """This task or thread goes on: its reads are over, as are those of others that ended."""

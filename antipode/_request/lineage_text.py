@@ -19,9 +19,9 @@ from antipode._lineage.errors import LineageDecodeError, LineageTooLarge
 from antipode._lineage.grammar import MAX_ITEMS, MAX_TEXT, MEMBER_OVERHEAD
 from antipode._lineage.lineage import Lineage, with_unknown, without_notes
 from antipode._lineage.write_id import Incomplete, Promise, WriteId
+from antipode._runtime import observers
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
-from antipode._telemetry.telemetry import left
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -190,7 +190,7 @@ def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> s
     if lineage.unknown:
         lineage = without_notes(lineage)
     text = encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
-    left("stored", text, lineage)
+    observers.telemetry.left("stored", text, lineage)
     return text
 
 

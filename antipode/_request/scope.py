@@ -20,7 +20,6 @@ from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count
-from antipode._telemetry.telemetry import left
 
 from .lineage_text import encode_bounded, readable
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
 
     from antipode._barrier.floor import Floor
-    from antipode._dry_run.notes import Notes
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.config import Config
 
@@ -66,7 +64,7 @@ class Scope:
     #: What its headers were read from, by which their request is known again while it runs.
     carrier: object = None
     #: What travels for a dry run; None without one.
-    notes: Notes | None = None
+    notes: object = None
     #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
     own: frozenset[str] = frozenset()
     #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
@@ -268,7 +266,7 @@ class Scope:
             return held[3]
         text = _text(lineage, settings, notes)
         self._text = (lineage, settings, notes, text)
-        left("baggage", text, lineage)
+        observers.telemetry.left("baggage", text, lineage)
         return text
 
     def _plain(self, notes: frozenset[str]) -> bool:
@@ -292,7 +290,7 @@ class Scope:
         if added.empty and not notes:
             return NOTHING
         text = _text(added, settings, notes)
-        left("baggage", text, added)
+        observers.telemetry.left("baggage", text, added)
         return text
 
     def snapshot(self) -> str:

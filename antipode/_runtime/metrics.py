@@ -43,9 +43,7 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
             held = _counts.get(metric)
         _counts[metric] = amount if held is None else held + amount
     if held is None:
-        from antipode._telemetry.telemetry import counted
-
-        counted(name)
+        observers.telemetry.counted(name)
     if (observer := observers.dry_run) is not None:
         observer.counted(name, datastore)
 

@@ -1,27 +1,111 @@
-"""Who may observe: a dry run, telemetry. Without one: one comparison."""
+"""Who may observe: a dry run, telemetry. They are put into their slots at start-up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Hashable, Sequence
+    from contextlib import AbstractContextManager
     from types import FrameType
 
-    from antipode._barrier.barrier import Barrier
-    from antipode._barrier.shim import Shim
     from antipode._lineage.lineage import Lineage
+    from antipode._lineage.outcomes import BarrierResult
+    from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import Dependency, WriteId
-    from antipode._request.scope import Scope
+
+    from .clock import Clock
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R", bound="BarrierResult | None")
+
+
+class Request(Protocol):
+    """What an observer sees of a request: a scope.
+
+    Attributes:
+        notes: what an observer keeps there; for the branches of the request the same object.
+        answered: whether its response has left.
+    """
+
+    notes: object
+    answered: bool
+
+    @property
+    def known(self) -> Lineage:
+        """What it depends on, without what reads deferred."""
+        ...
+
+
+class Client(Protocol):
+    """What an observer sees of whoever reads a datastore: a shim.
+
+    Attributes:
+        promises: whether it looks for promises.
+    """
+
+    promises: bool
+
+    @property
+    def datastore(self) -> str:
+        """What it reads."""
+        ...
+
+    @property
+    def reads_from(self) -> str:
+        """``primary`` or ``replica``."""
+        ...
+
+    @property
+    def claimed(self) -> Hashable | None:
+        """What tells its server from others of this process."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """By which times of its reads are taken."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCall:
+    """A barrier or check that ends well, or would have without a dry run.
+
+    Attributes:
+        request: where it was called; None without a scope.
+        site: who called.
+        at: when it waits: ``now`` or at the ``read``.
+        only: the datastores that it is about; None for all.
+        exclude: the datastores that it is not about.
+        dry: whether it waited for nothing because of a dry run.
+        checks: whether it is a check.
+        guards: what need not be waited for again.
+        fenced: whether a position of a primary stood for what is not known.
+        settled: whether there was anything that cannot be waited for.
+    """
+
+    request: Request | None
+    site: FrameType | None
+    at: str
+    only: frozenset[str] | None
+    exclude: frozenset[str]
+    dry: bool
+    checks: bool
+    guards: tuple[Dependency, ...]
+    fenced: bool
+    settled: bool
+
 
 #: Of a read that a dry run is to judge: its request, and what that depends on.
-Unjudged: TypeAlias = "tuple[Scope, Lineage]"
+Unjudged: TypeAlias = "tuple[Request, Lineage]"
 
 
 class Observer(Protocol):
     """What a dry run is told, by the thread or task that does it. Nothing here raises or waits."""
 
-    def opened(self, scope: Scope, *, incoming: bool) -> None:
+    def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
         ...
 
@@ -29,30 +113,32 @@ class Observer(Protocol):
         """The block of a request is over."""
         ...
 
-    def wrote(self, scope: Scope, writes: Sequence[Dependency]) -> None:
-        """The store acknowledged *writes*, or a branch promised them; they entered *scope*."""
+    def wrote(self, request: Request, writes: Sequence[Dependency]) -> None:
+        """The store acknowledged *writes*, or a branch promised them; they entered *request*."""
         ...
 
-    def concerned(self, scope: Scope, shim: Shim) -> Unjudged | None:
-        """What a read that a client is about to send is to be judged by, if there is anything."""
+    def concerned(self, request: Request, client: Client) -> Unjudged | None:
+        """What a read that *client* is about to send is to be judged by, if there is anything."""
         ...
 
-    def reads(self, shim: Shim, unjudged: Unjudged, start: FrameType) -> None:
-        """A client of *shim* sends such a read, or has, and has no answer yet.
+    def reads(self, client: Client, unjudged: Unjudged, start: FrameType) -> None:
+        """*client* sends such a read, or has, and has no answer yet.
 
         Who reads is looked for from the frame *start* on.
         """
         ...
 
-    def barrier(self, call: Barrier) -> None:
+    def barrier(self, call: BarrierCall) -> None:
         """A barrier is about to succeed."""
         ...
 
-    def showed(self, scope: Scope | None, shim: Shim, writes: Sequence[WriteId]) -> None:
-        """A read by a client of *shim* showed *writes*, by their own tokens."""
+    def showed(self, request: Request | None, client: Client, writes: Sequence[WriteId]) -> None:
+        """A read by *client* showed *writes*, by their own tokens."""
         ...
 
-    def uncommitted(self, scope: Scope | None, shim: Shim, who: object, *, wrote: bool) -> None:
+    def uncommitted(
+        self, request: Request | None, client: Client, who: object, *, wrote: bool
+    ) -> None:
         """A transaction of *who*, a client's connection or session, has written, or is over."""
         ...
 
@@ -64,12 +150,12 @@ class Observer(Protocol):
         """Something found no scope."""
         ...
 
-    def absorb(self, scope: Scope, lineage: Lineage) -> Lineage:
-        """*lineage* without the notes of a dry run in it, which *scope* keeps."""
+    def absorb(self, request: Request, lineage: Lineage) -> Lineage:
+        """*lineage* without the notes of a dry run in it, which *request* keeps."""
         ...
 
-    def notes(self, scope: Scope) -> frozenset[str]:
-        """The items that travel with the lineage of *scope*."""
+    def notes(self, request: Request) -> frozenset[str]:
+        """The items that travel with the lineage of *request*."""
         ...
 
     def site(self) -> FrameType:
@@ -85,5 +171,77 @@ class Observer(Protocol):
         ...
 
 
-#: The dry run of this process; None where there is none.
+class Telemetry(Protocol):
+    """What is recorded by OpenTelemetry's API. Nothing here raises or waits."""
+
+    def recording(self) -> bool:
+        """Whether anybody records."""
+        ...
+
+    def counted(self, name: str) -> None:
+        """The count *name* has its first value."""
+        ...
+
+    def left(self, carrier: str, text: str, lineage: Lineage) -> None:
+        """*lineage* leaves as *text*, in ``baggage`` or to be ``stored``."""
+        ...
+
+    def held(self, waited_s: float, result: Callable[[], BarrierResult]) -> None:
+        """A floor held a read back; *result* is called only where somebody records it."""
+        ...
+
+    def unmet(self, error: UnmetError) -> None:
+        """A read did not get what its floor demands."""
+        ...
+
+    def operation(
+        self, name: str
+    ) -> AbstractContextManager[Callable[[BarrierResult | None], None]]:
+        """A block that is one ``barrier`` or ``check``; it hands over its result."""
+        ...
+
+
+#: The dry run of this process; None where there is none: one comparison.
 dry_run: Observer | None = None
+#: What records for OpenTelemetry. ``antipode._startup`` puts it here before anything is called.
+telemetry = cast("Telemetry", None)
+
+
+def traced(operation: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Record each call as a ``barrier`` or a ``check``. A result of None says: cancelled."""
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @functools.wraps(function)
+        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if not telemetry.recording():
+                return function(*args, **kwargs)
+            with telemetry.operation(operation) as ended:
+                result = function(*args, **kwargs)
+                ended(result)
+                return result
+
+        return call
+
+    return decorate
+
+
+def traced_async(
+    operation: str,
+) -> Callable[[Callable[_P, Coroutine[Any, Any, _R]]], Callable[_P, Coroutine[Any, Any, _R]]]:
+    """The asyncio twin of :func:`traced`."""
+
+    def decorate(
+        function: Callable[_P, Coroutine[Any, Any, _R]],
+    ) -> Callable[_P, Coroutine[Any, Any, _R]]:
+        @functools.wraps(function)
+        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            if not telemetry.recording():
+                return await function(*args, **kwargs)
+            with telemetry.operation(operation) as ended:
+                result = await function(*args, **kwargs)
+                ended(result)
+                return result
+
+        return call
+
+    return decorate

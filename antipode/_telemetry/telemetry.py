@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
@@ -25,7 +25,7 @@ from antipode._runtime.metrics import OTHER, logger, metrics
 from .counters import counter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from contextvars import Token
 
     from opentelemetry.context import Context
@@ -33,16 +33,12 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
     from opentelemetry.util.types import AttributeValue
 
-    from antipode._barrier.decisions import Wait
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult, Outcome
 
     from .counters import Counter
 
     Opened = tuple[Span, Token[Context]]
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R", bound="BarrierResult | None")
 
 SCOPE = "antipode"
 #: What takes less is no wait: the pause between two looks is never shorter.
@@ -223,11 +219,11 @@ def left(carrier: str, text: str, lineage: Lineage) -> None:
         logger.debug("a lineage was not recorded", exc_info=True)
 
 
-def held(wait: Wait, now_s: float) -> None:
-    """Record for how long a floor held a read back, until *now_s*."""
-    if now_s - wait.started_s >= LEAST_WAIT_S and recording():
+def held(waited_s: float, result: Callable[[], BarrierResult]) -> None:
+    """Record for how long a floor held a read back, and for what: *result*."""
+    if waited_s >= LEAST_WAIT_S and recording():
         try:
-            _waited(instruments(), wait.result(now_s), "read")
+            _waited(instruments(), result(), "read")
         except Exception:  # noqa: BLE001 - telemetry never raises
             logger.debug("the wait of a read was not recorded", exc_info=True)
 
@@ -251,58 +247,18 @@ def unmet(error: UnmetError, operation: str = "read") -> None:
         logger.debug("what is unmet was not counted", exc_info=True)
 
 
-def traced(operation: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Record each call as a ``barrier`` or a ``check``. A result of None says: cancelled."""
-
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        @functools.wraps(function)
-        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if not recording():
-                return function(*args, **kwargs)
-            with _told(operation) as ended:
-                result = function(*args, **kwargs)
-                ended(result)
-                return result
-
-        return call
-
-    return decorate
-
-
-def traced_async(
-    operation: str,
-) -> Callable[[Callable[_P, Coroutine[Any, Any, _R]]], Callable[_P, Coroutine[Any, Any, _R]]]:
-    """The asyncio twin of :func:`traced`."""
-
-    def decorate(
-        function: Callable[_P, Coroutine[Any, Any, _R]],
-    ) -> Callable[_P, Coroutine[Any, Any, _R]]:
-        @functools.wraps(function)
-        async def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if not recording():
-                return await function(*args, **kwargs)
-            with _told(operation) as ended:
-                result = await function(*args, **kwargs)
-                ended(result)
-                return result
-
-        return call
-
-    return decorate
-
-
 @contextmanager
-def _told(operation: str) -> Generator[Callable[[BarrierResult | None], None]]:
-    """A block that is one *operation*; it hands its result over where it ends well."""
+def operation(name: str) -> Generator[Callable[[BarrierResult | None], None]]:
+    """A block that is one ``barrier`` or ``check``; it hands its result over where it ends well."""
     begun_s = time.monotonic()
-    opened = _open(operation)
+    opened = _open(name)
     results: list[BarrierResult | None] = []
     try:
         yield results.append
     except BaseException as error:
-        _close(operation, begun_s, opened, _result_of(error), error)
+        _close(name, begun_s, opened, _result_of(error), error)
         raise
-    _close(operation, begun_s, opened, results[0])
+    _close(name, begun_s, opened, results[0])
 
 
 def _open(operation: str) -> Opened | None:
