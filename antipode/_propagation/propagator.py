@@ -17,7 +17,6 @@ from opentelemetry.propagators.textmap import (
     default_getter,
     default_setter,
 )
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.grammar import MEMBER
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
     from antipode._request.scope import Scope
 
-_NOTHING = otel_context.Context()
-
 
 class AntipodePropagator(TextMapPropagator):
     """Wraps the propagator that is set: it injects and extracts baggage, this one opens scopes.
@@ -75,9 +72,6 @@ class AntipodePropagator(TextMapPropagator):
         self.inner = inner
         self.replaced = inner if replaced is None else replaced
         self._rest, self._baggage_first = _without_baggage(inner)
-        #: What extracts a request without headers of ours, once the settings were asked for, where
-        #: it is known to add to the context that it is given.
-        self._quiet: TextMapPropagator | None = None
 
     @property
     def fields(self) -> set[str]:
@@ -99,31 +93,6 @@ class AntipodePropagator(TextMapPropagator):
         else:
             silent = is_silent(carrier)
         current = otel_context.get_current() if context is None else context
-        if silent and context is None and current.get(KEY) is None:
-            quiet = self._quiet
-            if quiet is not None:  # As for most requests: what is spared here is spared to all.
-                begun = arrived(carrier, (), current if self._baggage_first else _NOTHING)
-                return quiet.extract(carrier, begun, getter)
-        return self._extract(carrier, context, getter, current, silent=silent)
-
-    def _extract(
-        self,
-        carrier: CarrierT,
-        context: Context | None,
-        getter: Getter[CarrierT],
-        current: Context,
-        *,
-        silent: bool,
-    ) -> Context:
-        """:meth:`extract`, whatever came, and whatever scope is open.
-
-        Args:
-            carrier: its.
-            context: its.
-            getter: its.
-            current: *context*, or the one that runs.
-            silent: whether there is no header of ours in *carrier*.
-        """
         held = None if current.get(KEY) is None else scope_in(current)
         if held is None and context is not None:
             held = _current_of(carrier)
@@ -149,9 +118,6 @@ class AntipodePropagator(TextMapPropagator):
             if texts:
                 held.receive(texts)
             return context_with(held, found, current=current)
-        if self._quiet is None:
-            config()  # A dry run begins with it.
-            self._quiet = self._rest if type(self._rest) is TraceContextTextMapPropagator else None
         return arrived(carrier, texts, found)
 
     def inject(

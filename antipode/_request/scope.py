@@ -226,13 +226,6 @@ class Scope:
         self.carrier = None
         self.open = False
 
-    def end_unchanged(self) -> bool:
-        """:meth:`answer` and :meth:`end` where the request added nothing; whether that is so."""
-        if self._lineage is not _EMPTY or self._deferred or self._branches or observers.dry_run:
-            return False
-        self.answered, self.carrier, self.open = True, None, False
-        return True
-
     def stop(self) -> None:
         """Discard the lineage and the floors, for all branches."""
         with self._lock:

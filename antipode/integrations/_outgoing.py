@@ -44,15 +44,7 @@ class Outgoing:
 
     __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
 
-    def __init__(
-        self,
-        service: str,
-        host: str,
-        port: int | None = None,
-        *,
-        peer: str = "",
-        context: Context | None = None,
-    ) -> None:
+    def __init__(self, service: str, host: str, port: int | None = None, *, peer: str = "") -> None:
         """Begin a call.
 
         Args:
@@ -60,13 +52,11 @@ class Outgoing:
             host: for ``egress_hosts``.
             port: likewise; None where it is not known.
             peer: by what it is remembered how the service answers, where its name says too little.
-            context: the current one, for who has it at hand.
         """
         self._service = service
         self._peer = peer or service
         self._allowed = config().egress_hosts is None or may_leave_to(host, port)
-        if context is None:
-            context = otel_context.get_current()
+        context = otel_context.get_current()
         held = scope_in(context)
         self._scope: Scope | None = held if self._allowed else None
         #: What the request carries; empty where it carries nothing, as after ``baggage.clear()``.

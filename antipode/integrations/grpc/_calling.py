@@ -16,8 +16,6 @@ from ._serving import service_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opentelemetry.context import Context
-
     from ._metadata import Entries, Entry
 
 _OK = grpc.StatusCode.OK
@@ -79,17 +77,14 @@ class Method:
         self._peer = f"{channel.target} {self._service}"
         self._fixed = len(name) + len(channel.target)
 
-    def begin(
-        self, metadata: Iterable[Entry] | None, context: Context | None = None
-    ) -> tuple[Outgoing, Entries]:
+    def begin(self, metadata: Iterable[Entry] | None) -> tuple[Outgoing, Entries]:
         """Begin a call in the current scope: the call, and the metadata to send.
 
         Args:
             metadata: what it is to be sent with.
-            context: the current one, for who has it at hand.
         """
         hosts = self._channel.hosts
-        call = Outgoing(self._service, hosts[0], peer=self._peer, context=context)
+        call = Outgoing(self._service, hosts[0], peer=self._peer)
         if len(hosts) > _ONE and call.text:
             # To several addresses: any of them may get it, so each must be one that may.
             for host in hosts[1:]:

@@ -6,18 +6,10 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context as otel_context
-
-from antipode import config
-from antipode._request.context import KEY
-
 from ._library import grpc
-from ._metadata import answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from opentelemetry.context import Context
 
     from antipode.integrations._outgoing import Outgoing
 
@@ -26,8 +18,6 @@ if TYPE_CHECKING:
 _UNARY = ("unary_unary", "stream_unary")
 _STREAMS = ("unary_stream", "stream_stream")
 _OK = grpc.StatusCode.OK
-#: Of calls outside of scopes, the most whose answers are not looked at between two that are.
-MOST_UNSEEN = 127
 
 
 def instrument(channel: Any, known: Channel) -> None:
@@ -58,29 +48,12 @@ class _Unary:
     def __init__(self, inner: Any, method: Method) -> None:
         self._inner = inner
         self._method = method
-        # Outside of scopes nothing is sent, and an answer is looked at for a count alone, which is
-        # most of the cost: seldom where none brings a lineage, each while they do.
-        self._pause = self._unseen = 0
 
     def __call__(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        context = otel_context.get_current()
-        if context.get(KEY) is not None or config().egress_hosts is not None:
-            return self._call(context, request, *args, **kwargs)[0]
-        if self._unseen > 0:
-            self._unseen -= 1
-            return self._inner(request, *args, **kwargs)
-        response, done = self._call(context, request, *args, **kwargs)
-        counted = bool(answers(done.trailing_metadata()))
-        self._pause = 0 if counted else min(2 * self._pause + 1, MOST_UNSEEN)
-        self._unseen = self._pause
-        return response
+        return self.with_call(request, *args, **kwargs)[0]
 
-    def with_call(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._call(otel_context.get_current(), request, *args, **kwargs)
-
-    def _call(  # noqa: PLR0917 - as gRPC's
+    def with_call(  # noqa: PLR0917 - as gRPC's
         self,
-        context: Context,
         request: Any,
         timeout: float | None = None,
         metadata: Any = None,
@@ -88,7 +61,7 @@ class _Unary:
         wait_for_ready: bool | None = None,  # noqa: FBT001 - as gRPC's
         compression: Any = None,
     ) -> Any:
-        call, sent = self._method.begin(metadata, context)
+        call, sent = self._method.begin(metadata)
         try:
             response, done = self._inner.with_call(
                 request, timeout, sent, credentials, wait_for_ready, compression

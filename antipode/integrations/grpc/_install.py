@@ -12,7 +12,7 @@ from ._aio_client import AioInterceptor, interceptors
 from ._aio_server import AioServerInterceptor
 from ._calling import Channel, may_retry
 from ._library import grpc
-from ._server import ServerInterceptor, wrap_handlers
+from ._server import ServerInterceptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,23 +154,11 @@ def _server_maker(module: Any, _: str, original: Make) -> Make:
             return original(*args, **kwargs)
         kind = ServerInterceptor if module is grpc else AioServerInterceptor
         args, held = _taken(args, kwargs, position)
-        if module is grpc and not held:
-            return _wrapping(original, args, kwargs)
         if not any(isinstance(each, kind) for each in held):
             held = (kind(), *held)
         return original(*args, interceptors=held, **kwargs)
 
     return server
-
-
-def _wrapping(original: Make, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The server that *original* makes, which wraps its handlers instead of being intercepted."""
-    pool, handlers = args[:1], args[1:] or (kwargs.pop("handlers", None),)
-    made = original(*pool, **kwargs)
-    wrap_handlers(made)
-    if handlers[0]:
-        made.add_generic_rpc_handlers(handlers[0])
-    return made
 
 
 def _channel_maker(_: Any, name: str, original: Make) -> Make:

@@ -7,19 +7,14 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry import context as otel_context
-
-from antipode._request.context import KEY, scope_in
+from antipode._request.context import scope_in
 from antipode.integrations._incoming import propagating
 
 from ._library import grpc
-from ._metadata import OURS
-from ._serving import Serving, service_of, serving
+from ._serving import service_of, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-
-    from antipode import Scope
 
     Behavior = Callable[[Any, Any], Any]
 
@@ -45,41 +40,6 @@ class ServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC h
     ) -> Any:
         """Wrap the handler that *continuation* finds."""
         handler = continuation(handler_call_details)
-        return handler and self._wrapped.of(handler, handler_call_details.method)
-
-
-def wrap_handlers(server: Any) -> None:
-    """Wrap the handlers that are registered with *server* from now on.
-
-    For a server that nothing intercepts inside of ours: it spares each call a step of gRPC's
-    pipeline.
-    """
-    wrapped = Wrapped(behave)
-    generic = server.add_generic_rpc_handlers
-    server.add_generic_rpc_handlers = lambda generic_rpc_handlers: generic(
-        [_Generic(each, wrapped) for each in generic_rpc_handlers]
-    )
-    registered = getattr(server, "add_registered_method_handlers", None)
-    if registered is None:  # Newer versions have it, for the same handlers once more.
-        return
-    server.add_registered_method_handlers = lambda service_name, method_handlers: registered(
-        service_name,
-        {
-            name: wrapped.of(handler, f"/{service_name}/{name}")
-            for name, handler in method_handlers.items()
-        },
-    )
-
-
-class _Generic(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no annotations
-    """Finds the handlers of another one, wrapped."""
-
-    def __init__(self, inner: Any, wrapped: Wrapped) -> None:
-        self._find = inner.service
-        self._wrapped = wrapped
-
-    def service(self, handler_call_details: Any) -> Any:
-        handler = self._find(handler_call_details)
         return handler and self._wrapped.of(handler, handler_call_details.method)
 
 
@@ -131,33 +91,16 @@ def behave(behavior: Behavior, service: str, streams: bool) -> Behavior:  # noqa
 
 def _unary(behavior: Behavior, service: str) -> Behavior:
     def respond(request: Any, context: Any) -> Any:
-        # An empty call pays for what is called here more than for all that is done.
-        metadata = context.invocation_metadata()
-        held: Scope | None = otel_context.get_current().get(KEY)  # type: ignore[assignment]
-        quiet = call = None
-        # Not of what was extracted from: an instrumentation may have passed on a part alone.
-        if held is not None and held.arrived and OURS.isdisjoint(map(_NAME, metadata or ())):
-            # Most bring nothing and add nothing: nothing more is asked of the context.
-            quiet = held
-            quiet.arrived, quiet.carrier = False, metadata
-        else:
-            call = serving(metadata, held, service)
-            if call is None:
-                return behavior(request, context)
-        failure: BaseException | None = None
+        call = serving(context.invocation_metadata(), scope_in(), service)
+        if call is None:
+            return behavior(request, context)
         try:
             return behavior(request, context)
         except BaseException as error:
-            failure = error
+            call.error = error
             raise
         finally:
-            if quiet is not None and not quiet.end_unchanged():
-                quiet.arrived = True  # To be taken over by who answers.
-                call = Serving(quiet, metadata, service)
-            if call is not None:
-                call.error = failure
-                call.finish(context)
-            failure = None  # It would hold itself.
+            call.finish(context)
 
     return respond
 

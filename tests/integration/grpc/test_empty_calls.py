@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from opentelemetry.instrumentation import grpc as otel
 import antipode
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
-from antipode.integrations.grpc._channel import MOST_UNSEEN
 from antipode.shim import scope_in
 
 from ._service import SERVICE, handler, made, write
@@ -269,28 +267,3 @@ def test_answers_outside_of_scopes_are_counted() -> None:
                 assert held.lineage == antipode.Lineage([write("a")])
         call.with_call(b"x")
     assert unscoped() == before + 6
-
-
-@pytest.mark.usefixtures("instrumented")
-def test_a_service_that_begins_to_answer_is_noticed() -> None:
-    """Where no answer of a method brought a lineage, few are looked at; then each is again."""
-    writing = threading.Event()
-
-    def sometimes(request: bytes, _: Any) -> bytes:
-        if writing.is_set():
-            antipode.append(write("a"))
-        return request
-
-    methods = {"sometimes": sometimes}
-    before = unscoped()
-    with serving(methods) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = made(channel, "sometimes")
-        for _ in range(MOST_UNSEEN):
-            call(b"x")
-        writing.set()
-        for _ in range(MOST_UNSEEN):
-            call(b"x")
-        assert unscoped() == before
-        for _ in range(5):
-            call(b"x")
-    assert unscoped() == before + 5
