@@ -11,14 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from .errors import LineageDecodeError
 from .grammar import (
-    ALPHABET,
-    FOREIGN,
-    HEADER,
-    MAX_FOREIGN,
-    MAX_ITEMS,
-    MAX_TEXT,
     UUID_CHARS,
     ItemError,
     fields_of,
@@ -26,11 +19,13 @@ from .grammar import (
     from_base64,
     from_token,
     header_of,
+    items_of,
+    promise_fields,
+    promise_item,
     refused_item,
     to_base36,
     to_base64,
     to_token,
-    too_long,
 )
 from .lineage import Lineage
 from .write_id import Incomplete, Promise, WriteId
@@ -106,8 +101,7 @@ def encode_mark(mark: Incomplete) -> str:
 
 def encode_promise(promise: Promise) -> str:
     """One promise as an item."""
-    token = to_base64(bytes.fromhex(promise.id))
-    return f"p{token}{to_token(promise.datastore)}.{to_base36(promise.expires_s)}"
+    return promise_item(promise.datastore, promise.id, promise.expires_s)
 
 
 def may_be_dependency(item: str) -> bool:
@@ -140,28 +134,7 @@ def decode(text: str) -> Lineage:
     Raises:
         LineageDecodeError: it is no lineage; the ``code`` says why.
     """
-    if len(text) > MAX_TEXT:
-        raise too_long(text, MAX_TEXT)
-    if (good := ALPHABET.match(text)) is None or good.end() != len(text):
-        offset = good.end() if good else 0
-        raise LineageDecodeError(
-            "lineage_alphabet", f"character {text[offset]!r} is not of a lineage", offset=offset
-        )
-    if FOREIGN.fullmatch(text):
-        if len(text) > MAX_FOREIGN:
-            raise too_long(text, MAX_FOREIGN)
-        return Lineage(unknown=[f"z{to_base64(text.encode())}"])
-    header = text.partition("~")[0]
-    if not HEADER.fullmatch(header):
-        raise LineageDecodeError(
-            "lineage_header", f"{header[:16]!r} is no header of a lineage of version 1"
-        )
-    items = text.split("~")[1:]
-    if len(items) > MAX_ITEMS:
-        raise LineageDecodeError(
-            "lineage_too_many", f"a lineage has at most {MAX_ITEMS} items, this text {len(items)}"
-        )
-    return _decode_items(items, int(header[1:], 36) if len(header) > 1 else 0)
+    return _decode_items(*items_of(text))
 
 
 def _decode_items(items: list[str], newest_h: int) -> Lineage:
@@ -217,7 +190,7 @@ def _sort_item(
         subject, reason = fields_of(body, 2)
         marks.append(Incomplete(from_token(subject), from_token(reason)))
     elif kind == "p":
-        promises.append(_decode_promise(item))
+        promises.append(Promise(*promise_fields(item)))
     elif kind == "o":
         branches.append(from_base36(body))
     elif kind == "h":
@@ -295,9 +268,3 @@ _UNPACK: dict[str, Callable[[str], tuple[str, str]]] = {
 #: Writes are frozen; what is kept follows from their other fields.
 _keep_item = object.__setattr__
 _WRITE_KINDS = frozenset("urkURK")
-
-
-def _decode_promise(item: str) -> Promise:
-    head, expires = fields_of(item[1:], 2)
-    digits = from_base64(head[:UUID_CHARS], 16).hex()
-    return Promise(from_token(head[UUID_CHARS:]), digits, from_base36(expires))

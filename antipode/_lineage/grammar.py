@@ -1,4 +1,4 @@
-"""The characters of a lineage's text: alphabet, tokens, numbers and limits."""
+"""The characters of a lineage's text: alphabet, tokens, numbers, limits; what items it has."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MAX_ITEMS = 4_096
 #: Longest text of another major version: as an item of ours it must fit in MAX_TEXT again.
 MAX_FOREIGN = (MAX_TEXT - len("1~z")) * 3 // 4
 
-ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
+_ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
 _LITERAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _NUMBER = re.compile(r"0|[1-9a-z][0-9a-z]{0,12}")
-HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
-FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
+_HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
+_FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: Two digits of base 36 at a time: half the divisions.
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
@@ -60,7 +60,7 @@ def to_token(text: str) -> str:
     return text if _LITERAL.fullmatch(text) else f"-{to_base64(text.encode())}"
 
 
-def too_long(text: str, most: int) -> LineageDecodeError:
+def _too_long(text: str, most: int) -> LineageDecodeError:
     return LineageDecodeError(
         "lineage_too_long",
         f"a lineage has at most {most} characters, this text {len(text)}",
@@ -72,6 +72,54 @@ def refused_item(item: str, error: ValueError, offset: int) -> LineageDecodeErro
     return LineageDecodeError(
         "lineage_item", f"item {item[:40]!r} is malformed: {error}", offset=offset
     )
+
+
+def items_of(text: str) -> tuple[list[str], int]:
+    """The items of *text*, undecoded, and the hour in its header, 0 without one.
+
+    A text of another major version is one item of ours.
+
+    Raises:
+        LineageDecodeError: it is no lineage, whatever its items are; the ``code`` says why.
+    """
+    if len(text) > MAX_TEXT:
+        raise _too_long(text, MAX_TEXT)
+    if (good := _ALPHABET.match(text)) is None or good.end() != len(text):
+        offset = good.end() if good else 0
+        raise LineageDecodeError(
+            "lineage_alphabet", f"character {text[offset]!r} is not of a lineage", offset=offset
+        )
+    if _FOREIGN.fullmatch(text):
+        if len(text) > MAX_FOREIGN:
+            raise _too_long(text, MAX_FOREIGN)
+        return [f"z{to_base64(text.encode())}"], 0
+    header, *items = text.split("~")
+    if not _HEADER.fullmatch(header):
+        raise LineageDecodeError(
+            "lineage_header", f"{header[:16]!r} is no header of a lineage of version 1"
+        )
+    if len(items) > MAX_ITEMS:
+        raise LineageDecodeError(
+            "lineage_too_many", f"a lineage has at most {MAX_ITEMS} items, this text {len(items)}"
+        )
+    return items, int(header[1:], 36) if len(header) > 1 else 0
+
+
+def promise_item(datastore: str, promise_id: str, expires_s: int) -> str:
+    """The item of a promise."""
+    packed = to_base64(bytes.fromhex(promise_id))
+    return f"p{packed}{to_token(datastore)}.{to_base36(expires_s)}"
+
+
+def promise_fields(item: str) -> tuple[str, str, int]:
+    """The datastore, the id and the expiry in the *item* of a promise.
+
+    Raises:
+        ItemError: it does not follow the grammar.
+    """
+    head, expires = fields_of(item[1:], 2)
+    digits = from_base64(head[:UUID_CHARS], 16).hex()
+    return from_token(head[UUID_CHARS:]), digits, from_base36(expires)
 
 
 _TO_URLSAFE = bytes.maketrans(b"+/", b"-_")

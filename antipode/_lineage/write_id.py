@@ -6,7 +6,17 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from .grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
+from .errors import LineageDecodeError
+from .grammar import (
+    MAX_EXPIRY,
+    MAX_HOUR,
+    MAX_VERSION,
+    header_of,
+    items_of,
+    promise_fields,
+    promise_item,
+    refused_item,
+)
 
 _PROMISE_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -143,10 +153,7 @@ class Promise:
         Of letters, digits, ``.``, ``_``, ``~`` and ``-`` alone: it is the canonical text of the
         lineage that holds this promise and nothing else.
         """
-        from .codec import encode
-        from .lineage import Lineage
-
-        return encode(Lineage(promises=[self]))
+        return f"{header_of(0)}~{promise_item(self.datastore, self.id, self.expires_s)}"
 
     @classmethod
     def parse(cls, token: str) -> Promise:
@@ -155,16 +162,14 @@ class Promise:
         Raises:
             LineageDecodeError: it is no :attr:`token`.
         """
-        from .codec import decode
-        from .errors import LineageDecodeError
-        from .lineage import Lineage
-
-        found = decode(token)
-        promise = next(iter(found.promises), None)
-        if promise is None or found != Lineage(promises=[promise]):
+        items, newest_h = items_of(token)
+        if len(items) != 1 or items[0][:1] != "p":
             msg = "the text of a lineage, but not of one promise alone"
             raise LineageDecodeError("lineage_item", msg)
-        return promise
+        try:
+            return cls(*promise_fields(items[0]))
+        except ValueError as error:
+            raise refused_item(items[0], error, len(header_of(newest_h)) + 1) from None
 
     def __str__(self) -> str:
         """``datastore:promise id``."""

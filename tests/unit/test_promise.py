@@ -99,6 +99,24 @@ def test_token_is_one_promise_alone(lineage: Lineage) -> None:
     assert caught.value.code == "lineage_item"
 
 
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{token}~{item}", "lineage_item"),
+        ("1~p~", "lineage_item"),
+        ("2~{item}", "lineage_item"),
+        ("x~{item}", "lineage_header"),
+        ("{token} ", "lineage_alphabet"),
+    ],
+)
+def test_token_is_refused_with_the_code_of_its_text(text: str, code: str) -> None:
+    """Two items, also the same twice, are no token; nor is what is no lineage, by its own code."""
+    token = promised().token
+    with pytest.raises(LineageDecodeError) as caught:
+        Promise.parse(text.format(token=token, item=token.partition("~")[2]))
+    assert caught.value.code == code
+
+
 def test_promise_enters_the_scope() -> None:
     """A promise has a fresh id, expires when it is told to, and leaves with the lineage."""
     before_s = time.time()
