@@ -7,11 +7,11 @@ import re
 import threading
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from antipode._lineage.errors import ConfigurationError
 
-from . import egress_hosts, observers
+from . import egress_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,8 +43,12 @@ class Config:
 
 
 _Value = TypeVar("_Value")
+#: Follows the settings: from those that were in force to those that are, None for none.
+Listener: TypeAlias = "Callable[[Config | None, Config | None], None]"
+
 _lock = threading.Lock()
 _current: Config | None = None
+_listeners: list[Listener] = []
 
 
 class _Unset:
@@ -68,24 +72,26 @@ def _load() -> Config:
 
 
 def _take(new: Config) -> Config:
-    """Let *new* be in force; under the lock. A dry run begins and ends here."""
-    global _current
-    held, _current = _current, new
-    kept = ("mode", "dry_run_dir", "region")
-    if held is not None and all(getattr(held, name) == getattr(new, name) for name in kept):
-        return new
-    _end_dry_run()
-    if new.mode == "dry-run":
-        from antipode._dry_run.dry_run import DryRun
-
-        observers.dry_run = DryRun(new.dry_run_dir, new.region)
+    """Let *new* be in force; under the lock."""
+    _change(new)
     return new
 
 
-def _end_dry_run() -> None:
-    ended, observers.dry_run = observers.dry_run, None
-    if ended is not None:
-        ended.close()
+def _change(new: Config | None) -> None:
+    """Let *new* be in force, or none until the environment is read anew; under the lock."""
+    global _current
+    held, _current = _current, new
+    for listener in _listeners:
+        listener(held, new)
+
+
+def on_change(listener: Listener) -> None:
+    """Let *listener* follow the settings from now on.
+
+    It is called with those that were in force and those that are, None for none, by whoever
+    changes them or asks for them first: under the lock, so that it must not change them itself.
+    """
+    _listeners.append(listener)
 
 
 def configure(
@@ -152,14 +158,9 @@ def reset_config() -> None:
 
 def exchange_config(new: Config | None) -> Config | None:
     """Let *new* be in force, or None as in a new process, and return what was. For tests."""
-    global _current  # noqa: PLW0603 - the one process-wide setting
     with _lock:
         held = _current
-        if new is not None:
-            _take(new)
-        else:
-            _current = None
-            _end_dry_run()
+        _change(new)
         return held
 
 
