@@ -118,6 +118,11 @@ __all__ = [
     "unregister",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _PROPAGATION = frozenset(
     {
         "AntipodePropagator",

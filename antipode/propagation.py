@@ -39,3 +39,7 @@ __all__ = [
     "with_member",
     "without_member",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -78,3 +78,7 @@ __all__ = [
     "unscoped",
     "watcher_beside",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,3 +12,7 @@ __all__ = [
     "counter_of",
     "metrics",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

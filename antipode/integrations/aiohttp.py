@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from antipode.propagation import BAGGAGE, RESPONSE_HEADER
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 __all__ = ["instrument", "instrument_client", "uninstrument", "uninstrument_client"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SessionT = TypeVar("SessionT", bound="aiohttp.ClientSession")
 
 
 class _Choice(NamedTuple):
@@ -59,17 +66,21 @@ def uninstrument() -> None:
         _unpatch()
 
 
-def instrument_client(session: aiohttp.ClientSession, *, service: str | None = None) -> None:
+def instrument_client(session: SessionT, *, service: str | None = None) -> SessionT:
     """Let *session* carry lineages. Idempotent.
 
     Args:
         session: tasks may share it.
         service: whom it calls, for the marks of calls whose outcome is not known; default the
             host of each URL.
+
+    Returns:
+        The same session.
     """
     with _lock:
         _choices[session] = _Choice(on=True, service=service)
         _patch()
+    return session
 
 
 def uninstrument_client(session: aiohttp.ClientSession) -> None:

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: In the scope of a request that has one of ours.
 MARKER = "antipode"
 _BAGGAGE = BAGGAGE.encode()

@@ -8,7 +8,7 @@ shows in the response as ``open_branches``.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode._request.background import OpenBranch
 from antipode._request.context import scope_in
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from antipode import Scope
 
 __all__ = ["instrument", "instrument_loop", "uninstrument", "uninstrument_loop"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+LoopT = TypeVar("LoopT", bound="asyncio.AbstractEventLoop")
+
 
 #: Packages whose own tasks serve a connection, or are the handling of the request itself.
 SERVICES = frozenset(
@@ -64,14 +72,18 @@ def uninstrument() -> None:
     _CREATE_TASK.unwrap()
 
 
-def instrument_loop(loop: asyncio.AbstractEventLoop) -> None:
+def instrument_loop(loop: LoopT) -> LoopT:
     """Count the tasks of *loop*, by a task factory around the one that is set. Idempotent.
 
     A factory that is set later, such as ``asyncio.eager_task_factory``, takes its place.
+
+    Returns:
+        The same loop.
     """
     held = loop.get_task_factory()
     if not isinstance(held, _Factory):
         loop.set_task_factory(_Factory(held))
+    return loop
 
 
 def uninstrument_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["instrument", "uninstrument", "when_visible"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _OUTER = "_antipode_outer"
 _HELD = "_antipode_held"
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["AntipodeMiddleware"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class AntipodeMiddleware:
     """Gives each request a scope, and its response the header. To be the first in the list.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from antipode._runtime.metrics import logger
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 __all__ = ["instrument", "instrument_client", "uninstrument", "uninstrument_client"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+ClientT = TypeVar("ClientT", bound="httpx.Client | httpx.AsyncClient")
+
 
 #: Raised before anything is sent. Where the transport tells what it does, that decides.
 _UNSENT = (
@@ -131,19 +139,21 @@ def uninstrument() -> None:
         _unpatch()
 
 
-def instrument_client(
-    client: httpx.Client | httpx.AsyncClient, *, service: str | None = None
-) -> None:
+def instrument_client(client: ClientT, *, service: str | None = None) -> ClientT:
     """Let *client* carry lineages. Idempotent.
 
     Args:
         client: threads or tasks may share it.
         service: whom it calls, for the marks of calls whose outcome is not known; default the
             host of each URL.
+
+    Returns:
+        The same client.
     """
     with _lock:
         _choices[client] = _Choice(on=True, service=service)
         _patch()
+    return client
 
 
 def uninstrument_client(client: httpx.Client | httpx.AsyncClient) -> None:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SERVICE", "instrument", "uninstrument"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: The subject of marks about jobs.
 SERVICE = "process-pool"
 

@@ -10,7 +10,7 @@ import functools
 import ssl
 import threading
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["instrument", "instrument_client", "uninstrument", "uninstrument_client"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+SessionT = TypeVar("SessionT", bound="requests.Session")
+
 
 #: Raised before anything is sent, by requests and by its pool.
 _UNSENT = (
@@ -114,18 +122,22 @@ def uninstrument() -> None:
         _unpatch()
 
 
-def instrument_client(session: requests.Session, *, service: str | None = None) -> None:
+def instrument_client(session: SessionT, *, service: str | None = None) -> SessionT:
     """Let *session* carry lineages. Idempotent.
 
     Args:
         session: threads may share it.
         service: whom it calls, for the marks of calls whose outcome is not known; default the
             host of each URL.
+
+    Returns:
+        The same session.
     """
     with _lock:
         _choose(session, _Choice(on=True, service=service))
         _chosen.add(session)
         _patch()
+    return session
 
 
 def uninstrument_client(session: requests.Session) -> None:

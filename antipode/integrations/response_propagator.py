@@ -27,6 +27,11 @@ except ModuleNotFoundError as error:
 
 __all__ = ["AntipodeResponsePropagator", "instrument", "uninstrument"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: Its functions have no annotations.
 _hook: Any = propagators
 _DEFAULT_SETTER = propagators.default_setter

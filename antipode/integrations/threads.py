@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["instrument", "uninstrument"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: Packages whose own threads serve the process and not the request that happened to start them.
 SERVICES = frozenset(
     {

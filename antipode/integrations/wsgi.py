@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 #: In the environment of a request that has a scope of ours.
 MARKER = "antipode.request"
 

@@ -30,3 +30,7 @@ __all__ = [
     "uninstrument",
     "uninstrument_channel",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,3 +26,7 @@ __all__ = [
     "shim_async",
     "uninstrument_client",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Import what needs SQLAlchemy when it is first used."""
     if name == "LineageMixin":

@@ -51,6 +51,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     """Load what needs asyncio when it is first used."""
     if name in ("RabbitMQAsyncShim", "shim_async"):
