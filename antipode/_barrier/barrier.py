@@ -18,7 +18,7 @@ from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of
 from .decisions import Policies, Wait
-from .floor import Floor
+from .floor import Floor, set_floor
 from .plan import plan
 from .registry import shims_of
 from .waiter import Waiter
@@ -217,7 +217,8 @@ class Barrier:
             writes = frozenset(each for each in found if isinstance(each, WriteId))
             promises = frozenset(each for each in found if isinstance(each, Promise) and looked_for)
             if writes or promises:
-                self.scope.set_floor(
+                set_floor(
+                    self.scope,
                     Floor(
                         datastore,
                         writes,
@@ -225,7 +226,7 @@ class Barrier:
                         policies=self._policies,
                         proved_on=_one_server(result, datastore),
                         promises=promises,
-                    )
+                    ),
                 )
 
 

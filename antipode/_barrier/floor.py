@@ -14,10 +14,11 @@ from .decisions import Pacer, Wait
 from .hint import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import Promise, WriteId
+    from antipode._request.scope import Scope
 
     from .contract import Observation
     from .decisions import Policies
@@ -29,6 +30,40 @@ if TYPE_CHECKING:
 #: How many times as long a held read pauses while a watcher looks for it: that one may look at
 #: another server, which shows what is demanded later, or never.
 RARELY = 8
+
+
+class Floors:
+    """The floors of one request by their datastores, as its scope keeps them. Never changed."""
+
+    def __init__(self, floors: Iterable[Floor]) -> None:
+        """Keep *floors*, of different datastores."""
+        self.of = {floor.datastore: floor for floor in floors}
+
+    def joined(self, later: Floors) -> Floors:
+        """Both: reads wait for *later* on top of these."""
+        raised = dict(self.of)
+        for datastore, floor in later.of.items():
+            held = raised.get(datastore)
+            raised[datastore] = floor if held is None else held.raised(floor)
+        return Floors(raised.values())
+
+    def branched(self, own: frozenset[str]) -> Floors:
+        """These for a branch that fulfils the promises of the ids *own* itself."""
+        return Floors(floor.without(own) for floor in self.of.values())
+
+
+def set_floor(scope: Scope, floor: Floor) -> None:
+    """Make the next reads of the floor's datastore wait for it, on top of earlier floors."""
+    scope.attach(Floors, Floors([floor]))
+
+
+def floor_in(scope: Scope, datastore: str) -> Floor | None:
+    """What the next read of *datastore* must see; None when nothing."""
+    attached = scope.attached
+    if not attached:  # As for most reads.
+        return None
+    floors = attached.get(Floors)
+    return floors.of.get(datastore) if isinstance(floors, Floors) else None
 
 
 class Floor:

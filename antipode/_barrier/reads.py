@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from antipode._request.context import scope_in
 from antipode._runtime import observers
 
+from .floor import floor_in
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -35,7 +37,7 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
         unjudged = observer.concerned(held, shim)
         if unjudged is not None:
             observer.reads(shim, unjudged, sys._getframe(1))  # noqa: SLF001
-    return held.floor(shim.datastore)
+    return floor_in(held, shim.datastore)
 
 
 def reading(shim: Shim) -> tuple[Floor | None, Unjudged | None]:
@@ -52,7 +54,7 @@ def reading(shim: Shim) -> tuple[Floor | None, Unjudged | None]:
         return None, None
     observer = observers.dry_run
     unjudged = None if observer is None else observer.concerned(held, shim)
-    return held.floor(shim.datastore), unjudged
+    return floor_in(held, shim.datastore), unjudged
 
 
 def read_sent(shim: Shim, unjudged: Unjudged, start: FrameType | None = None) -> None:

@@ -30,23 +30,23 @@ class Branch(Scope):
         self.answered = outer.answered
         self.own = outer.own | {promise.id}
         self.notes = outer.notes
-        lineage, self._came, self._deferred, floors, self._branches = outer.parts()
+        lineage, self._came, self._deferred, attached, self._branches = outer.parts()
         self._lineage = self._noted(lineage)
-        self._floors = {floor.datastore: floor.without(self.own) for floor in floors}
+        self.attached = {key: each.branched(self.own) for key, each in attached.items()}
 
     def join(self, outer: Scope) -> None:
-        """Hand over what was gathered: the lineage, the floors, and whether it was stopped."""
+        """Hand over what was gathered, what is attached, and whether it was stopped."""
         if self.stopped:
             outer.stop()
             return
         self.end()
         self._joined = outer  # First: what is added from now on is handed on, or is in the parts.
-        lineage, _, deferred, floors, _ = self.parts()
+        lineage, _, deferred, attached, _ = self.parts()
         outer.merge(lineage)
         for sample in deferred:
             outer.defer(sample)
-        for floor in floors:
-            outer.set_floor(floor)
+        for key, each in attached.items():
+            outer.attach(key, each)
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*, also where this scope has joined."""

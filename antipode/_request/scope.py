@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from antipode._lineage.codec import encode, encode_mark
 from antipode._lineage.grammar import MEMBER_OVERHEAD
@@ -24,18 +24,22 @@ from antipode._runtime.metrics import count
 from .lineage_text import encode_bounded, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from contextvars import Token
 
     from opentelemetry.context import Context
+    from typing_extensions import Self
 
-    from antipode._barrier.floor import Floor
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.config import Config
+
+    #: By key, of the room that attached it.
+    Attached = Mapping[object, "Attachment"]
 
 #: The subject of the mark that an unreadable incoming lineage leaves.
 INCOMING_SUBJECT = "baggage"
 _EMPTY = Lineage()
+_NOTHING_ATTACHED: Attached = {}
 _NO_NOTES: frozenset[str] = frozenset()
 #: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
 _MOST_WAITING = 8
@@ -47,6 +51,18 @@ NOTHING = encode(_EMPTY)
 EMPTY_SNAPSHOT = encode(Lineage(incomplete=[_SNAPSHOT]))
 #: A text of version 1, as far as the alphabet shows: safe in a header, decodable or refused.
 _PLAIN = re.compile(r"1[A-Za-z0-9._~-]*")
+
+
+class Attachment(Protocol):
+    """What a room above keeps with a request, until it is stopped. Changed under its lock alone."""
+
+    def joined(self, later: Self) -> Self:
+        """This and *later*, which a branch or a later call attaches under the same key."""
+        ...
+
+    def branched(self, own: frozenset[str]) -> Self:
+        """This for a branch that fulfils the promises of the ids *own* itself."""
+        ...
 
 
 class Scope:
@@ -85,7 +101,8 @@ class Scope:
         self._sampling = threading.Lock()
         self._deferred: list[Callable[[], Lineage]] = []
         self._incoming = incoming
-        self._floors: dict[str, Floor] = {}
+        #: What rooms above keep here; replaced under the lock, and never changed.
+        self.attached: Attached = _NOTHING_ATTACHED
         # Added to and taken from without the lock, which a garbage collection may find held.
         self._branches: list[None] = []
         if lineage is not None:
@@ -210,12 +227,12 @@ class Scope:
 
     def parts(
         self,
-    ) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], tuple[Floor, ...], list[None]]:
-        """The lineage, what of it came, samples to come, floors, the branches that run."""
+    ) -> tuple[Lineage, Lineage, list[Callable[[], Lineage]], Attached, list[None]]:
+        """The lineage, what of it came, samples to come, attachments, the branches that run."""
         with self._lock:
             self._take_in()
-            floors = tuple(self._floors.values())
-            return self._lineage, self._came, list(self._deferred), floors, self._branches
+            deferred = list(self._deferred)
+            return self._lineage, self._came, deferred, self.attached, self._branches
 
     def mark_incomplete(self, subject: str, reason: str) -> Lineage:
         """Note that something of *subject* is missing, and why."""
@@ -227,24 +244,21 @@ class Scope:
         self.open = False
 
     def stop(self) -> None:
-        """Discard the lineage and the floors, for all branches."""
+        """Discard the lineage and what is attached, for all branches."""
         with self._lock:
             self.open, self.stopped = False, True
             self._lineage = _EMPTY
             self._incoming = ()
             self._deferred = []
-            self._floors = {}
+            self.attached = _NOTHING_ATTACHED
 
-    def set_floor(self, floor: Floor) -> None:
-        """Make the next reads of the floor's datastore wait for it, on top of earlier floors."""
+    def attach(self, key: object, new: Attachment) -> None:
+        """Keep *new* here, joined with what is attached under *key*, until the request stops."""
         with self._lock:
             if not self.stopped:
-                held = self._floors.get(floor.datastore)
-                self._floors[floor.datastore] = floor if held is None else held.raised(floor)
-
-    def floor(self, datastore: str) -> Floor | None:
-        """What the next read of *datastore* must see; None when nothing."""
-        return self._floors.get(datastore)
+                held = self.attached.get(key)
+                joined = new if held is None else held.joined(new)
+                self.attached = {**self.attached, key: joined}
 
     def text(self) -> str:
         """The lineage as it leaves this process in baggage: bounded and filtered."""

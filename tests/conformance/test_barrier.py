@@ -10,6 +10,7 @@ import pytest
 
 import antipode
 from antipode import Incomplete, Promise, Status
+from antipode._barrier.floor import floor_in
 from antipode.testing import FakeStore, VirtualClock
 from tests.conformance import _vectors as vectors
 
@@ -131,7 +132,7 @@ def _check_scope(script: dict[str, Any], scope: antipode.Scope) -> None:
     if "scope_after" in script:
         assert scope.lineage == vectors.lineage_of(script["scope_after"])
     for datastore in {found["datastore"] for found in script["stores"]}:
-        floor = scope.floor(datastore)
+        floor = floor_in(scope, datastore)
         expected = script.get("floors_after", {}).get(datastore)
         promised = script.get("promises_after", {}).get(datastore, ())
         assert (floor is None) is (expected is None)

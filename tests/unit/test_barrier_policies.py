@@ -8,6 +8,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, WriteId
+from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable
 from antipode.testing._contract_base import in_time
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
@@ -166,7 +167,7 @@ def test_at_read_leaves_a_floor_and_asks_nobody(posts: FakeServer) -> None:
     posts.floors = True
     with antipode.scope(LINEAGE) as held:
         result = antipode.barrier(timeout=3, at="read")
-        floor = held.floor("posts")
+        floor = floor_in(held, "posts")
     assert result
     assert result.outcomes[0].status is Status.DEFERRED
     assert floor is not None
@@ -193,7 +194,7 @@ def test_a_barrier_now_leaves_what_it_proved_for_the_reads(posts: FakeServer) ->
     posts.floors, posts.position = True, 7
     with antipode.scope(LINEAGE) as held:
         antipode.barrier(timeout=1)
-        floor = held.floor("posts")
+        floor = floor_in(held, "posts")
     assert floor is not None
     assert floor.proved_on == {"server-1"}
 

@@ -9,6 +9,7 @@ import pytest
 
 import antipode
 from antipode import BarrierResult, Incomplete, Lineage, Status, WriteId
+from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable
 from tests.unit._fake_server import POST, FakeServer
 
@@ -121,7 +122,7 @@ def test_at_read_the_fence_goes_into_the_floor(posts: FakeServer) -> None:
     posts.floors = True
     with antipode.scope(SHORTENED) as held:
         result = antipode.barrier(timeout=1, at="read")
-        floor = held.floor("posts")
+        floor = floor_in(held, "posts")
     assert result
     assert floor is not None
     assert floor.writes == {POST, FENCE}

@@ -11,6 +11,7 @@ import pytest
 import antipode
 from antipode import Lineage, Scope, Status, WriteId
 from antipode._barrier.decisions import Policies
+from antipode._barrier.floor import floor_in, set_floor
 from antipode.shim import Floor, Observation, Unreachable
 from antipode.testing._contract_base import in_time
 
@@ -159,9 +160,9 @@ def test_floors_add_up() -> None:
     """A second barrier raises the floor: both demands hold, the later timeout counts."""
     other = WriteId("posts", "log", 9)
     held = Scope(Lineage([POST]))
-    held.set_floor(floor(1))
-    held.set_floor(floor(3, other))
-    demand = held.floor("posts")
+    set_floor(held, floor(1))
+    set_floor(held, floor(3, other))
+    demand = floor_in(held, "posts")
     assert demand is not None
     assert demand.writes == {POST, other}
     assert demand.left_s == 3
@@ -170,9 +171,9 @@ def test_floors_add_up() -> None:
 def test_stop_takes_the_floors_away() -> None:
     """A discarded lineage demands nothing."""
     held = Scope(Lineage([POST]))
-    held.set_floor(floor())
+    set_floor(held, floor())
     held.stop()
-    assert held.floor("posts") is None
+    assert floor_in(held, "posts") is None
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
+from antipode._barrier.floor import floor_in
 from antipode.shim import record_seconds
 from antipode.testing import FakeStore, VirtualClock
 
@@ -322,7 +323,7 @@ def test_floor_holds_promises(clock: VirtualClock) -> None:
         antipode.register(store)
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             result = antipode.barrier(timeout=5, at="read")
-            floor = scope.floor("a")
+            floor = floor_in(scope, "a")
     assert {each.status for each in result.outcomes} == {Status.DEFERRED}
     assert floor is not None
     assert (floor.writes, floor.promises) == ({POST}, {promised()})
@@ -335,7 +336,7 @@ def test_floor_without_promises(clock: VirtualClock) -> None:
         with antipode.scope() as scope:
             lineage = Lineage([POST], promises=[promised()])
             result = antipode.barrier(lineage, timeout=5, at="read", on_unknown="report")
-            floor = scope.floor("a")
+            floor = floor_in(scope, "a")
     assert {each.status for each in result.outcomes} == {Status.DEFERRED, Status.UNDECIDABLE}
     assert floor is not None
     assert not floor.promises
@@ -395,12 +396,12 @@ def test_branch_keeps_floors(clock: VirtualClock) -> None:
             with antipode.fulfilling(promised()):
                 inner = antipode._request.context.scope_in()
                 assert inner is not None
-                floor = inner.floor("a")
+                floor = floor_in(inner, "a")
                 assert floor is not None
                 assert (floor.writes, floor.promises) == ({POST}, frozenset())
                 later = WriteId("a", "log", 8, 500_000)
                 antipode.barrier(Lineage([later]), timeout=5, at="read")
-            floor = scope.floor("a")
+            floor = floor_in(scope, "a")
     assert floor is not None
     assert (floor.writes, floor.promises) == ({POST, later}, {promised()})
 

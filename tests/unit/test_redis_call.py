@@ -10,6 +10,7 @@ import pytest
 import redis
 
 import antipode
+from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
 from antipode_shims.redis import instrument_client
 from antipode_shims.redis._call import CALL, Call, Rules
@@ -37,7 +38,7 @@ def test_read_is_a_call_under_a_floor_alone() -> None:
     with antipode.scope() as scope:
         assert posts.call(("GET", "key")) is None
         held = floor("posts")
-        scope.set_floor(held)
+        set_floor(scope, held)
         call = posts.call(("GET", "key"))
         assert call is not None
         assert posts.floor(call) is held
@@ -89,7 +90,7 @@ def test_caller_of_a_read_is_not_kept_behind_it(held: Floor | None, tmp_path: Pa
     depends = antipode.Lineage([antipode.WriteId("posts", "log", 1, 500_000)])
     with antipode.scope(depends) as scope:
         if held is not None:
-            scope.set_floor(held)
+            set_floor(scope, held)
         with pytest.raises(redis.ConnectionError):
             client.get("key")
     assert client.kept == []
@@ -106,12 +107,12 @@ def test_writes_are_calls_and_neutral_commands_are_not() -> None:
 def test_call_inside_that_of_another_client_has_its_own_floor() -> None:
     """A client that is asked while another one connects is never held by the other's floor."""
     with antipode.scope() as scope:
-        scope.set_floor(floor("posts"))
+        set_floor(scope, floor("posts"))
         call = rules("posts").call(("GET", "key"))
         assert isinstance(call, Call)
         assert rules("users").floor(call) is None
         held = floor("users")
-        scope.set_floor(held)
+        set_floor(scope, held)
         assert rules("users").floor(call) is held
 
 

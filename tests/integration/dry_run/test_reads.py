@@ -17,6 +17,7 @@ from redis.retry import Retry
 import antipode
 from antipode import Lineage, WriteId
 from antipode._barrier.decisions import Policies
+from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
 from antipode_shims import mysql, redis
 from antipode_shims.mongodb._wire_old import direct
@@ -51,7 +52,7 @@ def told(folder: Path, datastore: str, call: Callable[[], object], *, floor: boo
     with antipode.scope(Lineage([WriteId(datastore, "elsewhere", 1, 500_000)])) as scope:
         if floor:
             policies = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
-            scope.set_floor(Floor(datastore, frozenset(), timeout_s=10, policies=policies))
+            set_floor(scope, Floor(datastore, frozenset(), timeout_s=10, policies=policies))
         call()
     antipode.configure(mode="enforce")
     lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
