@@ -15,7 +15,9 @@ import antipode
 from antipode import Lineage, Metric
 from antipode.testing import LagProxy, ShimContract
 from antipode_shims import mongodb
-from antipode_shims.mongodb import _beside, _call, instrument_client, uninstrument_client
+from antipode_shims.mongodb import instrument_client, uninstrument_client
+from antipode_shims.mongodb._beside import exchange as _beside
+from antipode_shims.mongodb._clients import call as _call
 
 from ._noted import noted_read, noted_write, noting
 from .test_mongodb import MongoContractStore

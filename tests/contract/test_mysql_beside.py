@@ -18,7 +18,9 @@ import antipode
 from antipode import Lineage
 from antipode.testing import LagProxy, MariaDBTopology, MySQLTopology
 from antipode_shims import mysql as shims
-from antipode_shims.mysql import _beside, _sqlalchemy, _tap
+from antipode_shims.mysql._beside import connection as _beside
+from antipode_shims.mysql._clients import sqlalchemy as _sqlalchemy
+from antipode_shims.mysql._clients import tap as _tap
 
 from ._noted import noted_later, noted_read, noted_write, noting
 from .test_mysql import LONG_MS, MySQLContract, MySQLContractStore, Topology

@@ -14,7 +14,7 @@ from redis.retry import Retry
 import antipode
 from antipode.testing import ContractStore, LagProxy, RedisTopology, ShimContract
 from antipode_shims import redis as shims
-from antipode_shims.redis._companion import digest
+from antipode_shims.redis._beside.companion import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

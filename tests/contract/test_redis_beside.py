@@ -15,7 +15,8 @@ import redis.asyncio
 import antipode
 from antipode import Lineage, PromiseAbandoned
 from antipode.testing import LagProxy, ShimContract
-from antipode_shims.redis import _call, fulfil, instrument_client, uninstrument_client
+from antipode_shims.redis import fulfil, instrument_client, uninstrument_client
+from antipode_shims.redis._clients import call as _call
 
 from ._noted import noted_read, noted_write, noting
 from .test_redis import LONG_MS, RedisContractStore

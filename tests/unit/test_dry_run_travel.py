@@ -17,7 +17,7 @@ import antipode
 from antipode import AntipodePropagator, Lineage, WriteId
 from antipode._dry_run.notes import Notes
 from antipode.shim import floor, record_write, stored_lineage, stored_text
-from antipode_shims.rabbitmq._headers import incoming, outgoing
+from antipode_shims.rabbitmq._beside.headers import incoming, outgoing
 
 from ._dry_runs import fake, records, verdicts, write
 

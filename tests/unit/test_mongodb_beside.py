@@ -17,12 +17,26 @@ from hypothesis import strategies as st
 from pymongo import message as messages
 
 from antipode import Incomplete, Lineage, WriteId
-from antipode_shims.mongodb import _wire_old
-from antipode_shims.mongodb._bson import Element, Message, array, decoded, element, join, split
-from antipode_shims.mongodb._document import FIELD, MOST_PARTS, Match, held_in, part, whole_document
-from antipode_shims.mongodb._numbers import MOST_LOGS, MOST_POSITIONS, Numbers, lineage_of
-from antipode_shims.mongodb._request import Names, Rewriter, Written
-from antipode_shims.mongodb._rewrite import (
+from antipode_shims.mongodb._beside.bson import (
+    Element,
+    Message,
+    array,
+    decoded,
+    element,
+    join,
+    split,
+)
+from antipode_shims.mongodb._beside.document import (
+    FIELD,
+    MOST_PARTS,
+    Match,
+    held_in,
+    part,
+    whole_document,
+)
+from antipode_shims.mongodb._beside.numbers import MOST_LOGS, MOST_POSITIONS, Numbers, lineage_of
+from antipode_shims.mongodb._beside.request import Names, Rewriter, Written
+from antipode_shims.mongodb._beside.rewrite import (
     Pipeline,
     ids_of,
     take_field,
@@ -31,6 +45,7 @@ from antipode_shims.mongodb._rewrite import (
     with_projection,
     with_stage,
 )
+from antipode_shims.mongodb._clients import wire_old as _wire_old
 
 from ._lineages import lineages, writes
 

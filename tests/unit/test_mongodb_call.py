@@ -13,8 +13,8 @@ from pymongo.errors import AutoReconnect, InvalidOperation
 import antipode
 from antipode import ConfigurationError, Incomplete
 from antipode_shims.mongodb import instrument_client, uninstrument_client
-from antipode_shims.mongodb._call import Call, Rules
-from antipode_shims.mongodb._reply import ASK
+from antipode_shims.mongodb._clients.call import Call, Rules
+from antipode_shims.mongodb._position.reply import ASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

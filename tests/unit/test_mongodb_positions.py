@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from antipode import ConfigurationError, Status, WriteId
 from antipode.shim import Observation, Unreachable
-from antipode_shims.mongodb._client import in_doubt, pymongo_module
-from antipode_shims.mongodb._history import Fate, LogHistory, judge
+from antipode_shims.mongodb._clients.pymongo import in_doubt, pymongo_module
 from antipode_shims.mongodb._look import Target, converse, look, shown_in, target_in
-from antipode_shims.mongodb._position import (
-    Log,
-    OpTime,
-    log_key,
-    log_of,
-    timestamp_of,
-    version_of,
-)
-from antipode_shims.mongodb._reply import (
+from antipode_shims.mongodb._position.history import Fate, LogHistory, judge
+from antipode_shims.mongodb._position.reply import (
     ServerState,
     local_position,
     read_position,
     state_of_hello,
     state_of_reply,
     write_position,
+)
+from antipode_shims.mongodb._position.timestamps import (
+    Log,
+    OpTime,
+    log_key,
+    log_of,
+    timestamp_of,
+    version_of,
 )
 
 BORN_S = 1_700_000_000

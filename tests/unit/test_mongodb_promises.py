@@ -9,9 +9,9 @@ import pytest
 from antipode import ConfigurationError, Promise, Status, WriteId
 from antipode._barrier.decisions import Policies
 from antipode.shim import Floor, Unreachable
-from antipode_shims.mongodb._known import Known, covers, keeps, positions_of
+from antipode_shims.mongodb._clients.known import Known, covers, keeps, positions_of
 from antipode_shims.mongodb._look import converse
-from antipode_shims.mongodb._promises import abandoning, recorded, records
+from antipode_shims.mongodb._promises.records import abandoning, recorded, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient, MongoClient
 
 from antipode import ConfigurationError
 from antipode.shim import Unreachable
-from antipode_shims.mongodb._client import ServerSettings, _chosen
+from antipode_shims.mongodb._clients.pymongo import ServerSettings, _chosen
 
 
 def settings(*args: Any, **options: Any) -> ServerSettings:

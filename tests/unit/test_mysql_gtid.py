@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode_shims.mysql._gtid import (
+from antipode_shims.mysql._position.gtid import (
     GtidError,
     GtidSet,
     Interval,

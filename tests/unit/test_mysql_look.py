@@ -8,7 +8,9 @@ import pytest
 
 from antipode import ConfigurationError, Status, WriteId
 from antipode.shim import Unreachable
-from antipode_shims.mysql._flavor import (
+from antipode_shims.mysql._endpoint.upstream import Upstream
+from antipode_shims.mysql._look import look, wait_sql
+from antipode_shims.mysql._position.flavor import (
     Ask,
     Facts,
     Flavor,
@@ -18,9 +20,7 @@ from antipode_shims.mysql._flavor import (
     detect,
     minted,
 )
-from antipode_shims.mysql._gtid import Runs
-from antipode_shims.mysql._look import look, wait_sql
-from antipode_shims.mysql._upstream import Upstream
+from antipode_shims.mysql._position.gtid import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode_shims.mysql._ok_packet import (
+from antipode_shims.mysql._position.ok_packet import (
     AUTOCOMMIT,
     IN_TRANSACTION,
     MORE_RESULTS,

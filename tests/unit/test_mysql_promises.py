@@ -8,8 +8,8 @@ import pytest
 
 from antipode import ConfigurationError, Promise, Status
 from antipode_shims.mysql import promises_ddl
-from antipode_shims.mysql._flavor import Ask, Flavor, Refused, converse
-from antipode_shims.mysql._promises import (
+from antipode_shims.mysql._position.flavor import Ask, Flavor, Refused, converse
+from antipode_shims.mysql._promises.records import (
     Records,
     check_name,
     explained,

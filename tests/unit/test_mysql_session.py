@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from antipode import Promise, WriteId
 from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
-from antipode_shims.mysql._ok_packet import (
+from antipode_shims.mysql._clients.session import Due, Session, Verdict
+from antipode_shims.mysql._position.ok_packet import (
     AUTOCOMMIT,
     IN_TRANSACTION,
     MORE_RESULTS,
     STATE_CHANGED,
     Ok,
 )
-from antipode_shims.mysql._session import Due, Session, Verdict
 from antipode_shims.mysql._statements import meaning
 
 POLICIES = Policies("raise", "raise", "raise", 168, 500_000)

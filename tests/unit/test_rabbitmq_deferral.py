@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import BarrierResult, ConfigurationError, Outcome, Status, WriteId
-from antipode_shims.rabbitmq import _delays
-from antipode_shims.rabbitmq._delays import SPARE_S, Delays, Leases, within
-from antipode_shims.rabbitmq._envelope import DEAD, DEFERRED, Envelope, why, why_failed
-from antipode_shims.rabbitmq._terms import BY_REJECTION, Terms, hopeless
+from antipode_shims.rabbitmq._consumers import delays as _delays
+from antipode_shims.rabbitmq._consumers.consumer_options import BY_REJECTION, Terms, hopeless
+from antipode_shims.rabbitmq._consumers.delays import SPARE_S, Delays, Leases, within
+from antipode_shims.rabbitmq._consumers.envelope import DEAD, DEFERRED, Envelope, why, why_failed
 
 NAMES = st.sampled_from(
     ["mine", "baggage", "antipode-write", "CC", "BCC", "x-death", "x-first-death-queue", "x-mine"]

@@ -13,7 +13,7 @@ import antipode
 from antipode import Lineage, WriteId, metrics
 from antipode.shim import encode
 from antipode_shims.rabbitmq import message
-from antipode_shims.rabbitmq._headers import (
+from antipode_shims.rabbitmq._beside.headers import (
     BAGGAGE,
     MAX_HEADER_BYTES,
     MAX_MEMBERS,

@@ -13,8 +13,8 @@ import antipode
 from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
 from antipode_shims.redis import instrument_client
-from antipode_shims.redis._call import CALL, Call, Rules
-from antipode_shims.redis._tap import PACKED_INFO, Tap
+from antipode_shims.redis._clients.call import CALL, Call, Rules
+from antipode_shims.redis._clients.tap import PACKED_INFO, Tap
 
 if TYPE_CHECKING:
     from pathlib import Path

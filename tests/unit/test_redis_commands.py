@@ -10,8 +10,8 @@ import pytest
 
 from antipode import Incomplete, Lineage, WriteId, serialize
 from antipode_shims.redis import COVERED_READS, COVERED_WRITES
+from antipode_shims.redis._beside.companion import Match, companion_of, pack, unpack
 from antipode_shims.redis._commands import Batch, Kind, kind_of
-from antipode_shims.redis._companion import Match, companion_of, pack, unpack
 
 LINEAGE = Lineage([WriteId("elsewhere", "log", 7, 500_000)])
 

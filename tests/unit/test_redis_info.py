@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from antipode import Status, WriteId
-from antipode_shims.redis._base import LogRecorder
-from antipode_shims.redis._info import (
+from antipode_shims.redis._look import look
+from antipode_shims.redis._position import (
     INFO,
     LOG_KEY,
     InfoError,
@@ -19,7 +19,7 @@ from antipode_shims.redis._info import (
     primary_place,
     replica_place,
 )
-from antipode_shims.redis._look import look
+from antipode_shims.redis._shim.base import LogRecorder
 
 OLD, NEW, OTHER = "a" * 40, "b" * 40, "c" * 40
 ZEROS = "0" * 40

@@ -11,7 +11,7 @@ import redis.asyncio
 
 from antipode.shim import Floor
 from antipode_shims.redis import instrument_client
-from antipode_shims.redis._call import CALL, Call
+from antipode_shims.redis._clients.call import CALL, Call
 
 
 class Conversation:
@@ -46,8 +46,8 @@ OPTIONS: dict[str, Any] = {"keys": ["key"]}
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Let the next read be one that a dry run judges; what it was told."""
     told: list[Any] = []
-    for hooks in "_hooks", "_async_hooks":
-        name = f"antipode_shims.redis.{hooks}.read_sent"
+    for hooks in "hooks", "async_hooks":
+        name = f"antipode_shims.redis._clients.{hooks}.read_sent"
         monkeypatch.setattr(name, lambda *given: told.append(given))
     unjudged: Any = (None, None)
     shim: Any = None
@@ -145,7 +145,7 @@ class AsyncLink(Link):
 
 def listen(link: Link, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let *link* note when *module* tells a dry run of a read."""
-    name = f"antipode_shims.redis.{module}.read_sent"
+    name = f"antipode_shims.redis._clients.{module}.read_sent"
     monkeypatch.setattr(name, lambda *_: link.happened.append("told"))
 
 
@@ -160,7 +160,7 @@ def begin(client: Any, **given: Any) -> Call:
 
 def under_a_floor(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Call:
     """Let the next read of *client* be judged by a dry run, and look as well."""
-    listen(link, "_tap", monkeypatch)
+    listen(link, "tap", monkeypatch)
     instrument_client(client, datastore="posts", reads_from="replica")
     policies: Any = None
     return begin(client, held=Floor("posts", frozenset(), timeout_s=1, policies=policies))
@@ -209,7 +209,7 @@ class AsyncBeside(AsyncLink, Beside):
 
 def beside(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What *client* makes a read by, a lineage beside it, that a dry run judges."""
-    listen(link, "_tap", monkeypatch)
+    listen(link, "tap", monkeypatch)
     instrument_client(
         client, datastore="posts", reads_from="replica", lineage="beside", keys=["key"]
     )
@@ -269,7 +269,7 @@ QUEUED: list[Any] = [(("GET", "key"), {}), (("GET", "other"), {})]
 
 def in_a_pipeline(client: Any, link: Link, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A pipeline of *client* whose reads are judged by a dry run, and nothing else."""
-    listen(link, "_call", monkeypatch)
+    listen(link, "call", monkeypatch)
     instrument_client(client, datastore="posts", reads_from="replica")
     pipe = client.pipeline()
     begin(client, pipeline=pipe)

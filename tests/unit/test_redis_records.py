@@ -10,10 +10,10 @@ import pytest
 from antipode import Promise, PromiseAbandoned, Status, WriteId
 from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
-from antipode_shims.redis._call import Rules
-from antipode_shims.redis._info import INFO, InfoError, LogHistory
+from antipode_shims.redis._clients.call import Rules
 from antipode_shims.redis._look import look
-from antipode_shims.redis._records import FULFILLED, refuse_abandoned, set_record
+from antipode_shims.redis._position import INFO, InfoError, LogHistory
+from antipode_shims.redis._promises.records import FULFILLED, refuse_abandoned, set_record
 
 from .test_redis_info import NEW, OLD, info
 

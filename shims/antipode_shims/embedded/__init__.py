@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._file import NotPrimary, StoreUnavailable
-from ._replicator import Replicator
 from ._shim import EmbeddedShim, Message, shim
-from ._store import EmbeddedStore, Entry, State, Token
+from ._store.file import NotPrimary, StoreUnavailable
+from ._store.replicator import Replicator
+from ._store.store import EmbeddedStore, Entry, State, Token
 
 __all__ = [
     "EmbeddedShim",

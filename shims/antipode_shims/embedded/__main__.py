@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from antipode import AntipodeError, ConfigurationError
 
-from ._replicator import Replicator
+from ._store.replicator import Replicator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -23,9 +23,9 @@ from antipode.shim import (
     stored_text,
 )
 
-from ._file import File
-from ._records import judged
-from ._store import EmbeddedStore, Token, check_types, read_state
+from ._promises import judged
+from ._store.file import File
+from ._store.store import EmbeddedStore, Token, check_types, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from antipode import Promise
     from antipode.shim import Wake
 
-    from ._store import Entry, State
+    from ._store.store import Entry, State
 
 
 #: How often a pause asks whether the file changed: a few microseconds' work each time.

@@ -6,12 +6,12 @@ a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.
 
 from __future__ import annotations
 
-from ._async_shim import MongoAsyncShim
 from ._commands import COVERED_READS, COVERED_WRITES
-from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
-from ._promises import promises_ddl
-from ._shim import MongoShim, shim, shim_async
+from ._promises.fulfil import fulfil, fulfil_async
+from ._promises.records import promises_ddl
+from ._shim.async_shim import MongoAsyncShim
+from ._shim.shim import MongoShim, shim, shim_async
 
 __all__ = [
     "COVERED_READS",

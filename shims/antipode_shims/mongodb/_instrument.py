@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
-from ._async_hooks import AsyncClient, AsyncHooks
-from ._base import BaseMongoShim
-from ._client import ServerSettings, is_async, known_set_name, pymongo_module
-from ._hooks import SyncClient, SyncHooks, adopt, disown
+from ._clients.async_hooks import AsyncClient, AsyncHooks
+from ._clients.hooks import SyncClient, SyncHooks, adopt, disown
+from ._clients.pymongo import ServerSettings, is_async, known_set_name, pymongo_module
+from ._shim.base import BaseMongoShim
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from antipode import Status
 from antipode.shim import Observation, Unreachable
 
-from ._history import Fate, judge
-from ._position import OpTime, log_of, timestamp_of, version_of
-from ._reply import ASK, state_of_hello
+from ._position.history import Fate, judge
+from ._position.reply import ASK, state_of_hello
+from ._position.timestamps import OpTime, log_of, timestamp_of, version_of
 
 if TYPE_CHECKING:
     from antipode import WriteId
 
-    from ._history import LogHistory
-    from ._reply import Reply, ServerState
+    from ._position.history import LogHistory
+    from ._position.reply import Reply, ServerState
 
 #: A database's name and a command for it.
 Question = tuple[str, dict[str, Any]]

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from antipode import ConfigurationError, Lineage, Status, WriteId, current, mark_incomplete
 from antipode.shim import Floor, Observation, count, floor, record_read, record_write
 
-from ._base import BaseMongoShim
-from ._client import in_doubt, known_set_name, pymongo_module
-from ._document import FIELD, Match, added, birth_of, found, whole
-from ._graves import Births, birth_mark, born_in, buried, bury, search
-from ._numbers import Numbers
-from ._position import log_key, version_of
-from ._promises import found_in
-from ._promises import search as search_promises
-from ._reply import ASK, check_member, state_of_hello, state_of_reply
-from ._wait import SLICE_S
+from ._beside.document import FIELD, Match, added, birth_of, found, whole
+from ._beside.numbers import Numbers
+from ._beside.tombstones import Births, birth_mark, born_in, buried, bury, search
+from ._clients.pymongo import in_doubt, known_set_name, pymongo_module
+from ._endpoint.wait import SLICE_S
+from ._position.reply import ASK, check_member, state_of_hello, state_of_reply
+from ._position.timestamps import log_key, version_of
+from ._promises.records import found_in
+from ._promises.records import search as search_promises
+from ._shim.base import BaseMongoShim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from antipode import Promise
 
     from ._look import Conversation, Question
-    from ._reply import Reply, ServerState
+    from ._position.reply import Reply, ServerState
 
     #: A document, if any, what was deleted before it, and the last reply.
     Answer = tuple[Any, Lineage, Reply]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._django import instrument_django, uninstrument_django
-from ._fulfil import fulfil, fulfil_async
+from ._beside.migration import migration
+from ._clients.django import instrument_django, uninstrument_django
+from ._clients.sqlalchemy import instrument_engine, uninstrument_engine
 from ._instrument import instrument_connection, uninstrument_connection
-from ._migration import migration
-from ._promises import promises_ddl
-from ._shim import MySQLAsyncShim, MySQLShim, shim, shim_async
-from ._sqlalchemy import instrument_engine, uninstrument_engine
+from ._promises.fulfil import fulfil, fulfil_async
+from ._promises.records import promises_ddl
+from ._shim.shim import MySQLAsyncShim, MySQLShim, shim, shim_async
 from ._table2 import Layout, ddl
 
 if TYPE_CHECKING:
-    from ._orm import LineageMixin
+    from ._clients.sqlalchemy_orm import LineageMixin
 
 __all__ = [
     "Layout",
@@ -48,7 +48,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     """Import what needs SQLAlchemy when it is first used."""
     if name == "LineageMixin":
-        from ._orm import LineageMixin
+        from ._clients.sqlalchemy_orm import LineageMixin
 
         return LineageMixin
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

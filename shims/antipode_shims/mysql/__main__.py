@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 
-from ._flavor import Ask, Refused, converse, text
-from ._migration import (
+from ._beside.migration import (
     lacks_invisible_columns,
     migration,
     missing,
@@ -22,12 +21,13 @@ from ._migration import (
     triggers_missing,
     undo,
 )
-from ._promises import TABLE, promises_ddl, promises_missing, undo_promises
+from ._position.flavor import Ask, Refused, converse, text
+from ._promises.records import TABLE, promises_ddl, promises_missing, undo_promises
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ._flavor import Rows
+    from ._position.flavor import Rows
 
 PROGRAM = "python -m antipode_shims.mysql"
 LACKING = 1

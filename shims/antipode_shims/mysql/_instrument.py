@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
-from ._base import BaseMySQLShim
-from ._clients import client_of, unwrapped
-from ._promises import TABLE
-from ._tap import Tap, adopt, disown
+from ._clients.detect import client_of, unwrapped
+from ._clients.tap import Tap, adopt, disown
+from ._promises.records import TABLE
+from ._shim.base import BaseMySQLShim
 
 if TYPE_CHECKING:
     from collections.abc import Collection

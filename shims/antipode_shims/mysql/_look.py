@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from antipode import Status, WriteId
 from antipode.shim import Observation
 
-from ._flavor import Ask, Facts, Flavor, Refused
-from ._gtid import MySQLLog, mariadb_log
-from ._states import STATE, Source, State, parse_sources, parse_state, sources_sql
+from ._position.flavor import Ask, Facts, Flavor, Refused
+from ._position.gtid import MySQLLog, mariadb_log
+from ._position.states import STATE, Source, State, parse_sources, parse_state, sources_sql
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
-    from ._flavor import Asking, Rows
+    from ._position.flavor import Asking, Rows
 
 #: How many servers a chain of replicas is followed up.
 _DEPTH = 4

@@ -18,14 +18,14 @@ from antipode import ConfigurationError, Lineage, config, current, scope
 from antipode.shim import count, mark_incomplete, record_read, record_write, stored_text
 from antipode.shim import stored_lineage as stored
 
-from ._base import BaseMySQLShim
-from ._flavor import COVER, Flavor, text
-from ._migration import tombstones_as
-from ._settings import errno_of
-from ._triggers import quoted
+from ._beside.migration import tombstones_as
+from ._beside.triggers import quoted
+from ._endpoint.settings import errno_of
+from ._position.flavor import COVER, Flavor, text
+from ._shim.base import BaseMySQLShim
 
 if TYPE_CHECKING:
-    from ._settings import ServerSettings
+    from ._endpoint.settings import ServerSettings
 
 Key = str | bytes | int
 Value = str | bytes | int | float

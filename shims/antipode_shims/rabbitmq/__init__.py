@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._consumer import RabbitMQConsumer, consume
-from ._headers import fulfil
+from ._beside.headers import fulfil
+from ._clients.message import message
+from ._consumers.consumer import RabbitMQConsumer, consume
+from ._consumers.consumer_options import BY_REJECTION
+from ._endpoint.tap import Receipts
 from ._instrument import instrument_channel, uninstrument_channel
-from ._message import message
-from ._shim import RabbitMQShim, shim
+from ._shim.shim import RabbitMQShim, shim
 from ._table2 import Delivery
-from ._tap import Receipts
-from ._terms import BY_REJECTION
 
 if TYPE_CHECKING:
-    from ._async_consumer import RabbitMQAsyncConsumer, consume_async
-    from ._async_shim import RabbitMQAsyncShim, shim_async
+    from ._consumers.async_consumer import RabbitMQAsyncConsumer, consume_async
+    from ._shim.async_shim import RabbitMQAsyncShim, shim_async
 
 #: Calls of instrumented channels that put the lineage into headers and enter what was confirmed.
 COVERED_WRITES = frozenset({"basic_publish", "Exchange.publish"})
@@ -58,11 +58,11 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> object:
     """Load what needs asyncio when it is first used."""
     if name in ("RabbitMQAsyncShim", "shim_async"):
-        from . import _async_shim
+        from ._shim import async_shim as _async_shim
 
         return getattr(_async_shim, name)
     if name in ("RabbitMQAsyncConsumer", "consume_async"):
-        from . import _async_consumer
+        from ._consumers import async_consumer as _async_consumer
 
         return getattr(_async_consumer, name)
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 from antipode import ConfigurationError, register
 from antipode.shim import shims_of
 
-from . import _aio, _blocking, _callback
-from ._clients import kind
-from ._publisher import Publications, SequenceBy
-from ._shim import UnwaitableShim
-from ._state import State, state_of
+from ._clients import aio_pika as _aio
+from ._clients import pika_blocking as _blocking
+from ._clients import pika_callback as _callback
+from ._clients.channel_state import State, state_of
+from ._clients.libraries import kind
+from ._position.publisher import Publications, SequenceBy
+from ._shim.shim import UnwaitableShim
 
 _Channel = TypeVar("_Channel")
 _INSTRUMENT = {

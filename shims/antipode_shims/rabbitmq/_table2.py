@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Lineage
 from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable, record_read
 
-from ._headers import received
-from ._ledger import Ledger
-from ._message import deliver, fulfilled_by
-from ._tap import Receipts, ReceiptsEndpoint, Tap
+from ._beside.headers import received
+from ._clients.message import deliver, fulfilled_by
+from ._endpoint.tap import Receipts, ReceiptsEndpoint, Tap
+from ._position.ledger import Ledger
 
 if TYPE_CHECKING:
-    from ._publisher import SequenceBy
+    from ._position.publisher import SequenceBy
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ servers from Redis 6.2 on. See docs/guides/redis.md.
 from __future__ import annotations
 
 from ._commands import COVERED_READS, COVERED_WRITES
-from ._fulfil import fulfil, fulfil_async
 from ._instrument import instrument_client, uninstrument_client
-from ._shim import RedisAsyncShim, RedisShim, shim, shim_async
+from ._promises.fulfil import fulfil, fulfil_async
+from ._shim.shim import RedisAsyncShim, RedisShim, shim, shim_async
 
 __all__ = [
     "COVERED_READS",

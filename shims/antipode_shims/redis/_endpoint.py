@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake
 
-from ._client import ServerSettings, link_errors, redis_module, response_error, socket_of
-from ._exchange import exchange
-from ._info import InfoError, LogHistory
+from ._clients.exchange import exchange
+from ._clients.redis_py import ServerSettings, link_errors, redis_module, response_error, socket_of
 from ._look import Command, look
+from ._position import InfoError, LogHistory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
-from ._async_hooks import AsyncClient, AsyncHooks
-from ._base import BaseRedisShim
-from ._beside import Beside
-from ._client import check_client
-from ._hooks import SyncClient, SyncHooks, adopt, disown
-from ._sentinel import settings_of
+from ._beside.exchange import Beside
+from ._clients.async_hooks import AsyncClient, AsyncHooks
+from ._clients.hooks import SyncClient, SyncHooks, adopt, disown
+from ._clients.redis_py import check_client
+from ._clients.sentinel import settings_of
+from ._shim.base import BaseRedisShim
 
 if TYPE_CHECKING:
     from collections.abc import Collection

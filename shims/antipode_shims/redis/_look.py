@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import Status
 from antipode.shim import Observation
 
-from ._info import (
+from ._position import (
     INFO,
     LOG_KEY,
     LogHistory,
@@ -17,8 +17,8 @@ from ._info import (
     parse_info,
     unknown_logs,
 )
-from ._records import answered, asking
-from ._records import shown as recorded
+from ._promises.records import answered, asking
+from ._promises.records import shown as recorded
 
 if TYPE_CHECKING:
     from antipode import Promise, WriteId

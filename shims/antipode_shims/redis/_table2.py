@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from antipode import Lineage, config, current, mark_incomplete
 from antipode.shim import Floor, count, floor, record_read, record_write, stored_text
 
-from ._base import BaseRedisShim
-from ._client import was_refused
-from ._companion import Match, companion_of, pack, unpack
-from ._info import INFO, InfoError, observation, parse_info, refused, unknown_logs
-from ._records import FULFILLED, look_up, refuse_abandoned, set_record
-from ._records import shown as recorded
+from ._beside.companion import Match, companion_of, pack, unpack
+from ._clients.redis_py import was_refused
+from ._position import INFO, InfoError, observation, parse_info, refused, unknown_logs
+from ._promises.records import FULFILLED, look_up, refuse_abandoned, set_record
+from ._promises.records import shown as recorded
+from ._shim.base import BaseRedisShim
 
 if TYPE_CHECKING:
     from antipode import Promise

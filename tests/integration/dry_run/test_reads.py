@@ -20,7 +20,7 @@ from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
 from antipode_shims import mysql, redis
-from antipode_shims.mongodb._wire_old import direct
+from antipode_shims.mongodb._clients.wire_old import direct
 from tests.integration.mongodb._clients import DB, async_client, client
 from tests.integration.mysql._clients import NOTES, Sql, run
 from tests.integration.redis._clients import async_client as async_redis

@@ -17,7 +17,8 @@ from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, WriteI
 from antipode.shim import Unreachable
 from antipode.testing import wait_until
 from antipode_shims import embedded
-from antipode_shims.embedded import EmbeddedStore, NotPrimary, StoreUnavailable, Token, _store
+from antipode_shims.embedded import EmbeddedStore, NotPrimary, StoreUnavailable, Token
+from antipode_shims.embedded._store import store as _store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from pymongo.server_api import ServerApi
 
 import antipode
 from antipode import Incomplete, Lineage, WriteId
-from antipode_shims.mongodb._document import MOST_PARTS
-from antipode_shims.mongodb._numbers import MOST_LOGS
+from antipode_shims.mongodb._beside.document import MOST_PARTS
+from antipode_shims.mongodb._beside.numbers import MOST_LOGS
 
 from ._beside import (
     BESIDE,

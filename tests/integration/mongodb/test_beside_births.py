@@ -11,7 +11,7 @@ from pymongo import CursorType, ReturnDocument
 
 from antipode import Incomplete, Lineage
 from antipode_shims import mongodb
-from antipode_shims.mongodb._graves import SLOTS
+from antipode_shims.mongodb._beside.tombstones import SLOTS
 
 from ._beside import (
     BESIDE,

@@ -11,9 +11,9 @@ import pytest
 import antipode
 from antipode import Incomplete, Lineage
 from antipode_shims import mongodb
-from antipode_shims.mongodb import _request
-from antipode_shims.mongodb._compact import ONE_IN
-from antipode_shims.mongodb._numbers import MOST_LOGS, Numbers
+from antipode_shims.mongodb._beside import request as _request
+from antipode_shims.mongodb._beside.compact import ONE_IN
+from antipode_shims.mongodb._beside.numbers import MOST_LOGS, Numbers
 
 from ._beside import CAUSE, Both, both, causes, write_id
 from ._clients import DB

@@ -18,7 +18,7 @@ from pymongo.write_concern import WriteConcern
 import antipode
 from antipode import Lineage
 from antipode.testing import LagProxy, wait_until
-from antipode_shims.mongodb import _request
+from antipode_shims.mongodb._beside import request as _request
 
 from ._beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
 from ._clients import DB, client, counted, exchanges

@@ -234,7 +234,7 @@ def test_reads_cover_what_they_show(antipode_mongodb: MongoDBTopology) -> None:
 
 def test_broken_replies_mark(held: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure of the library's own breaks neither a read nor a write, and is no silence."""
-    from antipode_shims.mongodb import _beside
+    from antipode_shims.mongodb._beside import exchange as _beside
 
     def fail(*_args: object) -> Any:
         raise ValueError

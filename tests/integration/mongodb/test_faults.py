@@ -12,7 +12,7 @@ import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status
 from antipode.testing import LagProxy, MongoDBTopology, wait_until
 from antipode_shims import mongodb
-from antipode_shims.mongodb._position import version_of
+from antipode_shims.mongodb._position.timestamps import version_of
 
 from ._regions import (
     TIMEOUT_S,

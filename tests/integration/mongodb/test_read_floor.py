@@ -14,7 +14,7 @@ from pymongo.read_preferences import Secondary
 import antipode
 from antipode import BarrierTimeout, DependencyLost, StaleSnapshot, UnmetError, WriteId
 from antipode.testing import LagProxy, MongoDBTopology, wait_until
-from antipode_shims.mongodb._known import Defaults
+from antipode_shims.mongodb._clients.known import Defaults
 
 from ._clients import (
     DB,

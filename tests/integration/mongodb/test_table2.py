@@ -16,7 +16,7 @@ import antipode
 from antipode import Incomplete, Lineage, Metric, Status, WriteId
 from antipode.testing import LagProxy
 from antipode_shims import mongodb
-from antipode_shims.mongodb._document import MOST_PARTS
+from antipode_shims.mongodb._beside.document import MOST_PARTS
 
 from ._regions import TIMEOUT_S, WHERE, Regions, only, regions_of
 

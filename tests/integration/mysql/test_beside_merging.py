@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import antipode
 from antipode import Incomplete, Lineage, WriteId
 from antipode.shim import encode, stored_text
-from antipode_shims.mysql._passed import passed
+from antipode_shims.mysql._beside.superseded import passed
 from tests.integration.mysql.test_beside import beside, found
 
 from ._beside import CAUSE, OTHER, texts

@@ -16,7 +16,7 @@ import antipode
 from antipode import Cancellable, ConfigurationError, Lineage, WriteId
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
-from antipode_shims.rabbitmq import _consumer
+from antipode_shims.rabbitmq._consumers import consumer as _consumer
 
 from ._bench import NEWS, TIMEOUT_S, counted
 from ._workers import Posts, Seen, Workers

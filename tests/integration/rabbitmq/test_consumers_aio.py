@@ -15,7 +15,7 @@ from opentelemetry import baggage
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode_shims import rabbitmq
-from antipode_shims.rabbitmq import _delays
+from antipode_shims.rabbitmq._consumers import delays as _delays
 
 from ._bench import NEWS, TIMEOUT_S, counted
 from ._workers import SOON

@@ -12,7 +12,7 @@ import pytest
 from antipode import ConfigurationError
 from antipode.testing import LagProxy, wait_until
 from antipode_shims import rabbitmq
-from antipode_shims.rabbitmq import _delays
+from antipode_shims.rabbitmq._consumers import delays as _delays
 
 from ._bench import NEWS, TIMEOUT_S, counted
 from ._workers import SOON, Seen

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from antipode import Lineage, deserialize, serialize
-from antipode_shims.redis._script import SCRIPT, SHA
+from antipode_shims.redis._beside.script import SCRIPT, SHA
 from tests.unit._lineages import crowded, lineages
 
 from ._clients import client

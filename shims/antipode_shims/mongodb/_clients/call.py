@@ -1,0 +1,352 @@
+"""One operation of an instrumented client: what it wrote, and what enters the lineage."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import weakref
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, mark_incomplete
+from antipode.shim import count, read_sent, reading, record_uncommitted, record_write
+from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
+from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
+
+from .known import Defaults, Memory
+from .pymongo import known_set_name
+from .wire_old import direct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
+
+    from antipode import WriteId
+    from antipode.shim import Unjudged
+    from antipode_shims.mongodb._shim.base import BaseMongoShim
+
+    from .sent import Sent
+
+logger = logging.getLogger("antipode")
+
+#: The operation that runs in this thread or task; PyMongo's own code lies between its two ends.
+CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None)
+
+# Error replies to a write of several documents that may have been carried out in part:
+# InterruptedAtShutdown, Interrupted, InterruptedDueToReplStateChange, ShutdownInProgress,
+# MaxTimeMSExpired, ExceededTimeLimit, NetworkTimeout, CursorKilled, LockTimeout.
+_INTERRUPTED = frozenset({11600, 11601, 11602, 91, 50, 262, 89, 237, 24})
+
+_NONE: Mapping[str, WriteId] = {}
+_NOTHING: MutableMapping[str, Any] = {}
+_UNACKNOWLEDGED: MutableMapping[str, Any] = {"bulkWrite": 1, "writeConcern": {"w": 0}}
+
+
+@dataclass
+class SessionState:
+    """What happened in one session of the application.
+
+    Attributes:
+        wrote: whether its transaction wrote; True for one whose beginning was not seen.
+        proved: what its transaction's snapshot is known to show: log and position.
+        retries: whether ``with_transaction`` repeats a commit whose outcome is not known.
+        in_doubt: that outcome, until it is settled.
+    """
+
+    wrote: bool = True
+    proved: dict[str, int] = field(default_factory=dict[str, int])
+    retries: bool = False
+    in_doubt: bool = False
+
+
+class Rules:
+    """What the hooks of one client decide and remember, without I/O."""
+
+    def __init__(self, shim: BaseMongoShim, client: Any, sent: type[Sent]) -> None:
+        """Decide for *client*, whose datastore *shim* stands for.
+
+        Args:
+            shim: the datastore's.
+            client: whose operations these are.
+            sent: for connections of its kind.
+        """
+        self.shim = shim
+        self.sent = sent
+        self.majority_cursors = False
+        self.memory = Memory()
+        self.defaults = Defaults(shim.datastore)
+        self._client = weakref.ref(client)
+        self._sessions: weakref.WeakKeyDictionary[Any, SessionState] = weakref.WeakKeyDictionary()
+
+    def found_set_name(self) -> str:
+        """The replica set's name; empty while the client has not found it."""
+        client = self._client()
+        return "" if client is None else known_set_name(client)
+
+    def gossip(self, command: dict[str, Any]) -> None:
+        """Let a server hear of what this client has heard of: it does not wait for more."""
+        client = self._client()
+        # As PyMongo does itself, but for this module's hook on it.
+        heard = None if client is None else client._topology.max_cluster_time()  # noqa: SLF001
+        if heard:
+            command["$clusterTime"] = heard
+
+    def session(self, session: Any) -> SessionState:
+        """What is remembered of a session."""
+        state = self._sessions.get(session)
+        if state is None:
+            state = self._sessions[session] = SessionState()
+        return state
+
+    @contextlib.contextmanager
+    def repeating(self, session: Any) -> Iterator[None]:
+        """While ``with_transaction`` runs, which repeats a commit of unknown outcome by itself."""
+        state = self.session(session)
+        state.retries, state.in_doubt = True, False
+        try:
+            yield
+        finally:
+            state.retries = False
+            if state.in_doubt:
+                mark_incomplete(self.shim.datastore, "in_doubt")
+
+    def check(self, connection: Any) -> None:
+        """Refuse what has no positions.
+
+        Raises:
+            ConfigurationError: the server is a mongos, or no member of a replica set.
+        """
+        if not connection.is_repl:
+            raise ConfigurationError(MONGOS if connection.is_mongos else STANDALONE)
+
+
+class Call:
+    """What one operation of the application came to, over all attempts of PyMongo.
+
+    Attributes:
+        connection: what the attempt that runs was given.
+        proved: what a floor that was met demanded, where a snapshot was taken behind it.
+        session: the application's, if the command that was announced last is of one.
+    """
+
+    __slots__ = (
+        "_command",
+        "_commits",
+        "_in_doubt",
+        "_kind",
+        "_name",
+        "_open",
+        "_rules",
+        "_sent",
+        "_told",
+        "_unjudged",
+        "_writes",
+        "connection",
+        "proved",
+        "session",
+    )
+
+    def __init__(self, rules: Rules) -> None:
+        """Nothing happened yet."""
+        self._rules = rules
+        self._kind = Kind.NEUTRAL
+        self._writes: Mapping[str, WriteId] = _NONE
+        self._open = self._in_doubt = self._told = False
+        self._command: MutableMapping[str, Any] = _NOTHING
+        self._commits: SessionState | None = None
+        self.proved: dict[str, int] | None = None
+        self.connection: Any = None
+        self._sent: Sent | None = None
+        self._unjudged: Unjudged | None = None
+
+    @property
+    def command(self) -> Mapping[str, Any]:
+        """The command that was announced last."""
+        return self._command
+
+    def announce(self, command: MutableMapping[str, Any], session: Any) -> None:
+        """Take note of a command that is about to be encoded, and ask what its reply must tell."""
+        try:
+            self._announce(command, session)
+        except Exception as error:  # noqa: BLE001 - the application's command goes on
+            self._broken(error)
+
+    def _announce(self, command: MutableMapping[str, Any], session: Any) -> None:
+        name = next(iter(command))
+        self._open = False
+        self._name, self._command, self.session = name, command, session
+        self._kind = kind = kind_of(name, command)
+        if "autocommit" in command:
+            self._in_transaction(self._rules.session(session))
+        elif kind is Kind.READ:
+            self._announce_read()
+        elif kind is Kind.WRITE:
+            self._announce_write()
+        elif kind is Kind.OTHER:
+            count("uncovered_write", self._rules.shim.datastore)
+
+    def _broken(self, error: Exception) -> None:
+        """What cannot be understood may have been a write."""
+        datastore = self._rules.shim.datastore
+        mark_incomplete(datastore, "unsampled")
+        logger.warning("a command to %r was not understood", datastore, exc_info=error)
+
+    def presume_write(self) -> None:
+        """Take whatever will be sent unannounced for writes that nobody waits for."""
+        self._name, self._command, self._kind = "bulkWrite", _UNACKNOWLEDGED, Kind.WRITE
+        self._open = True
+
+    def _in_transaction(self, state: SessionState) -> None:
+        """Nothing is written before the commit."""
+        writes = self._kind in (Kind.WRITE, Kind.OTHER)
+        self._kind = Kind.NEUTRAL
+        if "startTransaction" in self._command:
+            state.wrote = False
+            state.proved = {}
+        ends = self._name in ("commitTransaction", "abortTransaction")
+        record_uncommitted(self._rules.shim, state, wrote=not ends and (state.wrote or writes))
+        if self._name != "commitTransaction":
+            state.wrote = state.wrote or writes
+        elif state.wrote:
+            self._kind = Kind.WRITE
+            self._commits = state
+            self._announce_write()
+
+    def _announce_read(self) -> None:
+        """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
+        if self._told or self._name == "getMore":
+            return
+        _, self._unjudged = reading(self._rules.shim)
+        if self._unjudged is None:
+            return
+        if self.connection is None or not direct():
+            self._tell()  # Nobody sees when it is sent.
+        elif self._sent is None:
+            self._sent = self._rules.sent(self.connection, self._tell)
+
+    def _tell(self) -> None:
+        if (unjudged := self._unjudged) is not None:
+            self._told, self._unjudged = True, None
+            read_sent(self._rules.shim, unjudged)
+
+    def left(self) -> None:
+        """The attempt on :attr:`connection` is over."""
+        if self._sent is not None:
+            self._sent.remove()
+            self._sent = None
+
+    def _announce_write(self) -> None:
+        self._open = True
+        if self._name not in TELLING:
+            self._command.update(ASK)
+
+    @property
+    def _waits_for(self) -> Any:
+        """The write concern's ``w``, which PyMongo adds to a command last."""
+        concern = self._command.get("writeConcern")
+        return concern.get("w") if concern else None
+
+    def took(self, reply: MutableMapping[str, Any]) -> None:
+        """Take a reply in."""
+        try:
+            self._took(reply)
+        except Exception as error:  # noqa: BLE001 - the application gets its reply
+            self._broken(error)
+
+    def _took(self, reply: MutableMapping[str, Any]) -> None:
+        if self._kind is Kind.WRITE:
+            self._open = False
+            self._took_write(reply)
+            return
+        if self._kind is Kind.READ:
+            concern = self._command.get("readConcern")
+            if concern and concern.get("level") in ("majority", "snapshot"):
+                self._rules.majority_cursors = True
+        if self.proved and ("startTransaction" in self._command or self._takes_snapshot):
+            self._rules.session(self.session).proved = self.proved
+
+    @property
+    def _takes_snapshot(self) -> bool:
+        """Whether its session reads from one snapshot, which its first read takes."""
+        return self.session is not None and bool(self.session.options.snapshot)
+
+    def _took_write(self, reply: MutableMapping[str, Any]) -> None:
+        if reply.get("ok"):
+            self._in_doubt = False
+            if not self._wrote_nothing(reply):
+                self._sample(reply)
+        elif self._commits is not None:
+            # With this label the server vouches for it that nothing was committed.
+            self._in_doubt = "TransientTransactionError" not in reply.get("errorLabels", ())
+        elif self._name in ("aggregate", "mapReduce"):
+            self._sample(reply)
+        elif reply.get("code") in _INTERRUPTED:
+            self._in_doubt = True
+        if self._name not in TELLING:
+            self._strip(reply)
+
+    def _wrote_nothing(self, reply: Mapping[str, Any]) -> bool:
+        """Whether no document fitted; an update that failed may have changed some."""
+        return reply.get("n") == 0 and (self._name == "insert" or "writeErrors" not in reply)
+
+    def _sample(self, reply: Mapping[str, Any]) -> None:
+        shim = self._rules.shim
+        shim.set_name = shim.set_name or self._rules.found_set_name()
+        majority = (
+            self._waits_for == "majority"
+            and "writeConcernError" not in reply
+            and bool(reply.get("ok"))
+        )
+        write = shim.minted(reply, majority=majority)
+        if write is not None:
+            # One log's later position says all of the earlier.
+            self._writes = {**self._writes, write.key: write}
+
+    @staticmethod
+    def _strip(reply: MutableMapping[str, Any]) -> None:
+        """Leave the application's reply as it would be; a raw document cannot be changed."""
+        with contextlib.suppress(TypeError, AttributeError, KeyError):
+            for name in ASK:
+                reply.pop(name, None)
+
+    def failed(self, connection: Any, error: BaseException) -> None:
+        """Take note of an attempt that ended without an answer."""
+        error = getattr(error, "error", None) or error  # Of a bulk write of the client.
+        cancelled = not isinstance(error, Exception)
+        if self._kind is Kind.WRITE and (
+            (cancelled and self._open) or (connection.closed and (cancelled or _is_lost(error)))
+        ):
+            self._in_doubt = True
+        if self._waits_for != 0:
+            self._open = False
+
+    def settle(self) -> None:
+        """Enter what was written into the scope.
+
+        Raises:
+            ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+        """
+        if self._commits is not None:
+            self._settle_commit(self._commits)
+        if self._in_doubt or self._open:  # Open in the end: nobody waited for a reply.
+            mark_incomplete(self._rules.shim.datastore, "in_doubt")
+        if self._writes:
+            record_write(*self._writes.values())
+
+    def _settle_commit(self, state: SessionState) -> None:
+        """Let ``with_transaction`` repeat a commit before its outcome counts as unknown."""
+        state.in_doubt = self._in_doubt and state.retries
+        if state.in_doubt:
+            self._in_doubt = False
+
+    def settle_failed(self) -> None:
+        """The same behind an exception of the client, which goes on to the application."""
+        with contextlib.suppress(ConfigurationError):
+            self.settle()
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether a request may have been carried out though no reply came."""
+    from pymongo.errors import ConnectionFailure
+
+    return isinstance(error, (ConnectionFailure, OSError))

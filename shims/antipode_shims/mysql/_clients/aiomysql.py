@@ -1,0 +1,201 @@
+"""The asyncio twin of ``pymysql``, for aiomysql: the same decisions, awaited."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pymysql import err
+from pymysql.constants import COMMAND
+
+from antipode.shim import Observation, Unreachable
+from antipode_shims.mysql._position.flavor import TRACK, Refused, text
+from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
+
+from .pymysql import RESETTING, is_tracked, refusal, rows_of
+from .read_wait import held_look
+from .session import Due, Verdict
+from .tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode.shim import Floor
+    from antipode_shims.mysql._position.flavor import Rows
+
+    from .tap import Tap
+
+
+class AsyncConnection:
+    """Mixed into the class of an instrumented ``aiomysql.Connection``."""
+
+    _antipode: Tap
+    _antipode_read: Callable[..., Any]
+    _reader: Any
+    _writer: Any
+    _result: Any
+    _affected_rows: Any
+    client_flag: int
+    server_capabilities: int
+    server_status: int
+
+    async def _connect(self) -> None:
+        """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
+        tap = self._antipode
+        plain: Any = super()
+        self.client_flag |= SESSION_TRACK
+        tap.own, tap.state = True, 0
+        try:
+            await plain._connect()  # noqa: SLF001
+        finally:
+            tap.own = False
+        tap.connected(status=self.server_status, tracked=is_tracked(self))
+
+    async def _execute_command(self, command: int, sql: bytes | str) -> None:
+        tap = self._antipode
+        plain: Any = super()
+        if tap.own:
+            await plain._execute_command(command, sql)  # noqa: SLF001
+            return
+        if tap.state:
+            await self._antipode_drain()
+        if command != COMMAND.COM_QUERY:
+            tap.other()
+            await plain._execute_command(command, sql)  # noqa: SLF001
+            if command in RESETTING:
+                tap.reset()
+            tap.sent()
+            return
+        if not tap.ready:
+            await self._antipode_prepare()
+        found, held = tap.starts(sql)
+        if held is not None:
+            await self._antipode_hold(held, found)
+        tap.session.starts(found)
+        tap.ended = self._reader is not None and self._reader.at_eof()
+        try:
+            await plain._execute_command(command, sql)  # noqa: SLF001
+        except Exception:
+            # Not even the kernel has all of it: no server executes half a command.
+            tap.session.unsent()
+            raise
+        except BaseException:
+            tap.lost()
+            raise
+        tap.sent()
+
+    async def _read_packet(self, *args: Any) -> Any:
+        try:
+            packet = await self._antipode_read(*args)
+        except BaseException as error:
+            await self._antipode_unread(error)
+            raise
+        if args:
+            return packet
+        tap, data = self._antipode, packet._data  # noqa: SLF001
+        if not tap.state:
+            tap.asked(data)
+        elif tap.state != ROWS or data[0] == EOF:
+            shown = tap.packet(data)
+            if shown is not None:
+                packet._data = shown  # noqa: SLF001
+            if not tap.state and tap.pending:
+                await self._antipode_finish()
+        return packet
+
+    async def _antipode_unread(self, error: BaseException) -> None:
+        """The server answered with an error, or nothing came."""
+        tap = self._antipode
+        if not tap.state:
+            return
+        if self._writer is not None and isinstance(error, err.MySQLError):
+            tap.failed()
+            await self._antipode_finish()
+        else:
+            tap.lost()
+
+    async def _antipode_ask(self, sql: str | bytes) -> Rows:
+        """Ask the server in between; what the application sees of the connection stays.
+
+        Raises:
+            Refused: the server answered with an error.
+            pymysql.Error: the connection is lost.
+        """
+        tap = self._antipode
+        plain: Any = super()
+        kept = self._result, self._affected_rows, self.server_status
+        self._result = None  # What is left of it, an unbuffered result's end, has been read.
+        tap.own = True
+        try:
+            await plain.query(sql)
+            return rows_of(self._result)
+        except Exception as error:
+            raise refusal(error, closed=self._writer is None) from error
+        finally:
+            tap.own = False
+            self._result, self._affected_rows, self.server_status = kept
+
+    async def _antipode_drain(self) -> None:
+        """Read what is left of the last reply, as PyMySQL does before it sends a command."""
+        plain: Any = super()
+        result = self._result
+        if result is not None and result.unbuffered_active:
+            warnings.warn("Previous unbuffered result was left incomplete", stacklevel=4)
+            await result._finish_unbuffered_query()  # noqa: SLF001
+        while self._result is not None and self._result.has_next:
+            await plain.next_result()
+        self._antipode.state = 0
+
+    async def _antipode_prepare(self) -> None:
+        """Find out about the server and turn tracking on, once for each session."""
+        tap = self._antipode
+        facts = await tap.shim.converse_async(tap.shim.detect(), self._antipode_ask)
+        if tap.session.tracked:
+            await self._antipode_ask(TRACK[facts.flavor])
+        tap.prepared(facts)
+
+    async def _antipode_hold(self, held: Floor, found: int) -> None:
+        """Hold a statement that reads until its floor is met on this connection.
+
+        Raises:
+            StaleSnapshot: the open transaction reads from an older snapshot.
+            UnmetError: the floor is not met in time, or never.
+        """
+        tap = self._antipode
+        verdict = tap.session.judge(held, found)
+        if verdict is Verdict.PASS:
+            return
+        facts = tap.known()
+        if verdict is Verdict.OLD_SNAPSHOT:
+            rows = await self._antipode_ask(ISOLATION[facts.flavor])
+            if not tap.session.reads_committed(text(rows[0]["level"])):
+                raise tap.stale()
+        renews = verdict is Verdict.OLD_SNAPSHOT
+        seen: list[Observation] = []
+
+        async def look(timeout_s: float) -> Observation:
+            wait_s = min(timeout_s, SLICE_S)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
+            try:
+                observation = await tap.shim.converse_async(steps, self._antipode_ask)
+            except Unreachable:  # An upstream's: this connection raises the client's errors.
+                observation = Observation(facts.server, {})
+            seen[:] = [observation]
+            return observation
+
+        await held.hold_async(look)
+        tap.shown(held, seen, renews=renews)
+
+    async def _antipode_finish(self) -> None:
+        """What the end of a reply left to do."""
+        tap = self._antipode
+        if tap.due is Due.SAMPLE:
+            tap.due = Due.NOTHING
+            try:
+                tap.sampled(await self._antipode_ask(SAMPLE[tap.known().flavor]))
+            except (Refused, err.MySQLError, OSError) as error:
+                tap.shim.unsampled(str(error))
+            except BaseException:
+                tap.shim.unsampled("interrupted")
+                raise
+        tap.raise_pending()

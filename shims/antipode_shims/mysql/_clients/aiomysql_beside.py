@@ -1,0 +1,124 @@
+"""The asyncio twin of ``pymysql_beside``, for aiomysql.
+
+Nobody can wait for a server where the lineage is used: the position of a read is asked for behind
+it, before its caller goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pymysql import err
+
+from antipode.shim import record_read, unread
+from antipode_shims.mysql._position.flavor import COVER, Refused
+
+from .aiomysql import AsyncConnection
+from .pymysql import QUERY
+from .tap import COLUMNS, ROWS
+
+if TYPE_CHECKING:
+    from antipode import Lineage
+    from antipode_shims.mysql._beside.connection import Beside
+
+
+class AsyncBesideConnection(AsyncConnection):
+    """Mixed into the class of an instrumented ``aiomysql.Connection``."""
+
+    async def _execute_command(self, command: int, sql: bytes | str) -> None:
+        tap = self._antipode
+        if tap.own:
+            await super()._execute_command(command, sql)
+            return
+        if tap.state:
+            await self._antipode_drain()
+        beside = tap.rows
+        beside.started()
+        raw, found = beside.about(sql) if command == QUERY else (b"", 0)
+        if found:
+            sql = await self._antipode_beside(raw, found, beside.lineage(found))
+        await super()._execute_command(command, sql)
+
+    async def _antipode_prepare(self) -> None:
+        """Find out about the server, and whether its tables can keep lineages."""
+        await super()._antipode_prepare()
+        tap = self._antipode
+        tap.ready = False
+        before = tap.session.status
+        steps = tap.shim.check_tables(tap.known())
+        await tap.shim.converse_async(steps, self._antipode_ask)
+        if after := tap.rows.behind_check(before):
+            await self._antipode_ask(after)
+            tap.session.heard(before)
+        tap.ready = True
+
+    async def _antipode_beside(self, sql: bytes, found: int, text: str) -> bytes:
+        """Set the session's variables for a write, rewrite a read."""
+        beside = self._antipode.rows
+        if not self._antipode.ready:
+            await self._antipode_prepare()
+        if setting := beside.setting(text):
+            try:
+                await self._antipode_ask(setting)
+            except BaseException:
+                beside.unset()
+                raise
+        return beside.reading(sql, found)
+
+    async def _read_packet(self, *args: Any) -> Any:
+        tap = self._antipode
+        if tap.own or not tap.state:
+            return await super()._read_packet(*args)
+        beside, before = tap.rows, tap.state
+        if before == COLUMNS and not args:
+            for _ in range(beside.columns):  # Behind the application's columns come ours.
+                await self._antipode_read()
+        packet = await super()._read_packet(*args)
+        if beside.columns and tap.state:
+            if before == ROWS:
+                beside.row(packet._data)  # noqa: SLF001
+            elif tap.state == COLUMNS and before != COLUMNS:
+                packet._data = beside.header(packet._data)  # noqa: SLF001
+        if beside.due and before == ROWS and self._result is not None:
+            beside.read(_too_early)  # Unbuffered: the application sees rows before their end.
+        elif not tap.state:
+            await self._antipode_graves(beside)
+            await self._antipode_cover(beside)
+        return packet
+
+    def _antipode_forget(self) -> None:
+        """Let later writes of this connection have no lineage: nobody can wait here to say so."""
+        if self._antipode.rows.held and self._writer is not None:
+            plain: Any = super()
+            plain.close()
+
+    async def _antipode_graves(self, beside: Beside) -> None:
+        """Behind a read that found nothing: what the deletions of its rows depended on."""
+        try:
+            for question in beside.graves():
+                beside.buried(await self._antipode_ask(question))
+        except (Refused, err.MySQLError, OSError) as error:
+            unread(self._antipode.shim.datastore, f"a deletion ({error})")
+
+    async def _antipode_cover(self, beside: Beside) -> None:
+        """Sample what the reply that has ended may have seen."""
+        tap = self._antipode
+        cover = beside.cover
+        if not beside.due and (cover is None or cover.settled):
+            return
+        beside.due = False
+        try:
+            rows = await self._antipode_ask(COVER[tap.known().flavor])
+        except (Refused, err.MySQLError, OSError):
+            found = None
+        else:
+            found = tap.shim.covering(tap.known().flavor, rows)
+        if cover is not None and not cover.settled:
+            cover.settle(found)
+        else:
+            record_read(tap.shim.read_at(found))
+
+
+def _too_early() -> Lineage | None:
+    """What can be told of a read whose rows have not all come."""
+    return None

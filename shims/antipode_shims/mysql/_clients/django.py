@@ -1,0 +1,142 @@
+"""``instrument_django``: the connections of one of Django's database aliases.
+
+Django opens a connection for each thread and tells of each by a signal; its ORM, transactions and
+tests stay as they are.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from antipode import ConfigurationError, register
+from antipode.shim import beside_names
+from antipode_shims.mysql._endpoint.settings import ServerSettings
+from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
+from antipode_shims.mysql._promises.records import TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from antipode.shim import OnRead, ReadsFrom
+
+
+class AliasHooks:
+    """What listens to the connections of one alias."""
+
+    def __init__(self, alias: str, shim: InstrumentedShim) -> None:
+        """Listen to nothing yet."""
+        self.shim = shim
+        self._alias = alias
+        self._connections: list[Any] = []
+
+    def created(self, sender: Any, connection: Any, **more: Any) -> None:
+        """Django has opened a connection."""
+        del sender, more
+        if connection.alias == self._alias:
+            self.take(connection.connection)
+
+    def take(self, connection: Any) -> None:
+        """Instrument a connection, and forget those that are closed."""
+        if not is_instrumented(connection, self.shim.datastore):
+            attach(connection, self.shim)
+        still = [one for one in self._connections if is_open(one) and one is not connection]
+        self._connections = [*still, connection]
+
+    def release(self) -> None:
+        """Leave all of them as they were."""
+        for connection in self._connections:
+            detach(connection)
+        self._connections = []
+
+
+_hooks: dict[str, AliasHooks] = {}
+
+
+def instrument_django(
+    alias: str = "default",
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+    promise_table: str = TABLE,
+) -> None:
+    """Let the writes of a Django database enter the lineage, and its reads wait for floors.
+
+    Call it once, in ``AppConfig.ready``. With mysqlclient, Django's default, a commit that wrote
+    costs one round trip more; with PyMySQL in its place it costs none if the alias has
+    ``"OPTIONS": {"client_flag": 1 << 23}``.
+
+    Args:
+        alias: of ``settings.DATABASES``; its engine is ``django.db.backends.mysql``.
+        datastore: the name that every service spells alike; aliases of replicas share it.
+        reads_from: where its reads go.
+        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+            it (:func:`migration`); needs PyMySQL in place of mysqlclient.
+        tables: beside whose rows, by ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
+        one_server: whether its address is one server's, where ``at="now"`` can look. None: it is.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+
+    Raises:
+        ConfigurationError: Django is missing, the alias is not MySQL's, its client cannot keep
+            lineages, or another datastore than before.
+    """
+    names = beside_names(lineage, tables, datastore=datastore, option="tables")
+    wrapper, created = _django(alias)
+    held = _hooks.get(alias)
+    if held is not None:
+        if held.shim.datastore != datastore:
+            msg = f"Django's {alias!r} is instrumented as {held.shim.datastore!r} already"
+            raise ConfigurationError(msg)
+        return
+    shim = InstrumentedShim(
+        datastore,
+        ServerSettings.of(wrapper.get_connection_params()),
+        reads_from=reads_from,
+        on_read=on_read,
+        one_server=one_server,
+        tables=names,
+        promise_table=promise_table,
+    )
+    register(shim)
+    hooks = _hooks[alias] = AliasHooks(alias, shim)
+    created.connect(hooks.created, weak=False, dispatch_uid=("antipode", alias))
+    if wrapper.connection is not None:
+        hooks.take(wrapper.connection)
+
+
+def uninstrument_django(alias: str = "default") -> None:
+    """Undo :func:`instrument_django`. An alias that is not instrumented stays as it is."""
+    hooks = _hooks.pop(alias, None)
+    if hooks is not None:
+        _django(alias)[1].disconnect(dispatch_uid=("antipode", alias))
+        hooks.release()
+        hooks.shim.close()
+
+
+def _django(alias: str) -> tuple[Any, Any]:
+    """The alias' connection of this thread, and the signal of new ones.
+
+    Raises:
+        ConfigurationError: Django is missing, or the alias is not MySQL's.
+    """
+    try:
+        connections: Any = import_module("django.db").connections
+        created: Any = import_module("django.db.backends.signals").connection_created
+    except ImportError as error:
+        msg = "instrument_django needs Django: pip install Django"
+        raise ConfigurationError(msg) from error
+    wrapper: Any = connections[alias]
+    if wrapper.vendor != "mysql":
+        msg = f"Django's {alias!r} is a database of {wrapper.vendor}, not of MySQL or MariaDB"
+        raise ConfigurationError(msg)
+    return wrapper, created
+
+
+def is_open(connection: Any) -> bool:
+    """Whether a connection of either client is open still."""
+    return bool(getattr(connection, "open", True))

@@ -1,0 +1,248 @@
+"""mysqlclient connections: positions asked for behind each commit, reads that wait for floors.
+
+mysqlclient reads packets in C and shows neither session state nor the server's flags: what is open
+is told from the statements, and a commit that wrote costs one round trip more.
+Import only where mysqlclient is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import Observation, Unreachable
+from antipode_shims.mysql._endpoint.settings import errno_of, refused
+from antipode_shims.mysql._position.flavor import Refused, text
+from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
+from antipode_shims.mysql._statements import BEGINS, COMMITS, ENDS, MANY, OPAQUE, READS, WRITES
+
+from .read_wait import held_look
+from .session import Due, Verdict
+from .tap import ISOLATION, SAMPLE, SLICE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode.shim import Floor
+    from antipode_shims.mysql._position.flavor import Rows
+
+    from .tap import Tap
+
+_CLIENT_ERRORS = 2000
+_GONE_BEFORE = 2006
+_KEPT = ("affected_rows", "insert_id", "info", "warning_count")
+
+
+class NativeConnection:
+    """Mixed into the class of an instrumented ``MySQLdb.connections.Connection``."""
+
+    _antipode: Tap
+    _antipode_kept: dict[str, Any]
+
+    def query(self, query: bytes | bytearray | str) -> Any:
+        """Send a statement; floors come before it, positions behind it."""
+        tap, plain = self._antipode, _plain(self, "query")
+        if tap.own:
+            return plain(query)
+        self._antipode_before()
+        sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
+        found, held = tap.starts(sql)
+        if held is not None:
+            self._antipode_hold(held, found)
+        tap.judged()  # It is sent and answered in one.
+        return self._antipode_run(found, lambda: plain(query))
+
+    def commit(self) -> Any:
+        """Commit; the position is asked for behind it."""
+        self._antipode_before()
+        return self._antipode_run(COMMITS | ENDS, _plain(self, "commit"))
+
+    def rollback(self) -> Any:
+        """Roll back."""
+        self._antipode_before()
+        return self._antipode_run(ENDS, _plain(self, "rollback"))
+
+    def autocommit(self, on: Any) -> Any:
+        """Switch, which commits where it switches on."""
+        self._antipode_before()
+        plain = _plain(self, "autocommit")
+        return self._antipode_run(COMMITS, lambda: plain(on))
+
+    def change_user(self, *args: Any, **options: Any) -> Any:
+        """Begin a session anew."""
+        try:
+            return _plain(self, "change_user")(*args, **options)
+        finally:
+            self._antipode.connected(status=self._antipode_status(0), tracked=False)
+
+    def store_result(self) -> Any:
+        """Take rows; a position that came without one is asked for behind them."""
+        result = _plain(self, "store_result")()
+        tap = self._antipode
+        if tap.due is Due.SAMPLE and not tap.own and not tap.state:
+            self._antipode_finish()
+        return result
+
+    def next_result(self) -> Any:
+        """Go on to the next result; behind the last one the position is asked for."""
+        found = _plain(self, "next_result")()
+        tap = self._antipode
+        if found and tap.state:
+            tap.state = 0
+            self._antipode_finish()
+        return found
+
+    def affected_rows(self) -> Any:
+        """Rows that the application's own statement changed."""
+        return self._antipode_value("affected_rows")
+
+    def insert_id(self) -> Any:
+        """The number that the application's own statement gave."""
+        return self._antipode_value("insert_id")
+
+    def info(self) -> Any:
+        """What the server said of the application's own statement."""
+        return self._antipode_value("info")
+
+    def warning_count(self) -> Any:
+        """Warnings of the application's own statement."""
+        return self._antipode_value("warning_count")
+
+    def _antipode_value(self, name: str) -> Any:
+        kept = self.__dict__.get("_antipode_kept") or {}
+        return kept[name] if name in kept else _plain(self, name)()
+
+    def _antipode_before(self) -> None:
+        tap = self._antipode
+        self._antipode_kept = {}
+        tap.state = 0
+        if tap.due is Due.SAMPLE:  # Its results were not read to their end.
+            tap.due = Due.NOTHING
+            tap.shim.unsampled("the results of a statement were not read to their end")
+        if not tap.ready:
+            tap.prepared(tap.shim.converse(tap.shim.detect(), self._antipode_ask))
+
+    def _antipode_run(self, found: int, send: Callable[[], Any]) -> Any:
+        tap = self._antipode
+        tap.session.starts(found)
+        try:
+            reply = send()
+        except BaseException as error:
+            tap.state = 1
+            number = errno_of(error)
+            if number == _GONE_BEFORE:
+                tap.session.unsent()
+            elif 0 < number < _CLIENT_ERRORS or refused(error):
+                tap.failed()
+                self._antipode_finish()
+            else:
+                tap.lost()
+            raise
+        self._antipode_replied(found)
+        return reply
+
+    def _antipode_replied(self, found: int) -> None:
+        tap, status = self._antipode, self._antipode_status(found)
+        plain: Any = super()
+        rows = bool(plain.field_count())
+        if rows:
+            tap.session.rows_ended(status, changed=False)
+        else:
+            tap.session.replied(Ok(status, _count(plain.affected_rows()), b""))
+        tap.finished()
+        if found & MANY or found & OPAQUE == OPAQUE:
+            tap.state = 1  # More results may come before the server can be asked.
+        elif not rows:
+            self._antipode_finish()
+
+    def _antipode_status(self, found: int) -> int:
+        """The server's flags, as far as the statements so far tell."""
+        plain: Any = super()
+        own = AUTOCOMMIT if plain.get_autocommit() else 0
+        opened = bool(self._antipode.session.status & IN_TRANSACTION)
+        if found & ENDS and not found & MANY:
+            opened = False
+        opened = opened or bool(found & BEGINS)
+        if not own and found & (READS | WRITES) and not (found & ENDS and found & COMMITS):
+            opened = True
+        return own | (IN_TRANSACTION if opened else 0)
+
+    def _antipode_ask(self, sql: str) -> Rows:
+        """Ask the server in between.
+
+        Raises:
+            Refused: the server answered with an error.
+            MySQLdb.Error: the connection is lost.
+        """
+        tap = self._antipode
+        tap.own = True
+        try:
+            _plain(self, "query")(sql.encode())
+            result = _plain(self, "store_result")()
+            return () if result is None else _rows(result)
+        except Exception as error:
+            number = errno_of(error)
+            if 0 < number < _CLIENT_ERRORS or refused(error):
+                raise Refused(str(error), passing=not refused(error), number=number) from error
+            raise
+        finally:
+            tap.own = False
+
+    def _antipode_hold(self, held: Floor, found: int) -> None:
+        """Hold a statement that reads until its floor is met on this connection.
+
+        Raises:
+            StaleSnapshot: the open transaction reads from an older snapshot.
+            UnmetError: the floor is not met in time, or never.
+        """
+        tap = self._antipode
+        verdict = tap.session.judge(held, found)
+        if verdict is Verdict.PASS:
+            return
+        facts = tap.known()
+        if verdict is Verdict.OLD_SNAPSHOT:
+            rows = self._antipode_ask(ISOLATION[facts.flavor])
+            if not tap.session.reads_committed(text(rows[0]["level"])):
+                raise tap.stale()
+        renews = verdict is Verdict.OLD_SNAPSHOT
+        seen: list[Observation] = []
+
+        def look(timeout_s: float) -> Observation:
+            wait_s = min(timeout_s, SLICE_S)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
+            try:
+                observation = tap.shim.converse(steps, self._antipode_ask)
+            except Unreachable:  # An upstream's: this connection raises the client's errors.
+                observation = Observation(facts.server, {})
+            seen[:] = [observation]
+            return observation
+
+        held.hold(look)
+        tap.shown(held, seen, renews=renews)
+
+    def _antipode_finish(self) -> None:
+        """What the end of a reply left to do."""
+        tap = self._antipode
+        if tap.due is Due.SAMPLE:
+            tap.due = Due.NOTHING
+            self._antipode_kept = {name: _plain(self, name)() for name in _KEPT}
+            try:
+                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
+            except BaseException as error:
+                tap.shim.unsampled(str(error))
+                if not isinstance(error, Exception):
+                    raise
+        tap.raise_pending()
+
+
+def _rows(result: Any) -> Rows:
+    rows: Rows = result.fetch_row(maxrows=0, how=1)
+    return rows
+
+
+def _count(affected: int) -> int:
+    """Rows changed; the C library says -1, unsigned, where it does not know."""
+    return affected if affected < 1 << 62 else 1
+
+
+def _plain(connection: Any, name: str) -> Any:
+    return getattr(super(NativeConnection, connection), name)

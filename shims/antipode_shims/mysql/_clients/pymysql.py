@@ -1,0 +1,261 @@
+"""PyMySQL connections that mint positions and wait for floors.
+
+Every command goes through ``_execute_command`` and every packet through ``_read_packet``; both stay
+PyMySQL's own, and what the library asks in between uses them too. Import only where PyMySQL is.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from pymysql import err
+from pymysql.constants import COMMAND
+from pymysql.protocol import MysqlPacket
+
+from antipode.shim import Observation, Unreachable
+from antipode_shims.mysql._endpoint.settings import errno_of, refused
+from antipode_shims.mysql._position.flavor import TRACK, Refused, text
+from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
+from antipode_shims.mysql._statements import READS
+
+from .read_wait import held_look
+from .session import Due, Verdict
+from .tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode.shim import Floor
+    from antipode_shims.mysql._position.flavor import Rows
+
+    from .tap import Tap
+
+
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
+_ESTABLISHED = b"\x01"
+_TCP = int(socket.IPPROTO_TCP)
+QUERY = int(COMMAND.COM_QUERY)
+RESETTING = frozenset({COMMAND.COM_CHANGE_USER, 0x1F})  # 31: COM_RESET_CONNECTION.
+
+
+def is_tracked(connection: Any) -> bool:
+    """Whether a connection that went through its handshake agreed on session state."""
+    return bool(connection.client_flag & connection.server_capabilities & SESSION_TRACK)
+
+
+def peer_of(sock: Any) -> Callable[..., bytes] | None:
+    """What tells whether the server's end of a connection is closed, as far as is heard here.
+
+    Linux tells without a system call that lets other threads run first; elsewhere, and for Unix
+    sockets, nothing is known.
+    """
+    if sock is None or _TCP_INFO is None or sock.family == socket.AF_UNIX:
+        return None
+    peer: Callable[..., bytes] = sock.getsockopt
+    return peer
+
+
+def rows_of(result: Any) -> Rows:
+    """What a question of the library's own was answered with; none for an OK packet."""
+    if not result.rows:
+        return []
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.rows]
+
+
+def refusal(error: Exception, *, closed: bool) -> Exception:
+    """A server's error as conversations take it; a lost connection stays the client's error."""
+    if closed or not isinstance(error, err.MySQLError):
+        return error
+    return Refused(str(error), passing=not refused(error), number=errno_of(error))
+
+
+class SyncConnection:
+    """Mixed into the class of an instrumented ``pymysql.Connection``."""
+
+    _antipode: Tap
+    _antipode_send: Callable[[int, bytes | str], None]
+    _antipode_read: Callable[..., Any]
+    _sock: Any
+    _result: Any
+    _affected_rows: Any
+    _read_timeout: float | None
+    client_flag: int
+    server_capabilities: int
+    server_status: int
+
+    def connect(self, sock: Any = None) -> None:
+        """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
+        tap = self._antipode
+        plain: Any = super()
+        self.client_flag |= SESSION_TRACK
+        tap.own, tap.state = True, 0
+        try:
+            plain.connect(sock)
+        finally:
+            tap.own = False
+        tap.connected(status=self.server_status, tracked=is_tracked(self))
+
+    def _execute_command(self, command: int, sql: bytes | str) -> None:
+        tap = self._antipode
+        if tap.own:
+            self._antipode_send(command, sql)
+            return
+        if tap.state:
+            self._antipode_drain()
+        if command != QUERY:
+            tap.other()
+            self._antipode_send(command, sql)
+            if command in RESETTING:
+                tap.reset()
+            tap.sent()
+            return
+        if not tap.ready:
+            self._antipode_prepare()
+        found, held = tap.starts(sql)
+        if held is not None:
+            self._antipode_hold(held, found)
+        session = tap.session
+        if found == READS:  # The server need not wait: what becomes of it leaves nothing in doubt.
+            self._antipode_send(command, sql)
+            session.starts(found)
+            tap.sent()
+            return
+        session.starts(found)
+        tap.ended = (
+            tap.peer is not None
+            and session.doubtful
+            and self._sock is not None
+            and tap.peer(_TCP, _TCP_INFO, 1) != _ESTABLISHED
+        )
+        try:
+            self._antipode_send(command, sql)
+        except Exception:
+            # Not even the kernel has all of it: no server executes half a command.
+            session.unsent()
+            raise
+        except BaseException:
+            tap.lost()
+            raise
+        tap.sent()
+
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        try:
+            packet = self._antipode_read(packet_type)
+        except BaseException as error:
+            self._antipode_unread(error)
+            raise
+        if packet_type is not MysqlPacket:
+            return packet
+        tap, data = self._antipode, packet._data  # noqa: SLF001
+        if not tap.state:
+            tap.asked(data)
+        elif tap.state != ROWS or data[0] == EOF:
+            shown = tap.packet(data)
+            if shown is not None:
+                packet._data = shown  # noqa: SLF001
+            if not tap.state and tap.pending:
+                self._antipode_finish()
+        return packet
+
+    def _antipode_unread(self, error: BaseException) -> None:
+        """The server answered with an error, or nothing came."""
+        tap = self._antipode
+        if not tap.state:
+            return
+        if self._sock is not None and isinstance(error, err.MySQLError):
+            tap.failed()
+            self._antipode_finish()
+        else:
+            tap.lost()
+
+    def _antipode_ask(self, sql: str | bytes) -> Rows:
+        """Ask the server in between; what the application sees of the connection stays.
+
+        Raises:
+            Refused: the server answered with an error.
+            pymysql.Error: the connection is lost.
+        """
+        tap = self._antipode
+        plain: Any = super()
+        kept = self._result, self._affected_rows, self.server_status
+        self._result = None  # What is left of it, an unbuffered result's end, has been read.
+        tap.own = True
+        try:
+            plain.query(sql)
+            return rows_of(self._result)
+        except Exception as error:
+            raise refusal(error, closed=self._sock is None) from error
+        finally:
+            tap.own = False
+            self._result, self._affected_rows, self.server_status = kept
+
+    def _antipode_drain(self) -> None:
+        """Read what is left of the last reply, as PyMySQL does before it sends a command."""
+        plain: Any = super()
+        result = self._result
+        if result is not None and result.unbuffered_active:
+            warnings.warn("Previous unbuffered result was left incomplete", stacklevel=4)
+            result._finish_unbuffered_query()  # noqa: SLF001
+        while self._result is not None and self._result.has_next:
+            plain.next_result()
+        self._antipode.state = 0
+
+    def _antipode_prepare(self) -> None:
+        """Find out about the server and turn tracking on, once for each session."""
+        tap = self._antipode
+        facts = tap.shim.converse(tap.shim.detect(), self._antipode_ask)
+        if tap.session.tracked:
+            self._antipode_ask(TRACK[facts.flavor])
+        tap.prepared(facts)
+        tap.peer = peer_of(self._sock)
+
+    def _antipode_hold(self, held: Floor, found: int) -> None:
+        """Hold a statement that reads until its floor is met on this connection.
+
+        Raises:
+            StaleSnapshot: the open transaction reads from an older snapshot.
+            UnmetError: the floor is not met in time, or never.
+        """
+        tap = self._antipode
+        verdict = tap.session.judge(held, found)
+        if verdict is Verdict.PASS:
+            return
+        facts = tap.known()
+        if verdict is Verdict.OLD_SNAPSHOT:
+            rows = self._antipode_ask(ISOLATION[facts.flavor])
+            if not tap.session.reads_committed(text(rows[0]["level"])):
+                raise tap.stale()
+        longest_s = min(SLICE_S, (self._read_timeout or 2 * SLICE_S) / 2)
+        renews = verdict is Verdict.OLD_SNAPSHOT
+        seen: list[Observation] = []
+
+        def look(timeout_s: float) -> Observation:
+            wait_s = min(timeout_s, longest_s)
+            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
+            try:
+                observation = tap.shim.converse(steps, self._antipode_ask)
+            except Unreachable:  # An upstream's: this connection raises the client's errors.
+                observation = Observation(facts.server, {})
+            seen[:] = [observation]
+            return observation
+
+        held.hold(look)
+        tap.shown(held, seen, renews=renews)
+
+    def _antipode_finish(self) -> None:
+        """What the end of a reply left to do."""
+        tap = self._antipode
+        if tap.due is Due.SAMPLE:
+            tap.due = Due.NOTHING
+            try:
+                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
+            except (Refused, err.MySQLError, OSError) as error:
+                tap.shim.unsampled(str(error))
+            except BaseException:
+                tap.shim.unsampled("interrupted")
+                raise
+        tap.raise_pending()

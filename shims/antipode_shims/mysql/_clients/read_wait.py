@@ -1,0 +1,77 @@
+"""What is asked on the connection that reads, before a read that a floor holds back. No I/O.
+
+Positions are asked for without touching a table. A look for the records of promises is a read like
+the application's own, and must not be the one that opens the snapshot from which that reads: what
+is committed later would never show there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from antipode import Status
+from antipode.shim import Observation
+from antipode_shims.mysql._position.flavor import Ask, Refused, text
+from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
+from antipode_shims.mysql._promises.records import Records, records
+
+from .tap import ISOLATION
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+    from antipode_shims.mysql._position.flavor import Asking
+
+    from .tap import Tap
+
+
+def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[Observation]:
+    """Look once for what *held* demands, blocking on the server where writes are missing.
+
+    Args:
+        tap: of the connection that reads.
+        held: what the read must see.
+        renews: whether reads of the open transaction are known to see what was committed last.
+        wait_s: the longest that the server may block, in seconds.
+
+    Raises:
+        StaleSnapshot: the look opened the snapshot of the application's transaction, and a record
+            that comes later cannot show in it.
+        ConfigurationError: this user may not look for promises.
+    """
+    facts = tap.known()
+    shown = Observation(facts.server, {})
+    if held.writes:
+        shown = yield from tap.shim.observe(facts, held.writes, wait_s=wait_s)
+    if not held.promises:
+        return shown
+    try:
+        found = yield from _look(tap, held, shown, renews=renews)
+    except Refused as error:
+        found = Records(cause=str(error))
+    return replace(shown, promises=found.statuses, promise_causes=found.causes(held.promises))
+
+
+def _look(tap: Tap, held: Floor, shown: Observation, *, renews: bool) -> Asking[Records]:
+    session, flavor = tap.session, tap.known().flavor
+    before = session.status
+    once = session.isolated_once
+    table = tap.shim.promised_in or tap.shim.promise_table
+    look = records(table, held.promises, flavor, unsure=once)
+    if renews or before & (IN_TRANSACTION | AUTOCOMMIT) == AUTOCOMMIT:
+        return (yield from look)
+    if not before & IN_TRANSACTION and not once:
+        found = yield from look
+        yield Ask("ROLLBACK")  # It opened a transaction, of which the application knows nothing.
+        session.heard(before)
+        return found
+    rows = yield Ask(ISOLATION[flavor])
+    if session.reads_committed(text(rows[0]["level"])):
+        return (yield from look)
+    if any(shown.statuses.get(each) is not Status.VISIBLE for each in held.writes):
+        return Records(cause="it is looked for once the writes are visible")
+    found = yield from look
+    session.snapshot_taken()
+    if any(each not in found.statuses for each in held.promises):
+        raise tap.stale()
+    return found

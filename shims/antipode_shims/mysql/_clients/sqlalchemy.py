@@ -1,0 +1,246 @@
+"""``instrument_engine``: SQLAlchemy engines, by the connections in their pools.
+
+Connections are instrumented one by one as the pool opens them, so that it is the very connection
+that reads which is judged, whatever proxy or creator chose its server.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from antipode import AntipodeError, ConfigurationError, register
+from antipode.shim import beside_names
+from antipode_shims.mysql._endpoint.settings import ServerSettings
+from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
+from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
+from antipode_shims.mysql._promises.records import TABLE
+
+from .detect import NO_PACKETS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from antipode.shim import OnRead, ReadsFrom
+    from antipode_shims.mysql._shim.base import BaseMySQLShim
+
+EngineT = TypeVar("EngineT")
+
+_DRIVERS = ("pymysql", "aiomysql", "mysqldb")
+
+
+class EngineHooks:
+    """What listens to one engine."""
+
+    def __init__(self, engine: Any, shim: BaseMySQLShim) -> None:
+        """Listen to nothing yet."""
+        self.shim = shim
+        self._engine = weakref.ref(engine)
+        self._flagged = engine.dialect.driver != "mysqldb"
+        self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._listeners: list[tuple[str, Callable[..., None]]] = [
+            ("do_connect", self._do_connect),
+            ("connect", self._connected),
+            ("handle_error", self._handle_error),
+        ]
+        if shim.tables.names:
+            self._listeners.append(("checkin", self._checked_in))
+
+    def listen(self) -> None:
+        """Start."""
+        from sqlalchemy import event
+
+        engine: Any = self._engine()
+        for name, listener in self._listeners:
+            event.listen(engine, name, listener)
+        # Not by an event of connections: with one, each statement goes through all of theirs.
+        engine.dialect.do_begin_twophase = self._begin_twophase
+        # Only now: what the pool opens from here on is instrumented. A listener at each checkout
+        # is dear, so that only pools have one which opened connections before.
+        if _opened(engine.pool):
+            event.listen(engine, "checkout", self._checked_out)
+            self._listeners.append(("checkout", self._checked_out))
+
+    def stop(self) -> None:
+        """Stop, and leave the pool's connections as they were."""
+        from sqlalchemy import event
+
+        engine: Any = self._engine()
+        for name, listener in self._listeners:
+            event.remove(engine, name, listener)
+        del engine.dialect.do_begin_twophase
+        for connection in list(self._connections):
+            detach(connection)
+        self._connections.clear()
+
+    def _do_connect(self, dialect: Any, record: Any, arguments: Any, options: Any) -> None:
+        """Ask for positions in the handshake."""
+        del dialect, record, arguments
+        if self._flagged:
+            options["client_flag"] = options.get("client_flag", 0) | SESSION_TRACK
+        # Only here is seen what create_engine(connect_args=...) adds to the URL.
+        self.shim.settings = ServerSettings.of(options, one_server=self.shim.looks)
+
+    def _connected(self, dbapi_connection: Any, record: Any) -> None:
+        del dbapi_connection
+        connection = record.driver_connection
+        if not is_instrumented(connection, self.shim.datastore):
+            attach(connection, self.shim)
+            self._connections.add(connection)
+
+    def _checked_out(self, dbapi_connection: Any, record: Any, proxy: Any) -> None:
+        """Let the pool open again what it had opened before it was instrumented."""
+        del dbapi_connection, proxy
+        if getattr(record.driver_connection, "_antipode", None) is None:
+            from sqlalchemy.exc import DisconnectionError
+
+            msg = "opened before the engine was instrumented"
+            raise DisconnectionError(msg)
+
+    def _checked_in(self, dbapi_connection: Any, record: Any) -> None:
+        """Sample what reads put off before somebody else gets the connection."""
+        del dbapi_connection
+        tap = getattr(record.driver_connection, "_antipode", None)
+        if tap is not None:
+            tap.rows.settle()
+
+    def _handle_error(self, context: Any) -> None:
+        """A floor that was not met leaves the connection as it was.
+
+        SQLAlchemy takes a TimeoutError for a cancelled call, and would close it.
+        """
+        if isinstance(context.original_exception, AntipodeError):
+            context.is_disconnect = False
+
+    def _begin_twophase(self, connection: Any, xid: Any) -> None:
+        del connection, xid
+        msg = (
+            f"two-phase transactions on {self.shim.datastore!r} are not supported: between its two "
+            "phases a write belongs to no request"
+        )
+        raise ConfigurationError(msg)
+
+
+def _opened(pool: Any) -> bool:
+    """Whether *pool* may have connections, or be opening some."""
+    counts = [getattr(pool, name, None) for name in ("checkedin", "checkedout")]
+    return any(count is None or count() for count in counts)
+
+
+_hooks: weakref.WeakKeyDictionary[Any, EngineHooks] = weakref.WeakKeyDictionary()
+
+
+def instrument_engine(
+    engine: EngineT,
+    *,
+    datastore: str,
+    reads_from: ReadsFrom = "primary",
+    lineage: Literal["none", "beside"] = "none",
+    tables: Collection[str] = (),
+    on_read: OnRead = "merge",
+    one_server: bool | None = None,
+    promise_table: str = TABLE,
+) -> EngineT:
+    """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
+
+    Its pool opens each connection with ``CLIENT_SESSION_TRACK``, by which a committed write's
+    position comes with the server's reply; with mysqlclient, and where ``creator=`` opens
+    connections without ``client_flag=1 << 23``, a commit that wrote costs one round trip more.
+    Connections that are idle in the pool already are opened again. Sessions, the ORM and Core
+    behave as before; two-phase transactions are refused.
+
+    Args:
+        engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` with PyMySQL, aiomysql or mysqlclient.
+        datastore: the name that every service spells alike.
+        reads_from: where its reads go.
+        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+            it (:func:`migration`); needs PyMySQL or aiomysql.
+        tables: beside whose rows, by ``table`` or ``schema.table``.
+        on_read: whether reads of *tables* add what they find to the current lineage.
+        one_server: whether its URL is one server's, where ``at="now"`` can look, no balancer's or
+            proxy's. None: where the URL or ``connect_args`` name a host or socket.
+        promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+
+    Returns:
+        The same object. Instrumenting it again changes nothing.
+
+    Raises:
+        ConfigurationError: another database or driver, one that cannot keep lineages, or another
+            datastore than before.
+    """
+    names = beside_names(lineage, tables, datastore=datastore, option="tables")
+    plain = _sync_engine(engine)
+    if names and plain.dialect.driver == "mysqldb":
+        raise ConfigurationError(NO_PACKETS)
+    if _is_instrumented(plain, datastore):
+        return engine
+    shim = InstrumentedShim(
+        datastore,
+        _settings(plain),
+        reads_from=reads_from,
+        on_read=on_read,
+        one_server=one_server,
+        tables=names,
+        promise_table=promise_table,
+    )
+    register(shim)
+    hooks = EngineHooks(plain, shim)
+    hooks.listen()
+    _hooks[plain.dialect] = hooks
+    return engine
+
+
+def _is_instrumented(engine: Any, datastore: str) -> bool:
+    """Whether *engine* is instrumented for *datastore*.
+
+    Raises:
+        ConfigurationError: it is, for another one.
+    """
+    held = _hooks.get(engine.dialect)
+    if held is not None and held.shim.datastore != datastore:
+        msg = f"this engine is instrumented as {held.shim.datastore!r} already"
+        raise ConfigurationError(msg)
+    return held is not None
+
+
+def uninstrument_engine(engine: Any) -> None:
+    """Undo :func:`instrument_engine`. One that is not instrumented stays as it is."""
+    hooks = _hooks.pop(_sync_engine(engine).dialect, None)
+    if hooks is not None:
+        hooks.stop()
+        hooks.shim.close()
+
+
+def datastore_of(engine: Any) -> str:
+    """The datastore as which an engine or its connection is instrumented; empty where it is not."""
+    hooks = _hooks.get(engine.dialect)
+    return "" if hooks is None else hooks.shim.datastore
+
+
+def _sync_engine(engine: Any) -> Any:
+    """The engine behind an AsyncEngine.
+
+    Raises:
+        ConfigurationError: it is no engine of a supported database and driver.
+    """
+    plain = getattr(engine, "sync_engine", engine)
+    dialect = getattr(plain, "dialect", None)
+    if dialect is None or not hasattr(plain, "pool"):
+        msg = f"{type(engine).__qualname__} is no SQLAlchemy Engine or AsyncEngine"
+        raise ConfigurationError(msg)
+    if dialect.name not in ("mysql", "mariadb") or dialect.driver not in _DRIVERS:
+        msg = (
+            f"{dialect.name}+{dialect.driver} is not supported: replies can be read with "
+            "mysql+pymysql and mysql+aiomysql; mysql+mysqldb costs a round trip for each commit"
+        )
+        raise ConfigurationError(msg)
+    return plain
+
+
+def _settings(engine: Any) -> ServerSettings:
+    from .engines import settings_of  # It listens to engines by what is here.
+
+    settings = settings_of(engine)
+    named = settings.arguments.get("host") or settings.arguments.get("unix_socket")
+    return replace(settings, one_server=bool(named))

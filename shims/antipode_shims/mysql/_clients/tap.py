@@ -1,0 +1,328 @@
+"""What an instrumented connection remembers beside its client: the replies' packets, told apart.
+
+No I/O: the sync and asyncio connections hand it the packets that they read.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
+from antipode.shim import (
+    count,
+    floor,
+    log_once,
+    read_sent,
+    reading,
+    record_uncommitted,
+    record_write,
+)
+from antipode_shims.mysql._beside.connection import Beside
+from antipode_shims.mysql._position.flavor import COVER, Flavor, text
+from antipode_shims.mysql._position.ok_packet import (
+    AUTOCOMMIT,
+    MORE_RESULTS,
+    STATE_CHANGED,
+    eof_status,
+    is_eof,
+    is_ok,
+    parse_ok,
+)
+from antipode_shims.mysql._statements import NESTS, READS, RESETS, meaning, reads
+
+from .session import Due, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from antipode.shim import Floor, Observation, Unjudged
+    from antipode_shims.mysql._position.flavor import Facts, Rows
+    from antipode_shims.mysql._shim.base import BaseMySQLShim
+
+#: The longest that a connection that reads blocks on its server at once, in seconds.
+SLICE_S = 1.0
+
+#: What a write without a position is looked up by, on its own connection, after its commit.
+SAMPLE = {
+    Flavor.MYSQL: COVER[Flavor.MYSQL],
+    Flavor.MARIADB: "SELECT @@SESSION.last_gtid AS gtid",
+}
+#: The isolation of the session.
+ISOLATION = {
+    Flavor.MYSQL: "SELECT @@SESSION.transaction_isolation AS level",
+    Flavor.MARIADB: "SELECT @@SESSION.tx_isolation AS level",
+}
+
+_NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
+_FIRST = 1
+#: Where its columns come.
+COLUMNS = 2
+#: Where a reply's rows come.
+ROWS = 3
+_LOCAL_FILE = 0xFB
+#: The first byte of the packet behind them.
+EOF = 0xFE
+
+
+class Tap:
+    """One instrumented connection's side.
+
+    Attributes:
+        shim: whose positions its writes mint and whose floors its reads satisfy.
+        session: what is known of the server's session; new after each handshake.
+        facts: about the server behind it; None until asked.
+        ready: whether that was asked, and positions are tracked, in this session.
+        state: which packet of a reply comes next; 0 outside the application's replies.
+        own: whether the library itself is asking.
+        due: what the end of a reply left to do.
+        ended: whether the server had closed the connection before the command was sent.
+        rows: its side of lineages beside rows; with ``lineage="beside"`` alone.
+        peer: asks the kernel about the server's end; None where it does not say.
+    """
+
+    __slots__ = (
+        "_error",
+        "_last_gtid",
+        "_told",
+        "_unjudged",
+        "due",
+        "ended",
+        "facts",
+        "own",
+        "peer",
+        "ready",
+        "rows",
+        "session",
+        "shim",
+        "state",
+    )
+
+    def __init__(
+        self, shim: BaseMySQLShim, *, status: int, tracked: bool, told: bool = True
+    ) -> None:
+        """Ride along on a connection that may be open already."""
+        self.shim = shim
+        self.own = False
+        self._told = told
+        self.rows = Beside(shim)
+        self.connected(status=status, tracked=tracked)
+
+    def connected(self, *, status: int, tracked: bool) -> None:
+        """The connection went through a handshake; its session starts anew."""
+        self.session = Session(status=status, tracked=tracked, told=self._told)
+        self.rows.renewed()
+        self.facts: Facts | None = None
+        self.ready = False
+        self.state = 0
+        self.due = Due.NOTHING
+        self.ended = False
+        self.peer: Callable[..., bytes] | None = None
+        self._error: BaseException | None = None
+        self._unjudged: Unjudged | None = None
+        self._last_gtid = ""
+
+    def prepared(self, facts: Facts) -> None:
+        """The server is known, and tracks positions if this session can."""
+        self.facts = facts
+        self.ready = True
+        self.session.server = facts.server
+        if not self.session.tracked:
+            log_once(
+                "mysql_untracked",
+                self.shim.datastore,
+                "session_track",
+                "a connection to %r gets no positions with its replies (opened before it was "
+                "instrumented, or by a client that cannot): each commit costs a round trip more",
+                self.shim.datastore,
+            )
+
+    def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
+        """What a statement may do, and what it has to wait for."""
+        if type(sql) is not bytes:
+            sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
+        found = meaning(sql)
+        if found & READS:
+            if found & RESETS:
+                self.ready = False
+            held, self._unjudged = reading(self.shim)
+            return found, held
+        self._unjudged = None
+        if found & RESETS:
+            self.ready = False  # Asked for again behind it.
+        if not found & NESTS:
+            return found, None
+        held = floor(self.shim, reads=False)
+        # A text is searched where somebody waits alone.
+        return found, held if held is not None and reads(sql, found) else None
+
+    def other(self) -> None:
+        """A command that is no statement is about to be sent."""
+        self._unjudged = None
+        self.session.starts(0)
+
+    def reset(self) -> None:
+        """A command gave the connection a new session."""
+        tracked = self.session.tracked
+        record_uncommitted(self.shim, self, wrote=False)
+        self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
+        self.rows.renewed()
+        self.ready = False
+
+    def sent(self) -> None:
+        """A command is sent; its reply is next."""
+        self.state = _FIRST
+        if self._unjudged is not None:
+            self.judged()
+
+    def judged(self) -> None:
+        """Let a dry run know of the statement that starts, if it reads."""
+        if (unjudged := self._unjudged) is not None:
+            self._unjudged = None
+            read_sent(self.shim, unjudged)
+
+    def asked(self, data: bytes) -> None:
+        """A packet outside the application's replies: of the library's own, or of a handshake."""
+        if self.own and is_eof(data):
+            self.session.heard(eof_status(data))
+
+    def packet(self, data: bytes) -> bytes | None:
+        """A packet of a reply; what the client should see in its place, if anything."""
+        state = self.state
+        if state == _FIRST:
+            first = data[0]
+            if not first and is_ok(data):
+                return self._ok(data)
+            if first != _LOCAL_FILE:  # It is sent first, and answered behind it.
+                self.state = COLUMNS
+        elif is_eof(data):
+            if state == COLUMNS:
+                self.state = ROWS
+            elif self.session.read_ended(status := eof_status(data)):
+                self.state = 0
+            else:
+                self.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
+                if status & MORE_RESULTS:
+                    self.state = _FIRST
+                else:
+                    self.finished()
+        return None
+
+    def _ok(self, data: bytes) -> bytes:
+        ok = parse_ok(data, tracked=self.session.tracked)
+        self.session.replied(ok)
+        if ok.torn:
+            self.shim.unsampled("its reply could not be read")
+        if ok.gtid is not None:
+            self._mint(ok.gtid)
+        if not ok.status & MORE_RESULTS:
+            self.finished()
+        return ok.plain
+
+    def finished(self, *, failed: bool = False) -> None:
+        """The reply came, all of it or all that its client tells of."""
+        self.state = 0
+        self.due = self.session.ended(failed=failed)
+        record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
+        if self.due is _UNCOVERED:
+            self.due = _NOTHING
+            count("uncovered_write", self.shim.datastore)
+            mark_incomplete(self.shim.datastore, "unsampled")
+
+    def failed(self) -> None:
+        """The server answered with an error."""
+        if self.state:
+            self.finished(failed=True)
+
+    def lost(self) -> None:
+        """The connection was lost before its reply came."""
+        self.state = 0
+        record_uncommitted(self.shim, self, wrote=False)
+        if self.session.lost() and not self.ended:
+            mark_incomplete(self.shim.datastore, "in_doubt")
+
+    def _mint(self, gtid: str) -> None:
+        self._last_gtid = gtid
+        writes = self.shim.minted(self.known().flavor, gtid)
+        self.session.minted(writes)
+        try:
+            record_write(*writes)
+        except ConfigurationError as error:
+            self._error = error
+
+    def sampled(self, rows: Rows) -> None:
+        """The answer to :data:`SAMPLE` behind a commit without a position."""
+        facts = self.known()
+        if facts.flavor is Flavor.MARIADB:
+            gtid = text(rows[0]["gtid"]) if rows else ""
+            if gtid and gtid != self._last_gtid:
+                self._mint(gtid)
+            return
+        found = self.shim.covering(facts.flavor, rows)
+        own = [w for w in found if w.key.startswith((facts.uuid, facts.group or facts.uuid))]
+        for subject, reason in found.incomplete:
+            mark_incomplete(subject, reason)
+        try:
+            record_write(*(own or found))
+        except ConfigurationError as error:
+            self._error = error
+
+    @property
+    def pending(self) -> bool:
+        """Whether the end of a reply left anything to do."""
+        return self.due is not _NOTHING or self._error is not None
+
+    def raise_pending(self) -> None:
+        """Raise what a finished reply could not.
+
+        Raises:
+            ConfigurationError: a write had no scope, and ``on_unscoped="raise"``.
+        """
+        if self._error is not None and not self.state:
+            error, self._error = self._error, None
+            raise error
+
+    def stale(self) -> StaleSnapshot:
+        """What a read from an old snapshot raises."""
+        return StaleSnapshot(
+            f"this connection to {self.shim.datastore!r} reads from a snapshot that is older than "
+            "what the barrier waited for: commit or roll back its transaction before the read"
+        )
+
+    def known(self) -> Facts:
+        """The server behind the connection, known since its first statement."""
+        if self.facts is None:
+            msg = f"the server of {self.shim.datastore!r} was not asked what it is"
+            raise RuntimeError(msg)
+        return self.facts
+
+    def shown(self, held: Floor, seen: Sequence[Observation], *, renews: bool) -> None:
+        """A hold ended well; the last look showed what its floor demanded."""
+        statuses = seen[-1].statuses if seen else {}
+        visible = [write for write, status in statuses.items() if status is Status.VISIBLE]
+        self.session.passed(held, visible, renews=renews)
+
+
+@lru_cache(maxsize=64)
+def _mixed(mixin: Any, plain: Any) -> type:
+    names = {"__module__": plain.__module__}
+    # Called for every statement and packet: spared the search for them.
+    for name, own in (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_packet")):
+        if (method := getattr(plain, own, None)) is not None:
+            names[name] = method
+    return type(plain.__name__, (mixin, plain), names)
+
+
+def adopt(connection: Any, mixin: type, tap: Tap) -> None:
+    """Instrument *connection*: it stays the same object, of a subclass of its class."""
+    plain: Any = type(connection)
+    connection.__class__ = _mixed(mixin, plain)
+    connection._antipode = tap  # noqa: SLF001
+
+
+def disown(connection: Any, mixin: type) -> None:
+    """Undo :func:`adopt`."""
+    connection.__class__ = next(b for b in type(connection).__bases__ if b is not mixin)
+    # mysqlclient's connections let no attribute be deleted otherwise.
+    for name in [name for name in vars(connection) if name.startswith("_antipode")]:
+        del vars(connection)[name]

@@ -1,0 +1,275 @@
+"""The library's own connections to the server where a process reads: one looks, one blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import Endpoint, Observation, Unreachable, Wake
+from antipode_shims.mysql._look import Shown, look, wait_sql
+from antipode_shims.mysql._position.flavor import Ask, Refused, converse, detect
+from antipode_shims.mysql._position.states import State, covers
+from antipode_shims.mysql._promises.records import COMMITTED, records
+
+from .settings import errno_of, execute, link_errors, pymysql_module, refused, socket_of
+from .upstream import Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from antipode import Promise, WriteId
+    from antipode_shims.mysql._position.flavor import Rows
+
+    from .settings import ServerSettings
+
+#: Seconds that ending a wait on the server may take.
+_KILL_S = 0.5
+#: Seconds that making the connection for waits may take, and for which it is not tried again.
+_WAITER_S, _ALONE_S = 0.5, 1.0
+#: Seconds to the next look meanwhile.
+_PACE_S = 0.01
+
+
+class MySQLEndpoint(Endpoint):
+    """Looks on one connection; a second one blocks on the server while something is missing.
+
+    The server ends the wait when the smallest missing position is there
+    (``WAIT_FOR_EXECUTED_GTID_SET``, ``MASTER_GTID_WAIT``), or after a second: what waiting
+    cannot tell, such as a fail-over, is looked at then.
+    """
+
+    def __init__(
+        self, datastore: str, settings: ServerSettings, *, timeout_s: float, promised_in: str = ""
+    ) -> None:
+        """Connect within *timeout_s*, and find out what the server is.
+
+        Args:
+            datastore: its logical name.
+            settings: how to connect.
+            timeout_s: the longest that may take, in seconds.
+            promised_in: the table of promises, with its schema.
+
+        Raises:
+            Unreachable: not now.
+            ConfigurationError: it has no positions; says what to change.
+            pymysql.Error: it refuses this user.
+        """
+        self._settings = settings
+        self._promised_in = promised_in
+        self._committed = False
+        self._upstream = Upstream()
+        self._deadline_s = time.monotonic() + timeout_s
+        self._looker = settings.connect(timeout_s=timeout_s)
+        self._waiter: Waiter | None = None
+        self._state: State | None = None
+        self._shown: Shown | None = None
+        self._epoch = 0
+        self._alone_until_s = 0.0
+        try:
+            self._facts = converse(detect(datastore), self._answer)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pinned(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether what was seen still holds: as long as the connection to that process lives.
+
+        Asks the operating system, not the server: no round trip.
+        """
+        sock = socket_of(self._looker)
+        try:
+            return sock is not None and not _readable(0.0, sock)
+        except (ValueError, OSError):
+            return False  # Whoever looks has closed it at this very moment.
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Look once: one round trip, and one more where something is missing.
+
+        Raises:
+            Unreachable: the connection failed, or the server is starting or stopping.
+            Refused: the server does not let this user look.
+        """
+        self._deadline_s = time.monotonic() + timeout_s
+        shown = converse(look(self._facts, writes, server=self._server), self._answer)
+        if self._state is not None and not covers(shown.state, self._state):
+            # Positions were reset under the connection: what was known does not count any more.
+            self._epoch += 1
+            renamed = replace(shown.observation, server=self._server)
+            shown = Shown(shown.state, renamed, shown.targets)
+        self._state, self._shown = shown.state, shown
+        # The connection to block on is made by who pauses: a look has no time for it.
+        self.blocks = wait_sql(shown, 1.0) is not None and time.monotonic() > self._alone_until_s
+        return shown.observation
+
+    @property
+    def _server(self) -> str:
+        return self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
+
+    def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
+        """Look once for the records of *promises*: one round trip; two at the first time.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            Refused: as :meth:`observe`.
+            ConfigurationError: this user may not read the table.
+        """
+        self._deadline_s = time.monotonic() + timeout_s
+        self._shown, self.blocks = None, False  # The server cannot wait for a record.
+        if not self._committed:
+            self._answer(Ask(COMMITTED))
+            self._committed = True
+        steps = records(self._promised_in, promises, self._facts.flavor)
+        found = converse(steps, self._answer)
+        causes = found.causes(promises)
+        return Observation(self._server, {}, promises=found.statuses, promise_causes=causes)
+
+    def _answer(self, ask: Ask) -> Rows:
+        left_s = self._deadline_s - time.monotonic()
+        if ask.server is None:
+            _set_timeout(self._looker, left_s)
+            return execute(self._looker, ask.sql)
+        return self._upstream.ask(self._settings, ask.server, ask.sql, left_s=left_s)
+
+    def pause(self, timeout_s: float, wake: Wake) -> None:
+        """Block on the server until *wake*, time, or the smallest missing position is there."""
+        shown, sql = self._shown, None
+        if shown is not None:
+            sql = wait_sql(shown, timeout_s)
+        if sql is None:
+            wake.wait(timeout_s)
+        elif (waiter := self._to_wait()) is None:
+            wake.wait(min(timeout_s, _PACE_S))
+        else:
+            waiter.wait(sql, timeout_s, wake, self._kill)
+
+    def _to_wait(self) -> Waiter | None:
+        """The connection to block on, made when it is needed first; None where there is none."""
+        if self._waiter is None and time.monotonic() > self._alone_until_s:
+            try:
+                self._waiter = Waiter(self._settings, timeout_s=_WAITER_S)
+            except (Unreachable, pymysql_module().err.Error):
+                # Too many connections, perhaps: looks are paced by time then.
+                self._alone_until_s = time.monotonic() + _ALONE_S
+        return self._waiter
+
+    def _kill(self, thread_id: int) -> None:
+        """End a statement that blocks, by the other connection."""
+        _set_timeout(self._looker, _KILL_S)
+        with contextlib.suppress(Refused):  # It has ended already.
+            execute(self._looker, f"KILL QUERY {thread_id}")
+
+    def rest(self) -> None:
+        """End the wait on the server: nobody needs it any more."""
+        self._shown = None
+        if self._waiter is not None:
+            self._waiter.stop(self._kill)
+
+    def interrupt(self) -> None:
+        """Shut the socket down: a look in another thread then fails at once."""
+        if (sock := socket_of(self._looker)) is not None:
+            with contextlib.suppress(OSError):  # It is closed already.
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Release both connections, and end what still waits on the server. Idempotent."""
+        waiter, self._waiter = self._waiter, None
+        try:
+            if waiter is not None:
+                with contextlib.suppress(Unreachable):  # The slice ends by itself.
+                    waiter.stop(self._kill)
+        finally:
+            if waiter is not None:
+                waiter.close()
+            with contextlib.suppress(*link_errors()):
+                self._looker.close()
+
+
+class Waiter:
+    """The connection that blocks. One statement at a time; it may outlast the call."""
+
+    def __init__(self, settings: ServerSettings, *, timeout_s: float) -> None:
+        """Connect within *timeout_s*.
+
+        Raises:
+            Unreachable: not now.
+            pymysql.Error: the server refuses this user another connection.
+        """
+        self._connection = settings.connect(timeout_s=timeout_s)
+        self._asked = ""
+
+    def wait(self, sql: str, timeout_s: float, wake: Wake, kill: Any) -> None:
+        """Block until the server answers *sql*, *wake*, or *timeout_s* seconds have passed.
+
+        Raises:
+            Unreachable: the connection failed.
+        """
+        sock = socket_of(self._connection)
+        if sock is None:
+            msg = "the connection that waits is closed"
+            raise Unreachable(msg)
+        if self._asked and _target(self._asked) != _target(sql):
+            self.stop(kill)
+        if not self._asked:
+            self._send(sql)
+        if sock in _readable(timeout_s, sock, wake):
+            self._receive()
+
+    def stop(self, kill: Any) -> None:
+        """End what blocks on the server.
+
+        Raises:
+            Unreachable: a connection failed.
+        """
+        if self._asked:
+            kill(self._connection.thread_id())
+            self._receive()
+
+    def _send(self, sql: str) -> None:
+        try:
+            self._connection._execute_command(3, sql)  # noqa: SLF001 - COM_QUERY; PyMySQL has no public way to send without reading
+        except (*link_errors(), pymysql_module().err.Error) as error:
+            raise Unreachable(str(error)) from error
+        self._asked = sql
+
+    def _receive(self) -> None:
+        """Read the answer; that the statement was ended is one."""
+        self._asked = ""
+        _set_timeout(self._connection, _KILL_S)
+        try:
+            self._connection._read_query_result()  # noqa: SLF001 - as above
+        except (*link_errors(), pymysql_module().err.Error) as error:
+            if not refused(error) and errno_of(error) not in _ENDED:
+                raise Unreachable(str(error)) from error
+
+    def close(self) -> None:
+        """Release the connection. Idempotent."""
+        with contextlib.suppress(*link_errors(), pymysql_module().err.Error):
+            self._connection.close()
+
+
+#: Errors of a statement that was ended: MySQL's and MariaDB's.
+_ENDED = frozenset({1317, 1969, 3024})
+
+
+def _target(sql: str) -> str:
+    """The position that *sql* waits for, without the time that it may take."""
+    return sql.partition("'")[2].partition("'")[0]
+
+
+def _set_timeout(connection: Any, timeout_s: float) -> None:
+    """For the statements that follow; PyMySQL reads these at each."""
+    connection._read_timeout = connection._write_timeout = max(timeout_s, 0.001)  # noqa: SLF001
+
+
+def _readable(timeout_s: float, *sources: Any) -> list[Any]:
+    """Those of *sources* that have something to read, within *timeout_s* seconds."""
+    poll = select.poll()
+    by_number = {source.fileno(): source for source in sources}
+    for number in by_number:
+        poll.register(number, select.POLLIN)
+    return [by_number[number] for number, _ in poll.poll(timeout_s * 1000)]

@@ -1,0 +1,312 @@
+"""MySQL and MariaDB: told apart, checked, and asked for positions. No I/O.
+
+What has to be asked of a server is a conversation: a generator that yields an :class:`Ask`, is sent
+the rows of its answer, and returns its result. :func:`converse` and :func:`converse_async` hold it
+over whatever a client offers to execute SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from antipode import ConfigurationError, WriteId
+
+from .gtid import (
+    GtidSet,
+    MariaDBGtid,
+    MySQLLog,
+    Runs,
+    mariadb_gtid,
+    mariadb_gtids,
+    mysql_gtid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+
+#: Rows as name and value; values as the client decodes them, ``str`` or ``bytes``.
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Ask(NamedTuple):
+    """One statement, for the server at hand or, where *server* is given, for its upstream."""
+
+    sql: str
+    server: tuple[str, int] | None = None
+
+
+Asking = Generator[Ask, Rows, T]
+
+
+class Refused(Exception):  # noqa: N818 - an answer, like Unreachable
+    """A server answered with an error, or an upstream could not be asked.
+
+    Attributes:
+        passing: whether it may go away by itself.
+        number: of the server's error; 0 where it has none.
+    """
+
+    def __init__(self, cause: str, *, passing: bool = False, number: int = 0) -> None:
+        super().__init__(cause)
+        self.passing = passing
+        self.number = number
+
+
+class Flavor(Enum):
+    """Which of the two families a server belongs to."""
+
+    MYSQL = "MySQL"
+    MARIADB = "MariaDB"
+
+
+#: Python 3.11 looks an enumeration's members up slowly; this one is wanted for every write.
+_MARIADB = Flavor.MARIADB
+
+#: What is asked of a server first. Needs no privilege, and unknown names are no error.
+DETECT = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id',"
+    " 'server_uid', 'gtid_mode', 'enforce_gtid_consistency', 'log_bin', 'log_slave_updates',"
+    " 'log_replica_updates', 'gtid_executed', 'gtid_strict_mode', 'read_only',"
+    " 'group_replication_group_name', 'group_replication_gtid_assignment_block_size')"
+)
+#: When the server's process started, in Unix seconds: both terms come from the statement's clock.
+_STARTED = {
+    Flavor.MYSQL: (
+        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started"
+        " FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Uptime'"
+    ),
+    Flavor.MARIADB: (
+        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started"
+        " FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'"
+    ),
+}
+_LEAST = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 6)}
+_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
+
+#: Turns on what a session's writes are minted from; the answer is in the OK packets.
+TRACK = {
+    Flavor.MYSQL: "SET SESSION session_track_gtids = OWN_GTID",
+    Flavor.MARIADB: (
+        "SET SESSION session_track_system_variables ="
+        " CONCAT_WS(',', NULLIF(@@SESSION.session_track_system_variables, ''), 'last_gtid')"
+    ),
+}
+#: A read's covering position (the order of the two is what makes it cover).
+COVER = {
+    Flavor.MYSQL: "SELECT @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_executed AS executed",
+    Flavor.MARIADB: "SELECT @@GLOBAL.gtid_binlog_pos AS position",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one server, as long as its process lives.
+
+    Attributes:
+        flavor: MySQL or MariaDB.
+        server: its incarnation.
+        uuid: MySQL's ``server_uuid``; empty for MariaDB.
+        server_id: as configured.
+        version: major and minor.
+        strict: MariaDB's ``gtid_strict_mode``: numbers of a domain only rise.
+        group: MySQL's Group Replication group, empty where there is none.
+        group_block: how many numbers a member of the group is given at once; 0 without a group.
+        executed: MySQL's ``gtid_executed`` at that moment.
+        problems: what has to be configured before positions can be had.
+    """
+
+    flavor: Flavor
+    server: str
+    uuid: str = ""
+    server_id: int = 0
+    version: tuple[int, int] = (0, 0)
+    strict: bool = False
+    group: str = ""
+    group_block: int = 0
+    executed: GtidSet = field(default_factory=GtidSet)
+    problems: tuple[str, ...] = ()
+
+
+def detect(datastore: str) -> Asking[Facts]:
+    """Find out what the server is; two statements.
+
+    Raises:
+        ConfigurationError: it is too old, or positions are off; names what to change. The
+            library never turns them on by itself.
+    """
+    rows = yield Ask(DETECT)
+    variables = {str(text(row["Variable_name"])): text(row["Value"]) for row in rows}
+    flavor = flavor_of(variables.get("version", ""))
+    started = yield Ask(_STARTED[flavor])
+    facts = _facts(flavor, variables, text(started[0]["started"]) if started else "")
+    if facts.problems:
+        changes = "; ".join(facts.problems)
+        msg = (
+            f"{datastore!r} is on a {flavor.value} server without positions to wait for: {changes}"
+        )
+        raise ConfigurationError(msg)
+    return facts
+
+
+def flavor_of(version: str) -> Flavor:
+    """The family of a server by its version, as the handshake has it, too."""
+    return Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL
+
+
+def _facts(flavor: Flavor, variables: Mapping[str, str], started: str) -> Facts:
+    match = _VERSION.match(variables.get("version", ""))
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    server_id = variables.get("server_id", "0")
+    if flavor is Flavor.MARIADB:
+        name = variables.get("server_uid") or server_id
+        return Facts(
+            flavor,
+            f"{name}@{started}",
+            server_id=int(server_id),
+            version=version,
+            strict=variables.get("gtid_strict_mode") == "ON",
+            problems=tuple(_problems(flavor, version, variables)),
+        )
+    uuid = variables.get("server_uuid", "").lower()
+    group = variables.get("group_replication_group_name", "").lower()
+    block = variables.get("group_replication_gtid_assignment_block_size", "0")
+    return Facts(
+        flavor,
+        f"{uuid}@{started}",
+        uuid=uuid,
+        server_id=int(server_id),
+        version=version,
+        group=group,
+        group_block=int(block) if group else 0,
+        executed=GtidSet.parse(variables.get("gtid_executed", "")),
+        problems=tuple(_problems(flavor, version, variables)),
+    )
+
+
+def _problems(
+    flavor: Flavor, version: tuple[int, int], variables: Mapping[str, str]
+) -> Generator[str]:
+    least = _LEAST[flavor]
+    if version < least:
+        yield f"it is version {variables.get('version')}: {least[0]}.{least[1]} or later is needed"
+    updates = "log_slave_updates" if flavor is Flavor.MARIADB else "log_replica_updates"
+    if variables.get("log_bin") not in ("ON", "1"):
+        yield "set log_bin (the binary log is off)"
+    if "ON" not in (variables.get("log_replica_updates"), variables.get("log_slave_updates")):
+        yield f"set {updates}=ON"
+    if flavor is Flavor.MYSQL and variables.get("gtid_mode") != "ON":
+        yield "set gtid_mode=ON and enforce_gtid_consistency=ON"
+
+
+def text(value: object) -> str:
+    """A value as a string, whatever the client decodes: variables are ASCII."""
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
+def minted(
+    flavor: Flavor, gtids: str, runs: Runs, *, datastore: str, hour: int
+) -> tuple[WriteId, ...]:
+    """The writes that a session tracked: one, or several after a multi-statement.
+
+    Args:
+        flavor: of the server that answered.
+        gtids: MySQL's OWN_GTID, or MariaDB's ``last_gtid``, from an OK packet.
+        runs: where runs of numbers begin on that server; learns.
+        datastore: whose writes they are.
+        hour: the Unix hour it is now.
+
+    Raises:
+        GtidError: *gtids* is no such text.
+    """
+    if flavor is _MARIADB:
+        if (alone := mariadb_gtid(gtids)) is not None:
+            return (WriteId(datastore, alone[0], alone[1], hour),)
+        found = mariadb_gtids(gtids)
+        return tuple(WriteId(datastore, each.key, each.seq, hour) for each in found)
+    if (alone := mysql_gtid(gtids)) is not None:
+        log, last = alone
+        first = runs.first(log, last)
+        return (WriteId(datastore, log if first == 1 else f"{log}/{first}", last, hour),)
+    return tuple(
+        WriteId(datastore, MySQLLog(log, runs.first(log, last)).key, last, hour)
+        for log, (_, last) in GtidSet.parse(gtids)
+    )
+
+
+def covering(flavor: Flavor, rows: Rows, *, datastore: str, hour: int) -> tuple[WriteId, ...]:
+    """The covering entries that the answer to :data:`COVER` spells.
+
+    Raises:
+        GtidError: it spells none.
+    """
+    if not rows:
+        return ()
+    row = rows[0]
+    if flavor is Flavor.MARIADB:
+        found: tuple[MariaDBGtid, ...] = mariadb_gtids(text(row["position"]))
+        return tuple(WriteId(datastore, g.key, g.seq, hour, covering=True) for g in found)
+    seen = GtidSet.parse(text(row["owned"])).union(GtidSet.parse(text(row["executed"])))
+    return tuple(
+        WriteId(datastore, MySQLLog(log, first).key, last, hour, covering=True)
+        for log, (first, last) in seen
+    )
+
+
+def converse(steps: Asking[T], execute: Callable[[Ask], Rows]) -> T:
+    """Hold a conversation; what *execute* raises as :class:`Refused` the steps may handle."""
+    talk = _Talk(steps)
+    while (ask := talk.ask) is not None:
+        try:
+            rows = execute(ask)
+        except Refused as error:  # noqa: PERF203 - each answer may be one
+            talk.refused(error)
+        else:
+            talk.answered(rows)
+    return talk.result()
+
+
+async def converse_async(steps: Asking[T], execute: Callable[[Ask], Awaitable[Rows]]) -> T:
+    """The asyncio twin of :func:`converse`."""
+    talk = _Talk(steps)
+    while (ask := talk.ask) is not None:
+        try:
+            rows = await execute(ask)
+        except Refused as error:  # noqa: PERF203 - each answer may be one
+            talk.refused(error)
+        else:
+            talk.answered(rows)
+    return talk.result()
+
+
+class _Talk(Generic[T]):
+    """A conversation that is held: what it asks now, and how it ended."""
+
+    def __init__(self, steps: Asking[T]) -> None:
+        self._steps = steps
+        self._results: list[T] = []
+        self.ask: Ask | None = None
+        self._go(lambda: next(steps))
+
+    def answered(self, rows: Rows) -> None:
+        self._go(lambda: self._steps.send(rows))
+
+    def refused(self, error: Refused) -> None:
+        self._go(lambda: self._steps.throw(error))
+
+    def result(self) -> T:
+        return self._results[0]
+
+    def _go(self, step: Callable[[], Ask]) -> None:
+        try:
+            self.ask = step()
+        except StopIteration as end:
+            self.ask = None
+            self._results.append(end.value)

@@ -1,0 +1,1 @@
+"""Promises: their records, and how an application keeps one in the transaction of its data."""

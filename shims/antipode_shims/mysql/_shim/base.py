@@ -1,0 +1,278 @@
+"""What every MySQL shim of this process has: a datastore, a server, and what it remembers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
+from antipode.shim import ServerShim, Unreachable, count, log_once, shims_of
+from antipode_shims.mysql._beside.migration import missing, primary_key, sided
+from antipode_shims.mysql._beside.rewrite import tables_of
+from antipode_shims.mysql._beside.triggers import COLUMN
+from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
+from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
+from antipode_shims.mysql._endpoint.upstream import Upstream
+from antipode_shims.mysql._look import observe
+from antipode_shims.mysql._position.flavor import (
+    COVER,
+    Ask,
+    converse,
+    converse_async,
+    covering,
+    detect,
+    minted,
+)
+from antipode_shims.mysql._position.gtid import GtidError, Runs
+from antipode_shims.mysql._position.states import STATE, parse_state
+from antipode_shims.mysql._promises.records import TABLE, check_name, place, sweeping
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping
+
+    from antipode import Promise
+    from antipode.shim import Endpoint, Observation, OnRead, ReadsFrom
+    from antipode_shims.mysql._position.flavor import Asking, Facts, Flavor, Rows
+
+T = TypeVar("T")
+
+#: Seconds that a step of a sweep may take.
+_SWEEP_S = 0.5
+
+logger = logging.getLogger("antipode")
+
+
+class BaseMySQLShim(ServerShim):
+    """One MySQL or MariaDB server as this process sees it; the base of every face.
+
+    Clients find out about the server behind a connection with ``converse(self.detect(), execute)``
+    once for each connection, and hand the result to what needs it.
+
+    Attributes:
+        settings: how to connect to the server.
+        tables: beside whose rows instrumented connections keep lineages.
+        keys: the columns of their primary keys, and the character sets of these, if any.
+        sides: of those whose lineages lie in side tables, the columns of their primary keys.
+        promise_table: where the records of promises are, perhaps without a schema.
+    """
+
+    def __init__(
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+        one_server: bool | None = None,
+        tables: tuple[str, ...] = (),
+        promise_table: str = TABLE,
+    ) -> None:
+        """Take over the options; connects to nothing.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        one_server = settings.one_server if one_server is None else one_server
+        server = settings.where if one_server else None
+        self.promise_table = check_name(promise_table)  # Before the server is claimed.
+        super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
+        self.settings = settings
+        self.tables = tables_of(tables)
+        self.keys: dict[str, Mapping[str, str]] = {}
+        self.sides: dict[str, tuple[str, ...]] = {}
+        self._checked: set[str] = set()
+        self._runs = Runs()
+        self._upstream = Upstream()
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the client's server with a connection of the library's own.
+
+        Raises:
+            Unreachable: not now.
+            ConfigurationError: the server has no positions; says what to change.
+        """
+        return MySQLEndpoint(
+            self.datastore, self.settings, timeout_s=timeout_s, promised_in=self.promised_in
+        )
+
+    @property
+    def promised_in(self) -> str:
+        """The table of promises with its schema; empty where no client names a database.
+
+        A client that names none looks where others of its datastore do.
+        """
+        if own := self.own_promises:
+            return own
+        others = (one for one in shims_of(self.datastore) if isinstance(one, BaseMySQLShim))
+        return next(filter(None, (one.own_promises for one in others)), "")
+
+    @property
+    def own_promises(self) -> str:
+        """The table as this client names it; empty where it names no database."""
+        return place(self.promise_table, self.settings.database)
+
+    @property
+    def promises(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the table of promises can be found."""
+        return bool(self.promised_in)
+
+    @property
+    def abandons(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether it reaches the primary, and the table there can be found."""
+        return self.reads_from == "primary" and self.promises
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record that *promise* is abandoned, on a connection of its own.
+
+        Waits for a transaction that is about to fulfil it, or takes the promise back.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before.
+
+        Raises:
+            Unreachable: the primary does not answer in time, or takes no writes now.
+            ConfigurationError: the table is missing, or this user may not write to it.
+        """
+        connection = self.settings.connect(timeout_s=timeout_s)
+        try:
+            return abandon(connection, self.datastore, self.promised_in, promise)
+        finally:
+            connection.close()
+
+    def sweep_promises(self) -> None:
+        """Delete a batch of records of promises whose time is over; what fails is left."""
+        try:
+            connection = self.settings.connect(timeout_s=_SWEEP_S)
+            try:
+                converse(sweeping(self.promised_in), lambda ask: execute(connection, ask.sql))
+            finally:
+                connection.close()
+        except Exception as error:  # noqa: BLE001 - the promise is kept all the same
+            logger.debug("old promises of %r are not swept: %s", self.datastore, error)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, on a connection of its own.
+
+        Raises:
+            Unreachable: it does not answer, or takes no writes by now.
+            ConfigurationError: the server has no positions.
+        """
+        connection = self.settings.connect(timeout_s=timeout_s)
+        try:
+
+            def answer(ask: Ask) -> Rows:
+                return execute(connection, ask.sql)
+
+            facts = converse(self.detect(), answer)
+            rows = execute(connection, COVER[facts.flavor])
+            # Asked behind the position: what still takes writes was the primary then.
+            state = parse_state(facts, execute(connection, STATE[facts.flavor]))
+        finally:
+            connection.close()
+        if not state.writable:
+            msg = f"the primary of {self.datastore!r} takes no writes now"
+            raise Unreachable(msg)
+        hour = self.clock.hour()
+        return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
+
+    def detect(self) -> Asking[Facts]:
+        """Find out about the server behind a connection; what it has executed is remembered.
+
+        Raises:
+            ConfigurationError: it has no positions; says what to change.
+        """
+        facts = yield from detect(self.datastore)
+        self._runs.learn(facts.executed, group_block=facts.group_block)
+        return facts
+
+    def check_tables(self, facts: Facts) -> Asking[None]:
+        """Make sure that the tables can keep lineages, once for each server.
+
+        Raises:
+            ConfigurationError: some cannot; says what to run.
+        """
+        if facts.server in self._checked:
+            return
+        without = yield from missing(self.tables.names)
+        having = yield from sided(without)
+        for table in self.tables.names:
+            self.keys[table] = yield from primary_key(table)
+        self.sides = {table: tuple(self.keys[table]) for table in having if self.keys[table]}
+        if lacking := [table for table in without if table not in self.sides]:
+            names = " ".join(lacking)
+            raise ConfigurationError(
+                f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
+                f"the column {COLUMN!r}, or a side table that this user may read. The library "
+                "changes no schema by itself: let "
+                f"`python -m antipode_shims.mysql migration {names}` print what to run"
+            )
+        self._checked.add(facts.server)
+
+    def minted(self, flavor: Flavor, gtids: str) -> tuple[WriteId, ...]:
+        """The writes that a session tracked, not yet recorded; nothing, and marked, if torn.
+
+        Args:
+            flavor: of the server that answered.
+            gtids: what the OK packet said: MySQL's OWN_GTID, MariaDB's ``last_gtid``.
+        """
+        try:
+            hour = self.clock.hour()
+            return minted(flavor, gtids, self._runs, datastore=self.datastore, hour=hour)
+        except GtidError as error:
+            self.unsampled(str(error))
+            return ()
+
+    def unsampled(self, cause: str) -> None:
+        """Note that a write was committed and has no position."""
+        mark_incomplete(self.datastore, "unsampled")
+        log_once(
+            "mysql_unsampled",
+            self.datastore,
+            cause[:40],
+            "a write to %r has no position: %s",
+            self.datastore,
+            cause,
+        )
+
+    def covering(self, flavor: Flavor, rows: Rows) -> Lineage:
+        """What a read may have seen, from the answer to ``COVER[flavor]`` asked after it."""
+        try:
+            hour = self.clock.hour()
+            return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))
+        except (GtidError, KeyError):
+            return self.read_at(None)
+
+    def read_at(self, lineage: Lineage | None) -> Lineage:
+        """What a read may have seen, *lineage*, or where nobody knows, a lineage that says so."""
+        if lineage is not None:
+            return lineage
+        count("unsampled_read", self.datastore)
+        return Lineage(incomplete=[(self.datastore, "unsampled")])
+
+    def observe(
+        self, facts: Facts, writes: Collection[WriteId], *, wait_s: float = 0.0
+    ) -> Asking[Observation]:
+        """Look on the connection that reads, blocking there for up to *wait_s* seconds."""
+        return observe(facts, writes, wait_s=wait_s)
+
+    def converse(self, steps: Asking[T], query: Callable[[str], Rows]) -> T:
+        """Hold a conversation over *query*, which raises ``Refused`` for a server's error."""
+
+        def answer(ask: Ask) -> Rows:
+            if ask.server is None:
+                return query(ask.sql)
+            return self._upstream.ask(self.settings, ask.server, ask.sql)
+
+        return converse(steps, answer)
+
+    async def converse_async(self, steps: Asking[T], query: Callable[[str], Awaitable[Rows]]) -> T:
+        """The asyncio twin of :meth:`converse`."""
+        import asyncio
+
+        async def answer(ask: Ask) -> Rows:
+            if ask.server is None:
+                return await query(ask.sql)
+            asking = self._upstream.ask
+            return await asyncio.to_thread(asking, self.settings, ask.server, ask.sql)
+
+        return await converse_async(steps, answer)

@@ -1,0 +1,147 @@
+"""Instrumented aio-pika channels.
+
+An aio-pika channel publishes and consumes through an aiormq channel, which a robust one replaces
+whenever it connects again. So the aiormq channel is what is instrumented, when the aio-pika
+channel hands it out: exchanges and queues that exist already are covered, and each opening has
+incarnations of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import TYPE_CHECKING, Any
+
+from antipode_shims.rabbitmq._position.publisher import Publications
+
+from .channel_state import State, state_of
+from .message import message_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from antipode import WriteId
+
+
+def instrument(channel: Any, state: State) -> None:
+    """Make *channel* hand out instrumented aiormq channels."""
+    original = channel.get_underlay_channel
+
+    @functools.wraps(original)
+    async def get_underlay_channel() -> Any:
+        underlay = await original()
+        if state.active and state_of(underlay) is None:
+            _instrument_underlay(underlay, state)
+        return underlay
+
+    state.replace(channel, "get_underlay_channel", get_underlay_channel)
+
+
+def _instrument_underlay(underlay: Any, parent: State) -> None:
+    publications = Publications(parent.datastore, parent.publications.sequence_by)
+    state = State(publications, receipts=parent.receipts)
+    parent.opened(underlay, state)
+    state.replace(underlay, "basic_publish", _publishing(underlay, state, parent))
+    state.replace(underlay, "basic_consume", _consuming(underlay, parent))
+    state.replace(underlay, "tx_select", _transacting(underlay, state))
+
+
+def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awaitable[Any]]:
+    original = underlay.basic_publish
+
+    @functools.wraps(original)
+    async def basic_publish(
+        body: bytes,
+        *,
+        exchange: str = "",
+        routing_key: str = "",
+        properties: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        names = {"exchange": exchange, "routing_key": routing_key}
+        if not parent.active:
+            return await original(body, properties=properties, **names, **kwargs)
+        write = state.name(exchange, routing_key, confirmed=underlay.publisher_confirms)
+        sent = _with_headers(properties, state, write)
+        try:
+            result = await original(body, properties=sent, **names, **kwargs)
+        except BaseException as error:
+            if certainly_absent(error):
+                state.refused(write)
+            else:
+                state.in_doubt(write)
+            raise
+        if is_returned(result):
+            state.refused(write)
+        else:
+            state.minted(write)
+        return result
+
+    return basic_publish
+
+
+def _with_headers(properties: Any, state: State, write: WriteId | None) -> Any:
+    """A copy of the properties with our headers; the application's are not touched."""
+    if properties is None:
+        import aiormq
+
+        # What aiormq sends for None.
+        properties = aiormq.spec.Basic.Properties(delivery_mode=1)
+    sent = copy.copy(properties)
+    sent.headers = state.headers(properties.headers, write)
+    return sent
+
+
+def certainly_absent(error: BaseException) -> bool:
+    """Whether *error* of a publication proves that the broker has no message of it.
+
+    Nacked, returned, or never sent. All else, a timeout or a cancellation included, leaves it in
+    doubt.
+    """
+    import aiormq.exceptions
+
+    return isinstance(
+        error,
+        (
+            aiormq.exceptions.DeliveryError,  # PublishError is one
+            TypeError,
+            ValueError,
+        ),
+    )
+
+
+def is_returned(result: object) -> bool:
+    """Whether the broker returned the message, with ``on_return_raises=False``."""
+    from aiormq.abc import DeliveredMessage
+
+    return isinstance(result, DeliveredMessage)
+
+
+def _consuming(underlay: Any, parent: State) -> Callable[..., Awaitable[Any]]:
+    original = underlay.basic_consume
+
+    @functools.wraps(original)
+    async def basic_consume(
+        queue: str, consumer_callback: Callable[..., Awaitable[Any]], **kwargs: Any
+    ) -> Any:
+        async def in_scope(delivered: Any) -> Any:
+            if not parent.active:
+                return await consumer_callback(delivered)
+            headers = delivered.header.properties.headers
+            with message_of(headers, parent.datastore):
+                return await consumer_callback(delivered)
+
+        return await original(queue, in_scope, **kwargs)
+
+    return basic_consume
+
+
+def _transacting(underlay: Any, state: State) -> Callable[..., Awaitable[Any]]:
+    original = underlay.tx_select
+
+    @functools.wraps(original)
+    async def tx_select(*args: Any, **kwargs: Any) -> Any:
+        state.transactional = True
+        return await original(*args, **kwargs)
+
+    return tx_select

@@ -1,0 +1,124 @@
+"""What an instrumented channel carries: its names, and what of it was replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode import mark_incomplete
+from antipode.shim import count, record_write, shims_of
+from antipode_shims.rabbitmq._beside.headers import outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from antipode import WriteId
+    from antipode_shims.rabbitmq._position.publisher import Publications
+
+ATTRIBUTE = "_antipode"
+_ABSENT = object()
+
+
+@dataclass(slots=True)
+class State:
+    """The instrumentation of one channel.
+
+    Attributes:
+        publications: names what is published; a new one for each opening of the channel.
+        receipts: mint unconfirmed publications as well, for readers can tell whether they came.
+        active: False once it is undone; replaced functions that others still hold then do
+            nothing of ours.
+        transactional: the channel is in ``tx`` mode: nothing is known of a publication.
+    """
+
+    publications: Publications
+    receipts: bool = False
+    active: bool = True
+    transactional: bool = False
+    _replaced: list[tuple[Any, str, object, object]] = field(default_factory=list)
+    _inner: tuple[Any, State] | None = None
+
+    @property
+    def datastore(self) -> str:
+        """The datastore that publications are writes of."""
+        return self.publications.datastore
+
+    def attach(self, channel: Any) -> None:
+        """Make *channel* carry this."""
+        setattr(channel, ATTRIBUTE, self)
+
+    def opened(self, channel: Any, state: State) -> None:
+        """Note the channel that this one publishes through at present, and its own state."""
+        state.attach(channel)
+        self._inner = channel, state
+
+    def detach(self, channel: Any) -> None:
+        """Undo everything, here and in the channel that this one publishes through."""
+        if self._inner is not None:
+            inner, state = self._inner
+            state.detach(inner)
+            self._inner = None
+        self._undo()
+        delattr(channel, ATTRIBUTE)
+
+    def replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        """Make *function* the attribute *name* of this one *owner*."""
+        before = vars(owner).get(name, _ABSENT)
+        setattr(owner, name, function)
+        self._replaced.append((owner, name, before, function))
+
+    def _undo(self) -> None:
+        """Put back what was replaced, unless somebody else replaced it since."""
+        self.active = False
+        while self._replaced:
+            owner, name, before, function = self._replaced.pop()
+            if vars(owner).get(name) is not function:
+                continue
+            if before is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+    def name(self, exchange: str, routing_key: str, *, confirmed: bool) -> WriteId | None:
+        """The name of the next publication; None for one that must not be minted.
+
+        Nothing is known of an unconfirmed publication, so that it is minted only where readers
+        have receipts; of one in a transaction not even that it was sent.
+        """
+        if self.transactional:
+            confirmed = False
+        if not confirmed:
+            count("unconfirmed_publish", self.datastore)
+        if confirmed or (not self.transactional and self.has_receipts()):
+            return self.publications.next(exchange, routing_key)
+        return None
+
+    def has_receipts(self) -> bool:
+        """Whether readers of the datastore can tell what was routed to them."""
+        return self.receipts or any(shim.waitable for shim in shims_of(self.datastore))
+
+    def headers(self, headers: Mapping[str, Any] | None, write: WriteId | None) -> dict[str, Any]:
+        """The headers to send instead of the application's."""
+        return outgoing(headers, datastore=self.datastore, write=write)
+
+    def minted(self, write: WriteId | None) -> None:
+        """The broker has the message."""
+        if write is not None:
+            record_write(write)
+
+    def refused(self, write: WriteId | None) -> None:
+        """The broker does not have the message, or routed it nowhere: nothing enters."""
+        if write is not None:
+            self.publications.void(write)
+
+    def in_doubt(self, write: WriteId | None) -> None:
+        """The broker may have the message."""
+        mark_incomplete(self.datastore, "in_doubt")
+        if write is not None:
+            self.publications.void(write)
+
+
+def state_of(channel: Any) -> State | None:
+    """The instrumentation of *channel*; None without one."""
+    found = getattr(channel, "__dict__", {}).get(ATTRIBUTE)
+    return found if isinstance(found, State) else None

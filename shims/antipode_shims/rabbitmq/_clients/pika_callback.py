@@ -1,0 +1,170 @@
+"""Instrumented ``pika`` Channel, the one of callbacks: confirms come later, and are matched."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, Scope
+from antipode.shim import count, scope_in, unscoped
+from antipode_shims.rabbitmq._beside.headers import own_write
+
+from .libraries import pika
+from .pika_blocking import certainly_absent, consuming, transacting, with_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from antipode import WriteId
+
+    from .channel_state import State
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A publication that the broker has not confirmed."""
+
+    write: WriteId
+    held: Scope | None
+    returned: bool = False
+
+
+@dataclass(slots=True)
+class Confirms:
+    """The publications of one channel in confirm mode, by delivery tag.
+
+    Attributes:
+        tag: the tag of the last publication; None while tags cannot be counted.
+    """
+
+    state: State
+    tag: int | None = None
+    pending: dict[int, _Pending] = field(default_factory=dict)
+
+    def sent(self, write: WriteId, held: Scope | None) -> None:
+        """The next publication was sent."""
+        if self.tag is not None:
+            self.tag += 1
+            self.pending[self.tag] = _Pending(write, held)
+
+    def returned(self, write: WriteId | None) -> None:
+        """The broker routed *write* nowhere; it will acknowledge it all the same."""
+        for pending in self.pending.values():
+            if pending.write == write:
+                pending.returned = True
+
+    def settle(self, tag: int, *, multiple: bool, accepted: bool) -> None:
+        """The broker took or refused a publication, or all up to it."""
+        tags = [t for t in self.pending if t <= tag] if multiple else [tag]
+        for each in tags:
+            pending = self.pending.pop(each, None)
+            if pending is None:
+                continue
+            if accepted and not pending.returned:
+                if pending.held is not None:
+                    pending.held.append(pending.write)
+            else:
+                self.state.refused(pending.write)
+
+    def closed(self) -> None:
+        """The channel is gone: what was not confirmed is in doubt."""
+        pending, self.pending = self.pending, {}
+        self.tag = None
+        for each in pending.values():
+            count("incomplete", self.state.datastore)
+            if each.held is not None:
+                each.held.mark_incomplete(self.state.datastore, "in_doubt")
+
+
+def instrument(channel: Any, state: State) -> None:
+    """Replace what *channel* publishes, consumes and asks for confirms with.
+
+    Raises:
+        ConfigurationError: it is in confirm mode already: its confirms cannot be counted.
+    """
+    ack = pika().spec.Basic.Ack
+    if channel.callbacks.pending(channel.channel_number, ack):
+        msg = "instrument the channel before its confirm_delivery(): confirms are counted from it"
+        raise ConfigurationError(msg)
+    confirms = Confirms(state)
+    state.replace(channel, "basic_publish", _publishing(channel, state, confirms))
+    state.replace(channel, "confirm_delivery", _confirming(channel, confirms))
+    state.replace(channel, "basic_consume", consuming(channel, state))
+    state.replace(channel, "tx_select", transacting(channel, state))
+
+
+def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[..., None]:
+    original = channel.basic_publish
+
+    @functools.wraps(original)
+    def basic_publish(
+        exchange: str,
+        routing_key: str,
+        body: Any,
+        properties: Any = None,
+        mandatory: bool = False,  # noqa: FBT001, FBT002 - pika's signature
+    ) -> None:
+        if not state.active:
+            original(exchange, routing_key, body, properties, mandatory)
+            return
+        confirmed = confirms.tag is not None
+        write = state.name(exchange, routing_key, confirmed=confirmed)
+        headers = None if properties is None else properties.headers
+        sent = with_headers(properties, state.headers(headers, write))
+        try:
+            original(exchange, routing_key, body, sent, mandatory)
+        except BaseException as error:
+            if certainly_absent(error):
+                state.refused(write)
+            else:
+                state.in_doubt(write)
+            raise
+        if write is None:
+            return
+        if not confirmed:
+            state.minted(write)
+            return
+        held = scope_in()
+        confirms.sent(write, held)
+        if held is None:
+            unscoped("write", state.datastore)
+
+    return basic_publish
+
+
+def _confirming(channel: Any, confirms: Confirms) -> Callable[..., None]:
+    original = channel.confirm_delivery
+
+    @functools.wraps(original)
+    def confirm_delivery(ack_nack_callback: Any, callback: Any = None) -> None:
+        # Behind another request in progress pika sends this one later, and from when the broker
+        # counts cannot be known: such a channel publishes unconfirmed as far as we can tell.
+        countable = channel._blocking is None  # noqa: SLF001
+        original(ack_nack_callback, callback)
+        if countable and confirms.tag is None:
+            confirms.tag = 0
+            _listen(channel, confirms)
+
+    return confirm_delivery
+
+
+def _listen(channel: Any, confirms: Confirms) -> None:
+    basic = pika().spec.Basic
+
+    def settled(frame: Any) -> None:
+        method = frame.method
+        accepted = isinstance(method, basic.Ack)
+        confirms.settle(method.delivery_tag, multiple=method.multiple, accepted=accepted)
+
+    def returned(_channel: Any, _method: Any, properties: Any, _body: Any) -> None:
+        try:
+            confirms.returned(own_write(properties.headers))
+        except ValueError:
+            return  # Not one of ours.
+
+    number = channel.channel_number
+    channel.callbacks.add(number, basic.Ack, settled, False)  # noqa: FBT003 - pika's signature
+    channel.callbacks.add(number, basic.Nack, settled, False)  # noqa: FBT003
+    channel.add_on_return_callback(returned)
+    channel.add_on_close_callback(lambda *_: confirms.closed())

@@ -1,0 +1,1 @@
+"""Consumers whose messages wait for what they depend on: pika's and aio-pika's."""

@@ -1,0 +1,357 @@
+"""The asyncio twins of the hooks: the same decisions, awaited."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from antipode import UnmetError, mark_incomplete
+from antipode.shim import read_sent, watcher_beside
+from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
+
+from .beside_tap import AsyncBesideConnection, BesideTap
+from .call import CALL, Call, Rules, is_named
+from .exchange import exchange_async, look_on_async
+from .hooks import adopt, run_batch
+from .redis_py import link_errors, no_script, response_error
+from .tap import AsyncTappedConnection, Tap, packet_mark
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._shim.base import BaseRedisShim
+
+Send = Callable[[Any], Any]
+
+
+class AsyncHooks:
+    """What happens around redis-py's methods for the clients of one shim."""
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Mint positions for *shim* and satisfy its floors."""
+        self.shim = shim
+        self.rules = Rules(shim)
+
+    async def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
+        """One call of the application, attempts and all."""
+        token = CALL.set(call)
+        try:
+            reply = await plain(*args, **options)
+        except BaseException:
+            CALL.reset(token)
+            call.settle_failed()
+            raise
+        CALL.reset(token)
+        call.settle()
+        return reply
+
+    async def command(  # noqa: PLR0911 - one for each kind of command
+        self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
+    ) -> Any:
+        """One attempt at a single command, which *send* makes on a connection."""
+        kind, rules = kind_of(args), self.rules
+        if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
+            return await self._queued(send, connection, args)
+        # What no lineage lies beside needs no transaction of ours.
+        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        if kind is WRITE:
+            tap = rules.write_tap([args], alone=alone, strict=strict)
+            return await self._tapped(call, send, connection, tap)
+        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
+        if kind is READ:
+            if held is None:
+                return await self._shown(
+                    call, send, connection, rules.read_tap([args], alone=alone)
+                )
+            return await self._guarded(
+                call,
+                held,
+                send,
+                connection,
+                lambda: rules.read_tap([args], alone=alone, lead=True),
+            )
+        if kind is Kind.QUEUING:
+            return await self._by_hand(call, send, connection, args)
+        if kind is Kind.OTHER or kind is Kind.AWAITING:
+            if held and not await self._held(call, held, connection):
+                return None
+            if kind is Kind.OTHER:
+                return await self._uncovered(call, send, connection)
+            return await self._shown(
+                call, send, connection, self.rules.read_tap([args], alone=alone)
+            )
+        return await send(connection)
+
+    async def batch(
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
+    ) -> Any:
+        """One attempt at a pipeline's commands."""
+        call = CALL.get()
+        if not isinstance(call, Call) or not commands:
+            return await send(connection)
+        meant = self.rules.batch(commands)
+        asks = meant.reads or meant.others
+        held = self.rules.floor(call, reads=meant.reads) if asks else None
+        mark = packet_mark(commands, transaction=transaction)
+        every = [args for args, _ in commands]
+        plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
+        if held and meant.repeatable and not watching:
+            return await self._guarded(
+                call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
+            )
+        call.uncovered(meant.others)
+        if held and not await self._held(call, held, connection):
+            return []
+        if meant.queuing:
+            # Whatever is added to commands around a MULTI of their own would be queued too.
+            self.rules.missed(every)
+            if meant.writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+            with call.telling():
+                return await send(connection)
+        if meant.writes:
+            return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        return await self._shown(call, send, connection, self.rules.read_tap(every, **plan))
+
+    async def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
+        call.uncovered(1)
+        try:
+            return await send(connection)
+        except no_script():
+            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
+            raise
+
+    async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        """Reads that nothing holds back, and what they show to depend on."""
+        if not isinstance(tap, BesideTap):
+            with call.telling():
+                return await send(connection)
+        try:
+            reply = await send(_tapped(call, connection, tap))
+        except response_error():
+            if not tap.refused:
+                raise
+            reply = None
+        finally:
+            call.saw(tap)
+        if tap.refused:
+            return await self._shown(call, send, connection, tap.loosened())
+        return reply
+
+    async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        try:
+            return await send(_tapped(call, connection, tap))
+        except response_error():
+            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+                raise
+            return await self._tapped(call, send, connection, tap.loosened())
+        finally:
+            call.took(tap)
+            if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
+                await self._note_log(connection, commands)
+
+    async def _note_log(self, connection: Any, commands: list[Command]) -> None:
+        try:
+            await exchange_async(connection, commands)
+        except link_errors():
+            pass  # The application's command is done; replicas learn of the log otherwise.
+
+    async def _guarded(
+        self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
+    ) -> Any:
+        """Read behind a look in the same packet, until the look shows the floor.
+
+        Records of promises are looked for before, where the floor demands any.
+        """
+        final = False
+        while True:
+            if held.promises and not await self._held(call, held, connection):
+                return None
+            tap = plan()
+            reply, error = None, None
+            try:
+                reply = await send(_tapped(call, connection, tap))
+            except response_error() as raised:
+                if not tap.sent:
+                    raise
+                error = raised
+            try:
+                if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
+                    break
+                await held.hold_async(
+                    self._look(held, connection), watcher=watcher_beside(self.shim)
+                )
+            except UnmetError as unmet:
+                call.verdict = unmet
+                return None
+            final = True
+        if isinstance(tap, BesideTap):
+            call.saw(tap)
+            if tap.refused:
+                return await self._guarded(call, held, send, connection, tap.loosened)
+        if error is not None:
+            raise error
+        return reply
+
+    async def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        look = self._look(held, connection)
+
+        async def observe(timeout_s: float) -> Any:
+            shown = await look(timeout_s)
+            call.recorded = shown.server
+            return shown
+
+        try:
+            await held.hold_async(observe, watcher=watcher_beside(self.shim))
+        except UnmetError as unmet:
+            call.verdict = unmet
+            return False
+        return True
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
+        async def observe(timeout_s: float) -> Any:
+            return await look_on_async(connection, held, self.shim, timeout_s=timeout_s)
+
+        return observe
+
+    async def _queued(self, send: Send, connection: Any, args: Any) -> Any:
+        """A command behind a ``MULTI`` sent by hand."""
+        self.rules.missed([args])
+        tap = Tap()
+        try:
+            return await send(AsyncTappedConnection(connection, tap))
+        finally:
+            self.rules.queued(connection, args, tap)
+
+    async def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
+        """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
+        if is_named(args, "MULTI"):
+            reply = await send(connection)
+            self.rules.opened(connection)
+            return reply
+        wrote = self.rules.ended(connection)
+        if is_named(args, "DISCARD"):
+            return await send(connection)
+        held = self.rules.floor(call, reads=not wrote)
+        if held and not await self._held(call, held, connection):
+            return None
+        return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+
+
+def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at *call*, with what rides along."""
+    tap.untold = call.untold
+    return (
+        AsyncBesideConnection(connection, tap)
+        if isinstance(tap, BesideTap)
+        else AsyncTappedConnection(connection, tap)
+    )
+
+
+class AsyncClient:
+    """Mixed into the class of an instrumented ``redis.Redis``."""
+
+    _antipode: AsyncHooks
+    parse_response: Any
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run a command; its position enters the scope, or the floor holds it back."""
+        plain: Any = super().execute_command  # type: ignore[misc]
+        call = self._antipode.rules.call(args)
+        if call is None:
+            return await plain(*args, **options)
+        if isinstance(call, Call):
+            return await self._antipode.run(call, plain, args, options)
+        token = CALL.set(call)
+        try:
+            return await plain(*args, **options)
+        finally:
+            CALL.reset(token)
+            call.clear()  # Contexts that were copied meanwhile keep the list.
+
+    async def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return await plain(conn, command_name, *args, **options)
+
+        hooks = self._antipode
+        if not isinstance(call, Call):
+            if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
+                return await plain(conn, command_name, *args, **options)
+            # What redis-py does with a read, and a word in between.
+            await conn.send_command(*args)
+            read_sent(*call.pop())
+            return await self.parse_response(conn, command_name, **options)
+        if hooks.shim.beside is not None:
+            hooks.rules.watched(conn, args)  # A transaction of ours would end it.
+
+        async def send(connection: Any) -> Any:
+            return await plain(connection, command_name, *args, **options)
+
+        return await hooks.command(call, send, conn, args, strict=False)
+
+    def pipeline(self, *args: Any, **options: Any) -> Any:
+        """A pipeline that is instrumented, too."""
+        plain: Any = super()
+        return adopt(plain.pipeline(*args, **options), AsyncPipeline, self._antipode)
+
+    def client(self) -> Any:
+        """A client of one connection that is instrumented, too."""
+        plain: Any = super()
+        child = plain.client()
+        child._antipode = self._antipode  # noqa: SLF001
+        return child
+
+
+class AsyncPipeline:
+    """Mixed into the class of an instrumented client's pipelines."""
+
+    _antipode: AsyncHooks
+    watching: bool
+
+    async def execute(self, *args: Any, **options: Any) -> Any:
+        """Send what is queued; positions enter the scope, or the floor holds it back."""
+        plain: Any = super()
+        hooks = self._antipode
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return await hooks.run(call, plain.execute, args, options)
+
+    async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command between ``WATCH`` and ``MULTI``."""
+        plain: Any = super().immediate_execute_command  # type: ignore[misc]
+        hooks = self._antipode
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return await hooks.run(call, plain, args, options)
+
+    async def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if not isinstance(call := CALL.get(), Call):
+            return await plain(conn, command_name, *args, **options)
+
+        async def send(connection: Any) -> Any:
+            return await plain(connection, command_name, *args, **options)
+
+        return await self._antipode.command(call, send, conn, args, strict=self.watching)
+
+    async def _execute_transaction(
+        self, connection: Any, commands: Any, raise_on_error: Any
+    ) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
+        return await self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
+
+    async def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
+        return await self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )

@@ -1,0 +1,323 @@
+"""One call of an instrumented client: what was added to it, and what enters the lineage."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import weakref
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, Status, UnmetError, mark_incomplete
+from antipode.shim import (
+    Floor,
+    count,
+    floor,
+    read_sent,
+    reading,
+    record_read,
+    record_write,
+)
+from antipode_shims.redis._commands import READ, WRITE, Batch, Kind, kind_of, name_of
+from antipode_shims.redis._position import (
+    InfoError,
+    observation,
+    parse_info,
+    plainly_shows,
+    primary_place,
+    refused,
+    replica_place,
+    unknown_logs,
+)
+
+from .beside_tap import BesideTap
+from .tap import Tap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+    from antipode import Lineage
+    from antipode_shims.redis._shim.base import BaseRedisShim
+
+    from .tap import Untold
+
+#: The call that runs in this thread or task; redis-py's own code lies between its two ends. Of a
+#: read that is redis-py's own but for a dry run, what that is told.
+CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
+
+_NOTHING = contextlib.nullcontext()
+
+
+class _AtFirstReply:
+    """While entered, a dry run is told of a pipeline's reads as its first reply is waited for.
+
+    Nothing lies between that and the packet. A connection to watch the packet instead, between
+    redis-py and its own, would take as long as what is told.
+    """
+
+    __slots__ = ("_pipeline", "_untold")
+
+    def __init__(self, pipeline: Any, untold: Untold) -> None:
+        """Nothing is told yet."""
+        self._pipeline = pipeline
+        self._untold = untold
+
+    def __enter__(self) -> None:
+        """Stand before the pipeline's own method, for one reply."""
+        self._pipeline.parse_response = self._tell
+
+    def __exit__(self, *_: object) -> None:
+        """Make way again, sent or not."""
+        self._pipeline.__dict__.pop("parse_response", None)
+
+    def _tell(self, *args: Any, **options: Any) -> Any:
+        del self._pipeline.parse_response
+        read_sent(*self._untold.pop())
+        return self._pipeline.parse_response(*args, **options)
+
+
+class Call:
+    """What one call of the application came to, over all attempts of redis-py.
+
+    Attributes:
+        held: the floor.
+        asked: whether it was looked up for this call's reads already.
+        verdict: why the read may not be answered. It is kept here and raised outside, because
+            redis-py would take a ``TimeoutError`` for its own and try again.
+        recorded: the incarnation that showed the floor's promises before the read.
+        untold: what a dry run is to be told of the read.
+        pipeline: whose call it is, if a pipeline's.
+        start: who called that.
+    """
+
+    # Most calls change none of these: what an instance does not set costs it nothing.
+    asked = False
+    verdict: UnmetError | None = None
+    recorded = ""
+    untold: Untold | None = None
+    _in_doubt = False
+    _uncovered = 0
+    _positions: tuple[Any, ...] = ()
+    _shown: tuple[Lineage, ...] = ()
+
+    def __init__(
+        self,
+        shim: BaseRedisShim,
+        held: Floor | None = None,
+        *,
+        pipeline: Any = None,
+        start: FrameType | None = None,
+    ) -> None:
+        """Nothing happened yet."""
+        self.held = held
+        self.shim = shim
+        self.pipeline = pipeline
+        self.start = start
+
+    def uncovered(self, amount: int) -> None:
+        """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
+        self._uncovered = amount
+
+    def took(self, tap: Tap) -> None:
+        """Take over an attempt that ended."""
+        if tap.lost:
+            self._in_doubt = True
+        elif tap.sent:
+            self._in_doubt = self._in_doubt and not tap.wrote
+        if tap.wrote:
+            self._positions += (tap.trailed,)
+        if isinstance(tap, BesideTap):
+            self.saw(tap)
+
+    def saw(self, tap: BesideTap) -> None:
+        """Take over what an attempt's replies depend on."""
+        self._shown += tuple(tap.shown)
+        if tap.covers:
+            self._shown += (self.shim.covering(tap.trailed),)
+
+    def telling(self) -> _AtFirstReply | contextlib.nullcontext[None]:
+        """Around an attempt that nothing rides along with: a dry run is told of its reads."""
+        if not self.untold:
+            return _NOTHING
+        # One that has such a method of its own, as a test's double may, keeps it.
+        if self.pipeline is None or "parse_response" in vars(self.pipeline):
+            read_sent(*self.untold.pop())
+            return _NOTHING
+        return _AtFirstReply(self.pipeline, self.untold)
+
+    def settle(self) -> None:
+        """Count what is not covered, enter what was written into the scope, raise the verdict.
+
+        Raises:
+            UnmetError: a floor was not met.
+            ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
+        """
+        # Contexts that were copied meanwhile keep the call.
+        self.pipeline = self.start = None
+        if self.untold:
+            self.untold.clear()  # Never sent.
+        if self._uncovered:
+            count("uncovered_write", self.shim.datastore, self._uncovered)
+        if self._in_doubt:
+            mark_incomplete(self.shim.datastore, "in_doubt")
+        for reply in self._positions:
+            write = self.shim.minted(reply)
+            if write is not None:
+                record_write(write)
+        for lineage in self._shown:
+            record_read(lineage)
+        if self.verdict is not None:
+            raise self.verdict
+
+    def settle_failed(self) -> None:
+        """The same behind an exception of the client, which goes on to the application."""
+        with contextlib.suppress(ConfigurationError, UnmetError):
+            self.settle()
+
+
+class Rules:
+    """What the hooks of one client decide, without I/O.
+
+    Attributes:
+        shim: whose clients they are.
+        by_hand: whether a ``MULTI`` was ever sent by hand.
+    """
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Decide for the clients of *shim*."""
+        self.shim = shim
+        self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self.by_hand = False
+        self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def call(self, args: Any) -> Call | Untold | None:
+        """What a command that needs more than redis-py does comes to; most reads need no more."""
+        kind, shim = kind_of(args), self.shim
+        if kind is WRITE:
+            return Call(shim)
+        if kind is READ or kind is Kind.AWAITING:
+            held, unjudged = reading(shim)
+            untold = [(shim, unjudged, sys._getframe(2))] if unjudged else None  # noqa: SLF001
+            if held is None and (shim.beside is None or not shim.beside.concerns(args)):
+                return untold
+            call = Call(shim, held)
+            call.asked = True
+            if untold:
+                call.untold = untold
+            return call
+        if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
+            return None
+        return Call(shim)
+
+    def floor(self, call: Call, *, reads: bool = True) -> Floor | None:
+        """What the reads of *call* must see; *reads*: whether it is known to read."""
+        if call.shim is not self.shim:  # This one, of another client, is made in that call.
+            return floor(self.shim, reads=reads)
+        if not call.asked:
+            call.asked = reads
+            if not reads:
+                call.held = floor(self.shim, reads=False)
+            else:
+                call.held, unjudged = reading(self.shim)
+                if unjudged:
+                    start = call.start or sys._getframe()  # noqa: SLF001
+                    call.untold = [(self.shim, unjudged, start)]
+        return call.held
+
+    def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
+        """Whether a read behind the look *reply* may be answered.
+
+        Args:
+            held: the floor.
+            reply: to ``INFO replication``; an error as a value.
+            final: the log history was asked already.
+            recorded: the incarnation that showed the floor's promises just before, on the same
+                connection. Another one has to be asked again.
+
+        Raises:
+            UnmetError: waiting cannot help.
+        """
+        place = primary_place(reply) or replica_place(reply)
+        shows = place is not None and plainly_shows(*place, held.writes)
+        if shows and not held.promises:
+            return True
+        try:
+            state = parse_info(reply)
+        except InfoError as error:
+            return held.accepts(refused(held.writes, error, held.promises))
+        shown = observation(state, held.writes, self.shim.history)
+        if shown.server == recorded and (state.primary or not state.syncing):
+            shown = replace(shown, promises=dict.fromkeys(held.promises, Status.VISIBLE))
+        if not final and unknown_logs(shown):
+            return False
+        return held.accepts(shown)
+
+    def concerns(self, args: Any) -> bool:
+        """Whether a lineage lies, or is to lie, beside what a command names."""
+        return self.shim.beside is not None and self.shim.beside.concerns(args)
+
+    def missed(self, commands: Any) -> None:
+        """Count those of *commands* that nothing can be added to."""
+        if self.shim.beside is not None:
+            for args in commands:
+                self.shim.beside.missed(args)
+
+    def write_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
+        """What rides along with *commands*, writes among them."""
+        if self.shim.beside is None or not any(map(self.concerns, commands)):
+            return Tap(trail=True, **plan)
+        return BesideTap(self.shim.beside, alone=alone, trail=True, **plan)
+
+    def read_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
+        """What rides along with *commands*, reads alone."""
+        if self.shim.beside is None or not any(map(self.concerns, commands)):
+            return Tap(**plan)
+        return BesideTap(self.shim.beside, alone=alone, trail=True, wrote=False, **plan)
+
+    def watched(self, connection: Any, args: Any) -> None:
+        """Note a ``WATCH`` sent by hand, which a transaction of ours would end."""
+        if is_named(args, "WATCH"):
+            self._watching.add(connection)
+        elif is_named(args, "DISCARD", "EXEC", "UNWATCH"):
+            self._watching.discard(connection)
+
+    def alone(self, connection: Any) -> bool:
+        """Whether no ``WATCH`` was sent by hand on *connection*."""
+        return connection not in self._watching
+
+    def queuing(self, connection: Any) -> bool:
+        """Whether a ``MULTI`` sent by hand is open on *connection*."""
+        return connection in self._queuing
+
+    def queued(self, connection: Any, args: Any, tap: Tap) -> None:
+        """Take in the reply to a command behind a ``MULTI`` sent by hand."""
+        writes = kind_of(args) is Kind.WRITE
+        if tap.due or not tap.sent:
+            self._queuing.pop(connection, None)  # The connection failed, and MULTI with it.
+        elif tap.last in (b"QUEUED", "QUEUED"):
+            self._queuing[connection] = self._queuing.get(connection, False) or writes
+        elif not isinstance(tap.last, Exception):
+            # The connection was renewed meanwhile, so the command was done by itself.
+            self._queuing.pop(connection, None)
+            if writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+
+    def opened(self, connection: Any) -> None:
+        """Note a ``MULTI`` sent by hand."""
+        self.by_hand = True
+        self._queuing[connection] = False
+
+    def ended(self, connection: Any) -> bool:
+        """Note its end; whether writes were queued. Without a ``MULTI`` that is not known."""
+        return self._queuing.pop(connection, True)
+
+    def batch(self, commands: Any) -> Batch:
+        """What a pipeline's commands mean together."""
+        return Batch.of(args for args, _ in commands)
+
+
+def is_named(args: Any, *names: str) -> bool:
+    """Whether a command is one of *names*."""
+    return name_of(args) in names

@@ -1,0 +1,132 @@
+"""Round trips on a connection that is held already, synchronous and asyncio."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import Unreachable
+from antipode_shims.redis._look import Command, Look, look, patient
+from antipode_shims.redis._position import InfoError, refused
+
+from .redis_py import response_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from antipode.shim import Floor, Observation
+    from antipode_shims.redis._shim.base import BaseRedisShim
+
+
+def nothing() -> None:
+    """Do nothing; for who does not care when the request leaves."""
+
+
+def exchange(
+    connection: Any,
+    commands: Sequence[Command],
+    *,
+    timeout_s: float | None = None,
+    on_send: Callable[[], None] = nothing,
+) -> list[Any]:
+    """Send *commands* as one packet; their replies, undecoded, errors among them as values.
+
+    Args:
+        connection: of redis-py.
+        commands: what to send.
+        timeout_s: the longest to wait for the first reply; None: as the connection is set up.
+        on_send: called when it is connected and before the first byte leaves.
+
+    Raises:
+        Unreachable: no reply within *timeout_s*; the connection is closed.
+        Exception: as redis-py does when the connection fails, which is then closed.
+    """
+    connection.connect()
+    on_send()
+    connection.send_packed_command(connection.pack_commands(commands))
+    if timeout_s is not None and not connection.can_read(timeout_s):
+        connection.disconnect()
+        raise Unreachable(f"no reply within {timeout_s:.3f} s")
+    return [_reply(connection) for _ in commands]
+
+
+def _reply(connection: Any) -> Any:
+    try:
+        return connection.read_response(disable_decoding=True)
+    except response_error() as error:
+        return error
+
+
+def look_on(connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float) -> Observation:
+    """One look on a connection of the application, for a floor."""
+    steps = _look_for(held, shim)
+    try:
+        commands = next(steps)
+        while True:
+            commands = steps.send(exchange(connection, commands, timeout_s=timeout_s))
+    except StopIteration as end:
+        return patient(end.value)
+    except InfoError as error:
+        return refused(held.writes, error, held.promises)
+
+
+def _look_for(held: Floor, shim: BaseRedisShim) -> Look:
+    promises = tuple(held.promises)
+    return look(held.writes, shim.history, promises=promises, prefix=shim.prefix)
+
+
+async def exchange_async(
+    connection: Any,
+    commands: Sequence[Command],
+    *,
+    timeout_s: float | None = None,
+    on_send: Callable[[], None] = nothing,
+) -> list[Any]:
+    """The asyncio twin of :func:`exchange`; cancelled in flight, the connection is closed."""
+    import asyncio
+
+    await connection.connect()
+    on_send()
+    await connection.send_packed_command(connection.pack_commands(commands))
+    if timeout_s is None:
+        return await _replies_async(connection, len(commands))
+    # Not wait_for: before Python 3.12 it swallows a cancellation that meets the reply.
+    reading = asyncio.ensure_future(_replies_async(connection, len(commands)))
+    try:
+        done, _ = await asyncio.wait({reading}, timeout=timeout_s)
+    finally:
+        if not reading.done():
+            reading.cancel()  # redis-py then closes the connection: a reply is on its way.
+            await asyncio.gather(reading, return_exceptions=True)
+    if not done:
+        raise Unreachable(f"no reply within {timeout_s:.3f} s")
+    return reading.result()
+
+
+async def _replies_async(connection: Any, count: int) -> list[Any]:
+    replies: list[Any] = []
+    while len(replies) < count:
+        replies.append(await _reply_async(connection))
+    return replies
+
+
+async def _reply_async(connection: Any) -> Any:
+    try:
+        return await connection.read_response(disable_decoding=True)
+    except response_error() as error:
+        return error
+
+
+async def look_on_async(
+    connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float
+) -> Observation:
+    """The asyncio twin of :func:`look_on`."""
+    steps = _look_for(held, shim)
+    try:
+        commands = next(steps)
+        while True:
+            replies = await exchange_async(connection, commands, timeout_s=timeout_s)
+            commands = steps.send(replies)
+    except StopIteration as end:
+        return patient(end.value)
+    except InfoError as error:
+        return refused(held.writes, error, held.promises)

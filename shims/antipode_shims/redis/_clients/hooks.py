@@ -1,0 +1,377 @@
+"""Instrumented ``redis.Redis`` clients and pipelines: redis-py's own code over tapped connections.
+
+An instrumented object gets a subclass of its own class, so that it stays what it was to the
+application, and no cycle keeps a pipeline's connection longer than before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from antipode import UnmetError, mark_incomplete
+from antipode.shim import read_sent, watcher_beside
+from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
+
+from .beside_tap import BesideConnection, BesideTap
+from .call import CALL, Call, Rules, is_named
+from .exchange import exchange, look_on
+from .redis_py import link_errors, no_script, response_error
+from .tap import Tap, TappedConnection, packet_mark
+
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._shim.base import BaseRedisShim
+
+Send = Callable[[Any], Any]
+
+
+class SyncHooks:
+    """What happens around redis-py's methods for the clients of one shim."""
+
+    def __init__(self, shim: BaseRedisShim) -> None:
+        """Mint positions for *shim* and satisfy its floors."""
+        self.shim = shim
+        self.rules = Rules(shim)
+
+    def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
+        """One call of the application, attempts and all."""
+        token = CALL.set(call)
+        try:
+            reply = plain(*args, **options)
+        except BaseException:
+            CALL.reset(token)
+            call.settle_failed()
+            raise
+        CALL.reset(token)
+        call.settle()
+        return reply
+
+    def command(  # noqa: PLR0911 - one for each kind of command
+        self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
+    ) -> Any:
+        """One attempt at a single command, which *send* makes on a connection."""
+        kind, rules = kind_of(args), self.rules
+        if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
+            return self._queued(send, connection, args)
+        # What no lineage lies beside needs no transaction of ours.
+        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        if kind is WRITE:
+            tap = rules.write_tap([args], alone=alone, strict=strict)
+            return self._tapped(call, send, connection, tap)
+        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
+        if kind is READ:
+            if held is None:
+                return self._shown(call, send, connection, rules.read_tap([args], alone=alone))
+            return self._guarded(
+                call,
+                held,
+                send,
+                connection,
+                lambda: rules.read_tap([args], alone=alone, lead=True),
+            )
+        if kind is Kind.QUEUING:
+            return self._by_hand(call, send, connection, args)
+        if kind is Kind.OTHER or kind is Kind.AWAITING:
+            if held and not self._held(call, held, connection):
+                return None
+            if kind is Kind.OTHER:
+                return self._uncovered(call, send, connection)
+            return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
+        return send(connection)
+
+    def batch(
+        self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
+    ) -> Any:
+        """One attempt at a pipeline's commands."""
+        call = CALL.get()
+        if not isinstance(call, Call) or not commands:
+            return send(connection)
+        meant = self.rules.batch(commands)
+        asks = meant.reads or meant.others
+        held = self.rules.floor(call, reads=meant.reads) if asks else None
+        mark = packet_mark(commands, transaction=transaction)
+        every = [args for args, _ in commands]
+        plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
+        if held and meant.repeatable and not watching:
+            return self._guarded(
+                call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
+            )
+        call.uncovered(meant.others)
+        if held and not self._held(call, held, connection):
+            return []
+        if meant.queuing:
+            # Whatever is added to commands around a MULTI of their own would be queued too.
+            self.rules.missed(every)
+            if meant.writes:
+                mark_incomplete(self.shim.datastore, "unsampled")
+            with call.telling():
+                return send(connection)
+        if meant.writes:
+            return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        return self._shown(call, send, connection, self.rules.read_tap(every, **plan))
+
+    def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
+        call.uncovered(1)
+        try:
+            return send(connection)
+        except no_script():
+            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
+            raise
+
+    def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        """Reads that nothing holds back, and what they show to depend on."""
+        if not isinstance(tap, BesideTap):
+            with call.telling():
+                return send(connection)
+        try:
+            reply = send(_tapped(call, connection, tap))
+        except response_error():
+            if not tap.refused:
+                raise
+            reply = None
+        finally:
+            call.saw(tap)
+        if tap.refused:
+            return self._shown(call, send, connection, tap.loosened())
+        return reply
+
+    def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
+        try:
+            return send(_tapped(call, connection, tap))
+        except response_error():
+            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+                raise
+            return self._tapped(call, send, connection, tap.loosened())
+        finally:
+            call.took(tap)
+            if not tap.strict and (commands := self.shim.log_commands(tap.trailed)):
+                self._note_log(connection, commands)
+
+    def _note_log(self, connection: Any, commands: list[Command]) -> None:
+        try:
+            exchange(connection, commands)
+        except link_errors():
+            pass  # The application's command is done; replicas learn of the log otherwise.
+
+    def _guarded(
+        self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
+    ) -> Any:
+        """Read behind a look in the same packet, until the look shows the floor.
+
+        Records of promises are looked for before, where the floor demands any.
+        """
+        final = False
+        while True:
+            if held.promises and not self._held(call, held, connection):
+                return None
+            tap = plan()
+            reply, error = None, None
+            try:
+                reply = send(_tapped(call, connection, tap))
+            except response_error() as raised:
+                if not tap.sent:
+                    raise
+                error = raised
+            try:
+                if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
+                    break
+                held.hold(self._look(held, connection), watcher=watcher_beside(self.shim))
+            except UnmetError as unmet:
+                call.verdict = unmet
+                return None
+            final = True
+        if isinstance(tap, BesideTap):
+            call.saw(tap)
+            if tap.refused:
+                return self._guarded(call, held, send, connection, tap.loosened)
+        if error is not None:
+            raise error
+        return reply
+
+    def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        look = self._look(held, connection)
+
+        def observe(timeout_s: float) -> Any:
+            shown = look(timeout_s)
+            call.recorded = shown.server
+            return shown
+
+        try:
+            held.hold(observe, watcher=watcher_beside(self.shim))
+        except UnmetError as unmet:
+            call.verdict = unmet
+            return False
+        return True
+
+    def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
+        def observe(timeout_s: float) -> Any:
+            return look_on(connection, held, self.shim, timeout_s=timeout_s)
+
+        return observe
+
+    def _queued(self, send: Send, connection: Any, args: Any) -> Any:
+        """A command behind a ``MULTI`` sent by hand."""
+        self.rules.missed([args])
+        tap = Tap()
+        try:
+            return send(TappedConnection(connection, tap))
+        finally:
+            self.rules.queued(connection, args, tap)
+
+    def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
+        """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
+        if is_named(args, "MULTI"):
+            reply = send(connection)
+            self.rules.opened(connection)
+            return reply
+        wrote = self.rules.ended(connection)
+        if is_named(args, "DISCARD"):
+            return send(connection)
+        held = self.rules.floor(call, reads=not wrote)
+        if held and not self._held(call, held, connection):
+            return None
+        return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+
+
+def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at *call*, with what rides along."""
+    tap.untold = call.untold
+    return (
+        BesideConnection(connection, tap)
+        if isinstance(tap, BesideTap)
+        else TappedConnection(connection, tap)
+    )
+
+
+class SyncClient:
+    """Mixed into the class of an instrumented ``redis.Redis``."""
+
+    _antipode: SyncHooks
+    parse_response: Any
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run a command; its position enters the scope, or the floor holds it back."""
+        plain: Any = super().execute_command  # type: ignore[misc]
+        call = self._antipode.rules.call(args)
+        if call is None:
+            return plain(*args, **options)
+        if isinstance(call, Call):
+            return self._antipode.run(call, plain, args, options)
+        token = CALL.set(call)
+        try:
+            return plain(*args, **options)
+        finally:
+            CALL.reset(token)
+            call.clear()  # Contexts that were copied meanwhile keep the list.
+
+    def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if (call := CALL.get()) is None:
+            return plain(conn, command_name, *args, **options)
+
+        hooks = self._antipode
+        if not isinstance(call, Call):
+            if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
+                return plain(conn, command_name, *args, **options)
+            # What redis-py does with a read, and a word in between.
+            conn.send_command(*args, **options)
+            read_sent(*call.pop())
+            return self.parse_response(conn, command_name, **options)
+        if hooks.shim.beside is not None:
+            hooks.rules.watched(conn, args)  # A transaction of ours would end it.
+
+        def send(connection: Any) -> Any:
+            return plain(connection, command_name, *args, **options)
+
+        return hooks.command(call, send, conn, args, strict=False)
+
+    def pipeline(self, *args: Any, **options: Any) -> Any:
+        """A pipeline that is instrumented, too."""
+        plain: Any = super()
+        return adopt(plain.pipeline(*args, **options), SyncPipeline, self._antipode)
+
+    def client(self) -> Any:
+        """A client of one connection that is instrumented, too."""
+        plain: Any = super()
+        child = plain.client()
+        child._antipode = self._antipode  # noqa: SLF001
+        return child
+
+
+class SyncPipeline:
+    """Mixed into the class of an instrumented client's pipelines."""
+
+    _antipode: SyncHooks
+    watching: bool
+
+    def execute(self, *args: Any, **options: Any) -> Any:
+        """Send what is queued; positions enter the scope, or the floor holds it back."""
+        plain: Any = super()
+        hooks = self._antipode
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return hooks.run(call, plain.execute, args, options)
+
+    def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command between ``WATCH`` and ``MULTI``."""
+        plain: Any = super().immediate_execute_command  # type: ignore[misc]
+        hooks = self._antipode
+        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        return hooks.run(call, plain, args, options)
+
+    def _send_command_parse_response(
+        self, conn: Any, command_name: Any, *args: Any, **options: Any
+    ) -> Any:
+        plain: Any = super()._send_command_parse_response  # type: ignore[misc]
+        if not isinstance(call := CALL.get(), Call):
+            return plain(conn, command_name, *args, **options)
+
+        def send(connection: Any) -> Any:
+            return plain(connection, command_name, *args, **options)
+
+        return self._antipode.command(call, send, conn, args, strict=self.watching)
+
+    def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_transaction, commands, raise_on_error)  # noqa: SLF001
+        return self._antipode.batch(
+            send, connection, commands, transaction=True, watching=self.watching
+        )
+
+    def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: Any) -> Any:
+        plain: Any = super()
+        send = partial(run_batch, plain._execute_pipeline, commands, raise_on_error)  # noqa: SLF001
+        return self._antipode.batch(
+            send, connection, commands, transaction=False, watching=self.watching
+        )
+
+
+def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:
+    """redis-py's own method, with the connection last."""
+    return plain(connection, commands, raise_on_error)
+
+
+@lru_cache(maxsize=64)
+def _mixed(mixin: Any, plain: Any) -> type:
+    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
+
+
+def adopt(instance: Any, mixin: type, hooks: Any) -> Any:
+    """Instrument *instance*: it stays the same object, of a subclass of its class."""
+    if not isinstance(instance, mixin):
+        plain: Any = type(instance)
+        instance.__class__ = _mixed(mixin, plain)
+    instance._antipode = hooks  # noqa: SLF001
+    return instance
+
+
+def disown(instance: Any, mixin: type) -> None:
+    """Undo :func:`adopt`."""
+    instance.__class__ = next(base for base in type(instance).__mro__[1:] if base is not mixin)
+    del instance._antipode  # noqa: SLF001

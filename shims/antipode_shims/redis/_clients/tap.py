@@ -1,0 +1,345 @@
+"""Riding along: ``INFO`` in the packet of the application's own commands.
+
+A tapped connection is handed to redis-py's own code in place of the real one, so that packing,
+parsing, callbacks and errors stay exactly redis-py's. It adds ``INFO replication`` before or
+behind the commands of that one call and keeps its reply for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode.shim import read_sent
+from antipode_shims.redis._commands import Kind, kind_of, name_of
+
+from .redis_py import link_errors, response_error, was_refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import FrameType
+
+    from antipode.shim import Unjudged
+    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._shim.base import BaseRedisShim
+
+    #: Of a read, what a dry run is told once it is sent; empty when it was.
+    Untold = list[tuple[BaseRedisShim, Unjudged, FrameType]]
+
+
+#: ``INFO replication`` as it goes over the wire.
+PACKED_INFO = b"*2\r\n$4\r\nINFO\r\n$11\r\nreplication\r\n"
+#: Packets up to this length leave whole, for each chunk is sent by a system call of its own.
+_JOINED_BYTES = 65_536
+
+
+class Tap:
+    """What is added to one call, and what came of it. Of one attempt, not thread-safe.
+
+    Attributes:
+        led: the reply to ``INFO`` before the commands; an error as a value.
+        trailed: the reply to ``INFO`` behind the commands; an error as a value.
+        lead_due: the next reply is the one to ``INFO`` before the commands.
+        single: it is for one command rather than a pipeline.
+        packed: how many commands are in the packet that is to ride along; 0 before it is made.
+        sent: the commands may have reached the server.
+        due: replies to the commands that are still to come.
+        lost: the commands may have reached the server, and not all of them were answered.
+        wrote: a covered write was acknowledged.
+        last: the last reply, as it came.
+        untold: what a dry run is told once the commands are sent.
+    """
+
+    # Most calls change few of these: what an instance does not set costs it nothing.
+    led: Any = None
+    trailed: Any = None
+    sent = lost = wrote = False
+    packed = due = 0
+    last: Any = None
+    untold: Untold | None = None
+    _commands: Sequence[Sequence[Any]] = ()
+
+    def __init__(
+        self,
+        *,
+        lead: bool = False,
+        trail: bool = False,
+        last: Sequence[Any] | None = None,
+        wrote: bool | None = None,
+        strict: bool = False,
+    ) -> None:
+        """Plan one call.
+
+        Args:
+            lead: ask before the commands.
+            trail: ask behind them.
+            last: the arguments of a pipeline's last command, by which its packet is known;
+                None for a single command, which is a covered write if *trail* is set.
+            wrote: whether an ``EXEC`` sent by hand ends writes; None: as the commands say.
+            strict: a connection that fails once all is answered fails the call, for its
+                watched keys are gone with it.
+        """
+        self.single = last is None
+        self.lead_due = self._lead = lead
+        self._trail = trail
+        self._last = last
+        self._manual = wrote
+        self._covered = last is None and wrote is None
+        self.strict = strict
+
+    def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
+        """Pack *commands* by the *real* connection; what is added shares the packet's ends."""
+        packet = list(commands)
+        chunks: Sequence[Any] = real.pack_commands(packet)
+        if self.sent or not packet or not self._mine(packet[-1]):
+            return chunks
+        return self.ride(packet, chunks)
+
+    def ride(self, commands: Sequence[Sequence[Any]], chunks: Sequence[Any]) -> Sequence[Any]:
+        """Add to *chunks*, into which *commands* were packed."""
+        self._commands = commands
+        self.packed = len(commands)
+        if self._lead:
+            chunks = [PACKED_INFO, *chunks]
+        elif self._trail:
+            chunks = [*chunks, PACKED_INFO]
+        return [b"".join(chunks)] if sum(map(len, chunks)) <= _JOINED_BYTES else _closed_up(chunks)
+
+    def _mine(self, last: Sequence[Any]) -> bool:
+        if self._last is None or self._last is last:
+            return True
+        return len(last) == 1 and len(self._last) == 1 and last[0] == self._last[0] == "EXEC"
+
+    def replied(self, reply: Any) -> bool:
+        """Take in a reply or error reply; True when the next is ``INFO``'s behind them."""
+        self.due -= 1
+        self.last = reply
+        if not self._trail:
+            return False
+        if not (self.wrote or isinstance(reply, Exception)):
+            self.wrote = self._covered or self._acknowledges(self._commands[~self.due], reply)
+        return not self.due
+
+    def _acknowledges(self, command: Sequence[Any], reply: Any) -> bool:
+        """Whether *reply* says that a covered write was done."""
+        if self._manual is None and kind_of(command) is Kind.WRITE:
+            return not self._transaction
+        if name_of(command) != "EXEC":
+            return False
+        if not isinstance(reply, (list, tuple)):
+            return False  # Aborted: a watched key changed.
+        if self._manual is not None:
+            return self._manual
+        return any(
+            kind_of(queued) is Kind.WRITE and not isinstance(answer, Exception)
+            for queued, answer in zip(self._commands[1:-1], reply, strict=False)
+        )
+
+    @property
+    def _whole(self) -> bool:
+        """Whether one refusal is that of all: not in a pipeline, which is done one by one."""
+        return len(self._commands) == 1 or self._transaction
+
+    @property
+    def _transaction(self) -> bool:
+        return self._last is not None and name_of(self._commands[0]) == "MULTI"
+
+    def failed(self, error: BaseException) -> None:
+        """Take in that the connection failed while replies were due."""
+        if self.sent and not (was_refused(error) and self._whole):
+            self.lost = True
+
+
+def _closed_up(chunks: Sequence[Any]) -> Sequence[Any]:
+    """Let ``INFO`` share its neighbour's system call in a long packet, too.
+
+    A server that has the whole of a write and not yet ``INFO`` answers the one before the other.
+    """
+    closer = list(chunks)
+    for ends in (slice(-2, None), slice(2)):
+        if sum(map(len, closer[ends])) <= _JOINED_BYTES:
+            closer[ends] = [b"".join(closer[ends])]
+    return closer
+
+
+class _Tapped:
+    """A connection for one call: what is not overridden is the real one's."""
+
+    __slots__ = ("_real", "_tap")
+    _real: Any
+    _tap: Tap
+
+    def __init__(self, real: Any, tap: Tap) -> None:
+        """Ride along on *real*."""
+        _set_real(self, real)
+        _set_tap(self, tap)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._real, name, value)
+
+    def pack_commands(self, commands: Iterable[Sequence[Any]]) -> Any:
+        """Pack with ``INFO`` added."""
+        return self._tap.pack(self._real, commands)
+
+
+class TappedConnection(_Tapped):
+    """A connection of ``redis.Redis`` for one call; everything else is the real one's."""
+
+    __slots__ = ()
+
+    def send_command(self, *args: Any, **options: Any) -> None:
+        """Send one command, as a packet of its own."""
+        real, tap = self._real, self._tap
+        if tap.single and not tap.sent:
+            self.send_packed_command(tap.ride((args,), real.pack_command(*args)))
+        else:
+            real.send_command(*args, **options)
+
+    def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
+        """Send; connecting comes first, so that a refused connection is not in doubt."""
+        real, tap = self._real, self._tap
+        if tap.sent or not tap.packed:
+            real.send_packed_command(command, check_health)
+            return
+        if getattr(real, "_sock", None) is None:  # Asked first: connect() has a price of its own.
+            real.connect()
+        if check_health:
+            real.check_health()
+        tap.sent = True
+        tap.due = tap.packed
+        try:
+            real.send_packed_command(command, check_health=False)
+        except BaseException as error:
+            tap.failed(error)
+            raise
+        if tap.untold:
+            read_sent(*tap.untold.pop())
+
+    def read_response(self, *args: Any, **options: Any) -> Any:
+        """The next reply to the application's commands."""
+        read, tap = self._real.read_response, self._tap
+        if not tap.due:
+            return read(*args, **options)
+        try:
+            if tap.lead_due:
+                self._take_lead()
+            reply = read(*args, **options)
+        except response_error() as error:
+            if tap.replied(error):
+                self._take_trail()
+            raise
+        except BaseException as error:
+            tap.failed(error)
+            raise
+        if tap.replied(reply):
+            self._take_trail()
+        return reply
+
+    def _take_lead(self) -> None:
+        tap = self._tap
+        tap.lead_due = False
+        try:
+            tap.led = self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.led = error
+
+    def _take_trail(self) -> None:
+        tap = self._tap
+        try:
+            tap.trailed = self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.trailed = error
+        except link_errors() as error:
+            # The application's commands are answered: they succeeded for it.
+            tap.trailed = error
+            if tap.strict:
+                raise
+
+
+class AsyncTappedConnection(_Tapped):
+    """The asyncio twin of :class:`TappedConnection`."""
+
+    __slots__ = ()
+
+    async def send_command(self, *args: Any, **options: Any) -> None:
+        """Send one command, as a packet of its own."""
+        real, tap = self._real, self._tap
+        if tap.single and not tap.sent:
+            await self.send_packed_command(tap.ride((args,), real.pack_command(*args)))
+        else:
+            await real.send_command(*args, **options)
+
+    async def send_packed_command(self, command: Any, check_health: bool = True) -> None:  # noqa: FBT001, FBT002 - redis-py's
+        """Send; connecting comes first, so that a refused connection is not in doubt."""
+        real, tap = self._real, self._tap
+        if tap.sent or not tap.packed:
+            await real.send_packed_command(command, check_health)
+            return
+        if not real.is_connected:
+            await real.connect()
+        if check_health:
+            await real.check_health()
+        tap.sent = True
+        tap.due = tap.packed
+        try:
+            await real.send_packed_command(command, check_health=False)
+        except BaseException as error:
+            tap.failed(error)
+            raise
+        if tap.untold:
+            read_sent(*tap.untold.pop())
+
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        """The next reply to the application's commands."""
+        read, tap = self._real.read_response, self._tap
+        if not tap.due:
+            return await read(*args, **options)
+        try:
+            if tap.lead_due:
+                await self._take_lead()
+            reply = await read(*args, **options)
+        except response_error() as error:
+            if tap.replied(error):
+                await self._take_trail()
+            raise
+        except BaseException as error:
+            tap.failed(error)
+            raise
+        if tap.replied(reply):
+            await self._take_trail()
+        return reply
+
+    async def _take_lead(self) -> None:
+        tap = self._tap
+        tap.lead_due = False
+        try:
+            tap.led = await self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.led = error
+
+    async def _take_trail(self) -> None:
+        tap = self._tap
+        try:
+            tap.trailed = await self._real.read_response(disable_decoding=True)
+        except response_error() as error:
+            tap.trailed = error
+        except link_errors() as error:
+            # The application's commands are answered: they succeeded for it.
+            tap.trailed = error
+            if tap.strict:
+                raise
+        except BaseException as error:
+            tap.failed(error)
+            raise
+
+
+# The slots' own setters, behind ``__setattr__``: half the price of ``object.__setattr__``.
+_set_real: Any = _Tapped.__dict__["_real"].__set__
+_set_tap: Any = _Tapped.__dict__["_tap"].__set__
+
+
+def packet_mark(commands: Sequence[tuple[Command, Any]], *, transaction: bool) -> Sequence[Any]:
+    """By what the packet of a pipeline is known among those that redis-py prepares it with."""
+    return ("EXEC",) if transaction else commands[-1][0]

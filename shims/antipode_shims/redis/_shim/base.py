@@ -1,0 +1,208 @@
+"""What every Redis shim of this process has: a datastore, a server, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
+from antipode.shim import ServerShim, Unreachable, count, log_once
+from antipode_shims.redis._clients.exchange import exchange
+from antipode_shims.redis._clients.redis_py import link_errors, redis_module
+from antipode_shims.redis._endpoint import RedisEndpoint
+from antipode_shims.redis._position import (
+    INFO,
+    LOG_KEY,
+    InfoError,
+    LogHistory,
+    ReplicationState,
+    parse_info,
+    primary_place,
+)
+from antipode_shims.redis._promises.records import ABANDONED, is_abandoned, record_key, set_record
+
+if TYPE_CHECKING:
+    from antipode import Promise
+    from antipode.shim import Endpoint, OnRead, ReadsFrom
+    from antipode_shims.redis._beside.exchange import Beside
+    from antipode_shims.redis._clients.redis_py import ServerSettings
+    from antipode_shims.redis._look import Command
+
+
+class BaseRedisShim(ServerShim):
+    """One Redis server as this process sees it; the base of both faces.
+
+    Attributes:
+        prefix: of companion keys.
+        history: where earlier logs are known to have ended.
+        beside: what a native client stores lineages beside; None for nothing.
+    """
+
+    promises = True
+    beside: Beside | None = None
+
+    def __init__(
+        self,
+        datastore: str,
+        settings: ServerSettings,
+        *,
+        reads_from: ReadsFrom = "primary",
+        on_read: OnRead = "merge",
+        prefix: str = "ap:",
+        log_history: bool = False,
+        one_server: bool | None = None,
+    ) -> None:
+        """Take over the options; connects to nothing.
+
+        Raises:
+            ConfigurationError: an option is not one of its values.
+        """
+        if not prefix:
+            msg = "prefix must not be empty: a companion needs a key of its own"
+            raise ConfigurationError(msg)
+        one_server = settings.one_server if one_server is None else one_server
+        server = settings.where if one_server else None
+        super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
+        self.abandons = reads_from == "primary"
+        self.prefix = prefix
+        self.history = LogHistory()
+        self._settings = settings
+        self._recorder = LogRecorder(datastore) if log_history else None
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the client's server with a connection of its own.
+
+        Raises:
+            Unreachable: not now.
+        """
+        return RedisEndpoint(self._settings, self.history, prefix=self.prefix, timeout_s=timeout_s)
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, on a connection of its own.
+
+        Empty where there is none: a primary without a replica numbers nothing.
+
+        Raises:
+            Unreachable: it does not answer, or is a replica by now.
+            InfoError: it does not let this user ask.
+        """
+        try:
+            connection = self._settings.connect_to_primary(timeout_s=timeout_s)
+            try:
+                state = parse_info(exchange(connection, [INFO])[0])
+            finally:
+                connection.disconnect()
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        if not state.primary:
+            raise Unreachable(f"the primary of {self.datastore!r} is a replica now")
+        if not state.backlog:
+            return frozenset()
+        hour = self.clock.hour()
+        return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record at the primary that *promise* is abandoned, unless it has a record.
+
+        Raises:
+            Unreachable: it does not answer, or is a replica by now.
+            redis.ResponseError: it refuses.
+        """
+        commands = [
+            set_record(promise, self.prefix, ABANDONED),
+            ("GET", record_key(promise, self.prefix)),
+        ]
+        try:
+            connection = self._settings.connect_to_primary(timeout_s=timeout_s)
+            try:
+                replies = exchange(connection, commands)
+            finally:
+                connection.disconnect()
+        except link_errors() as error:
+            raise Unreachable(str(error)) from error
+        for reply in replies:
+            if isinstance(reply, redis_module().exceptions.ReadOnlyError):
+                raise Unreachable(f"the primary of {self.datastore!r} is a replica now") from reply
+            if isinstance(reply, Exception):
+                raise reply
+        return is_abandoned(replies[-1])
+
+    def minted(self, reply: Any) -> WriteId | None:
+        """The position of a write, from the ``INFO`` behind it; None when there is none.
+
+        What cannot be sampled marks the scope ``incomplete``: the write exists.
+        """
+        if (place := primary_place(reply)) is not None:
+            return WriteId(self.datastore, *place, self.clock.hour())
+        try:
+            state = parse_info(reply)
+        except InfoError as error:
+            self._unsampled(str(error))
+            return None
+        if not state.primary:
+            # Demoted between write and sample, or a writable replica: in nobody's log.
+            mark_incomplete(self.datastore, "in_doubt")
+            return None
+        if not state.backlog:
+            log_once(
+                "redis_no_replica",
+                self.datastore,
+                state.replid,
+                "the primary of %r has no replica: its positions become unknown_log when the "
+                "first one attaches",
+                self.datastore,
+            )
+        return WriteId(self.datastore, state.replid, state.offset, self.clock.hour())
+
+    def _unsampled(self, cause: str) -> None:
+        mark_incomplete(self.datastore, "unsampled")
+        log_once(
+            "redis_unsampled",
+            self.datastore,
+            cause[:40],
+            "a write to %r has no position: %s (the user needs +info)",
+            self.datastore,
+            cause,
+        )
+
+    def covering(self, reply: Any) -> Lineage:
+        """What a read may have seen, from the ``INFO`` behind it."""
+        try:
+            state = parse_info(reply)
+        except InfoError:
+            count("unsampled_read", self.datastore)
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+        if not state.primary and state.syncing:
+            return Lineage(incomplete=[(self.datastore, "unsampled")])
+        hour = self.clock.hour()
+        write = WriteId(self.datastore, state.replid, state.offset, hour, covering=True)
+        return Lineage([write])
+
+    def log_commands(self, reply: Any) -> list[Command]:
+        """What to send, once for each promotion, so that replicas know where a log ended."""
+        if self._recorder is None or isinstance(reply, Exception) or reply is None:
+            return []
+        try:
+            return self._recorder.commands(parse_info(reply))
+        except InfoError:
+            return []
+
+
+class LogRecorder:
+    """Notes the log that ended when the present primary was promoted. Thread-safe."""
+
+    def __init__(self, datastore: str) -> None:
+        """Have noted nothing."""
+        self._datastore = datastore
+        self._noted: set[str] = set()
+        self._lock = threading.Lock()
+
+    def commands(self, state: ReplicationState) -> list[Command]:
+        """``HSET antipode:log <ended log> <its last offset>``, the first time it is seen."""
+        ended = state.ended_log
+        with self._lock:
+            if ended is None or state.replid in self._noted:
+                return []
+            self._noted.add(state.replid)
+        count("log_history_noted", self._datastore)
+        return [("HSET", LOG_KEY, ended[0], str(ended[1]))]
