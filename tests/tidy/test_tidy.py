@@ -12,7 +12,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("antipode", "antipode_pytest", "shims", "benchmarks", "examples", "tests", "tools")
-FILE_LINES = 700
 FUNCTION_LINES = 60
 # Extras that are not a datastore.
 OTHER_EXTRAS = {
@@ -124,16 +123,6 @@ def table(title: str) -> tuple[str, ...]:
     """The names that one table of pyproject.toml defines (tomllib is not in Python 3.10)."""
     body = text_of(ROOT / "pyproject.toml").split(f"[{title}]\n", 1)[1].split("\n[", 1)[0]
     return tuple(re.findall(r"^([\w-]+) = ", body, flags=re.MULTILINE))
-
-
-def test_files_are_short() -> None:
-    """No Python file is longer than the limit: one file, one subject."""
-    long = [
-        f"{where(path)}: {length} lines"
-        for path in python_files()
-        if (length := text_of(path).count("\n")) > FILE_LINES
-    ]
-    assert not long
 
 
 def test_functions_are_short() -> None:

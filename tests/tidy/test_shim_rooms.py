@@ -1,0 +1,64 @@
+"""Every datastore's shim has the same rooms, so that whoever knows one shim finds things in all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SHIMS = Path(__file__).resolve().parents[2] / "shims" / "antipode_shims"
+ROOMS = {
+    "_shim": "Table 2's API, and the registration of a datastore",
+    "_table2": "what writing and reading with the lineage beside the value mean; no I/O",
+    "_instrument": "the entry for an application's own clients",
+    "_clients": "one file a client library, and what they share",
+    "_statements": "what a statement does: read, write, neither, unknown",
+    "_commands": "the same, of stores that have commands",
+    "_position": "the store's positions: parsed, compared, judged",
+    "_look": "one look at a server, as a conversation without I/O",
+    "_endpoint": "the library's own connections",
+    "_beside": "stored lineages: their text, rewriting, tombstones, migrations",
+    "_promises": "records of promises",
+}
+FURTHER = {
+    ("embedded", "_store"): "there is no server: the database and its replicator are ours",
+    ("rabbitmq", "_consumers"): "messages are pushed: waiting happens in a consumer, not in a read",
+}
+STORES = sorted(path.name for path in SHIMS.iterdir() if (path / "__init__.py").is_file())
+
+
+def rooms_of(store: str) -> dict[str, Path]:
+    """The private modules and packages of a shim; a program for its command line is no room."""
+    found = [*(SHIMS / store).glob("*.py"), *(path.parent for path in packages_of(store))]
+    return {path.stem: path for path in found if not path.stem.startswith("__")}
+
+
+def packages_of(store: str) -> list[Path]:
+    """The `__init__.py` of each room that is a package."""
+    return sorted((SHIMS / store).glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_shim_has_the_rooms_of_every_shim(store: str) -> None:
+    """A shim's modules are rooms of the table, or of the short list of further ones."""
+    further = {room for of, room in FURTHER if of == store}
+    assert further <= set(rooms_of(store))
+    assert set(rooms_of(store)) - further <= set(ROOMS)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_room_is_flat_and_imports_nothing_by_itself(store: str) -> None:
+    """A room of several modules has no rooms inside, and its `__init__.py` is one docstring."""
+    for path in packages_of(store):
+        assert not list(path.parent.glob("*/__init__.py"))
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith('"""')
+        assert text.endswith('"""\n')
+        assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_shim_has_what_every_shim_needs(store: str) -> None:
+    """Each shim at least has Table 2's API, and the datastores with a server an endpoint."""
+    assert "_shim" in rooms_of(store)
+    assert "_endpoint" in rooms_of(store) or store == "embedded"
