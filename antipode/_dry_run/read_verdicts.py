@@ -41,7 +41,7 @@ _NO_GUARDS: Guards = {}
 _MOST_TOLD = 10_000
 
 
-class Put(Protocol):
+class RecordWriter(Protocol):
     """Writes a record down."""
 
     def __call__(
@@ -81,7 +81,7 @@ class _Unguarded(NamedTuple):
 class JudgedReads:
     """Judges the reads of a process in *region*, and has findings looked into."""
 
-    def __init__(self, region: str, places: Places, put: Put, evidence: Evidence) -> None:
+    def __init__(self, region: str, places: Places, put: RecordWriter, evidence: Evidence) -> None:
         """Write records by *put*."""
         self._region = region
         self._places = places

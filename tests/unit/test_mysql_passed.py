@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antipode import Lineage, WriteId
 from antipode.shim import decode, encode
-from antipode_shims.mysql._beside.superseded import passed
+from antipode_shims.mysql._beside.superseded import superseded
 
 from ._lineages import lineages
 
@@ -19,7 +19,7 @@ LOG = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 def joined(new: str, old: list[str]) -> list[str]:
     """What the trigger makes of a row's texts, here with Python's regular expressions."""
-    pattern = passed(new)
+    pattern = superseded(new)
     kept = re.sub(pattern, "", ",".join(old)) if pattern else ",".join(old)
     return re.sub(",1[0-9a-z]*(?=,|$)", "", f"{new},{kept}").split(",")
 
@@ -71,4 +71,4 @@ def test_only_earlier_ones_go(*, key: str, one: int, two: int, covering: bool) -
 @given(lineages(max_size=6))
 def test_servers_read_it_alike(lineage: Lineage) -> None:
     """No character that a quoted text of some SQL mode, or a parameter's mark, would change."""
-    assert not set(passed(encode(lineage))) & set("\\'\"%`\n")
+    assert not set(superseded(encode(lineage))) & set("\\'\"%`\n")

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from antipode import BarrierResult, ConfigurationError, Outcome, Status, WriteId
 from antipode_shims.rabbitmq._consumers import delays as _delays
-from antipode_shims.rabbitmq._consumers.consumer_options import BY_REJECTION, Terms, hopeless
+from antipode_shims.rabbitmq._consumers.consumer_options import (
+    BY_REJECTION,
+    ConsumerOptions,
+    hopeless,
+)
 from antipode_shims.rabbitmq._consumers.delays import SPARE_S, Delays, Leases, within
 from antipode_shims.rabbitmq._consumers.envelope import DEAD, DEFERRED, Envelope, why, why_failed
 
@@ -184,21 +188,21 @@ def test_a_delay_queue_is_declared_again_before_it_could_expire() -> None:
 def test_terms_that_cannot_be_kept_are_refused(wrong: dict[str, Any], said: str) -> None:
     """Each mistake is named where it is made."""
     with pytest.raises(ConfigurationError, match=said):
-        Terms(**{"queue": "q", "datastore": "news", **wrong})
+        ConsumerOptions(**{"queue": "q", "datastore": "news", **wrong})
 
 
 def test_where_dead_letters_go() -> None:
     """To the queue that is named, to one after the work queue, or to nobody knows where."""
-    assert Terms("q", "news").grave == "antipode.dead.q"
-    assert Terms("q", "news", dead_letter="mine").grave == "mine"
-    assert Terms("q", "news", dead_letter=BY_REJECTION).grave is None
+    assert ConsumerOptions("q", "news").grave == "antipode.dead.q"
+    assert ConsumerOptions("q", "news", dead_letter="mine").grave == "mine"
+    assert ConsumerOptions("q", "news", dead_letter=BY_REJECTION).grave is None
     assert repr(BY_REJECTION) == "rabbitmq.BY_REJECTION"
 
 
 def test_how_many_messages_may_wait() -> None:
     """One of those that are sent ahead is always being looked at; by default none waits."""
-    assert Terms("q", "news", prefetch=5).waiting == 0
-    waits = Terms("q", "news", on_unmet="wait", timeout=1, prefetch=5)
+    assert ConsumerOptions("q", "news", prefetch=5).waiting == 0
+    waits = ConsumerOptions("q", "news", on_unmet="wait", timeout=1, prefetch=5)
     assert waits.waiting == 4
     assert not waits.spent(18)
     assert waits.spent(19)

@@ -254,8 +254,8 @@ class MongoTable2(BaseMongoShim):
             return document, known, reply
         # A view's documents were born in its source, maybe with other ids.
         name = self._name if birth is None else born_in(birth)
-        graves = search(name, [key] if name == self._name else None)
-        reply = _sound((yield self._find(graves, reply.get("operationTime", after))))
+        tombstones = search(name, [key] if name == self._name else None)
+        reply = _sound((yield self._find(tombstones, reply.get("operationTime", after))))
         dead = buried(reply, self.datastore)
         if birth is not None and not dead.incomplete:
             self._births.learn([birth], dead)

@@ -48,7 +48,7 @@ class Both:
         self.client, self.plain = one, plain
         self.posts = one[DB].posts
         self.stored = plain[DB].posts
-        self.graves = plain[DB]["posts.antipode"]
+        self.tombstones = plain[DB]["posts.antipode"]
 
     def write(self, call: Callable[[], Any], *causes: WriteId, **marks: Any) -> Any:
         """What *call* returns in a request that depends on *causes*."""

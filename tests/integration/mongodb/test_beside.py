@@ -297,7 +297,7 @@ def test_deletes_by_id_are_exact(held: Both) -> None:
     held.posts.insert_one({"_id": 3})
     found, lineage = held.read(lambda: [*held.posts.find({"_id": {"$in": [1, 3]}})])
     assert (found, causes(lineage)) == ([{"_id": 3}], {CAUSE, OTHER})
-    assert all(each["at"] for each in held.graves.find())
+    assert all(each["at"] for each in held.tombstones.find())
 
 
 def test_refused_tombstone_keeps_the_document(held: Both) -> None:

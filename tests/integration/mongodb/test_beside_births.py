@@ -235,4 +235,4 @@ def test_first_deletions_of_a_collection_at_once(held: Both, antipode_mongodb: A
         list(pool.map(delete, tables))
     for one in tables:
         one.close()
-    assert held.graves.count_documents({"_id.antipode": "known"}) == SLOTS
+    assert held.tombstones.count_documents({"_id.antipode": "known"}) == SLOTS

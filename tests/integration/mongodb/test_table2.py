@@ -146,8 +146,8 @@ def test_tombstones(regions: Regions) -> None:
     value, found = regions.writer.read("k")
     assert value is None
     assert ELSEWHERE in found
-    graves = regions.client(regions.topology.primary).app["posts.antipode"]
-    assert graves.find_one({"_id": "k"})["at"]
+    tombstones = regions.client(regions.topology.primary).app["posts.antipode"]
+    assert tombstones.find_one({"_id": "k"})["at"]
     regions.writer.write("k", 2)
     assert ELSEWHERE not in regions.writer.read("k")[1]
 

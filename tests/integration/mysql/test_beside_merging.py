@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import antipode
 from antipode import Incomplete, Lineage, WriteId
 from antipode.shim import encode, stored_text
-from antipode_shims.mysql._beside.superseded import passed
+from antipode_shims.mysql._beside.superseded import superseded
 from tests.integration.mysql.test_beside import beside, found
 
 from ._beside import CAUSE, OTHER, texts
@@ -151,7 +151,7 @@ def test_the_longest_lineage(posts: Sql) -> None:
     for number in (1, 2):
         logs = (WriteId("elsewhere", f"log{n}", 2**64 - 3 + number, 1) for n in range(900))
         text = encode(Lineage(logs))
-        run(plain, "SET @antipode_lineage = %s, @antipode_passed = %s", text, passed(text))
+        run(plain, "SET @antipode_lineage = %s, @antipode_passed = %s", text, superseded(text))
         run(plain, "INSERT INTO posts VALUES (1, 'a', 'b') ON DUPLICATE KEY UPDATE body = 'c'")
     assert texts(posts) == [text, "1~i-.size"]
 

@@ -31,7 +31,7 @@ _MOST_CACHED = 1_000
 _BYTES = 6
 
 
-def graves_of(collection: str) -> str:
+def tombstones_of(collection: str) -> str:
     """The collection of the tombstones."""
     return f"{collection}.antipode"
 
@@ -50,29 +50,32 @@ def bury(
         expression: what they hold then.
     """
     stage = {"$set": {FIELD: expression, "at": "$$NOW"}}
-    graves = [*(ids or ()), {"antipode": _UNKNOWN if ids is None else _KNOWN, "n": slot % SLOTS}]
-    updates = [{"q": {"_id": each}, "u": [stage], "upsert": True} for each in graves]
-    return {"update": graves_of(collection), "updates": updates, "ordered": False}
+    tombstones = [
+        *(ids or ()),
+        {"antipode": _UNKNOWN if ids is None else _KNOWN, "n": slot % SLOTS},
+    ]
+    updates = [{"q": {"_id": each}, "u": [stage], "upsert": True} for each in tombstones]
+    return {"update": tombstones_of(collection), "updates": updates, "ordered": False}
 
 
 def search(collection: str, ids: list[Any] | None) -> dict[str, Any]:
     """The command that finds what deletions of *ids*, or of whatever documents, left."""
     kinds = (_UNKNOWN,) if ids is not None else (_UNKNOWN, _KNOWN)
     slots = [{"antipode": kind, "n": number} for kind in kinds for number in range(SLOTS)]
-    graves = [*(ids or ()), *slots]
+    tombstones = [*(ids or ()), *slots]
     return {
-        "find": graves_of(collection),
-        "filter": {"_id": {"$in": graves}},
+        "find": tombstones_of(collection),
+        "filter": {"_id": {"$in": tombstones}},
         "projection": {FIELD: 1},
-        "batchSize": len(graves),
+        "batchSize": len(tombstones),
         "singleBatch": True,
     }
 
 
 def buried(reply: Reply, datastore: str) -> Lineage:
     """What the tombstones of a reply say."""
-    graves = reply["cursor"]["firstBatch"]
-    return Lineage().merge(*(tombstone(each.get(FIELD), datastore) for each in graves))
+    tombstones = reply["cursor"]["firstBatch"]
+    return Lineage().merge(*(tombstone(each.get(FIELD), datastore) for each in tombstones))
 
 
 def birth_mark(collection: str) -> str:

@@ -18,7 +18,7 @@ from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from antipode_shims.mysql._statements import MANY, READS, WRITES, meaning, reads
 
 from .migration import tombstones
-from .superseded import passed
+from .superseded import superseded
 from .triggers import LINEAGE, PASSED, SEPARATOR, UNTIL
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Beside:
             return ""
         until = self._shim.clock.hour() + int(config().horizon.total_seconds() // 3600) + 1
         self._set = lineage
-        pattern = f"'{found}'" if (found := passed(lineage)) else "NULL"
+        pattern = f"'{found}'" if (found := superseded(lineage)) else "NULL"
         return f"SET {LINEAGE} = '{lineage}', {PASSED} = {pattern}, {UNTIL} = {until}"
 
     def unset(self) -> None:

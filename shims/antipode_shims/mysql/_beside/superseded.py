@@ -25,7 +25,7 @@ _DIGIT: Final = "[0-9a-z]"
 _LONGEST: Final = 16_000
 
 
-def passed(text: str) -> str:
+def superseded(text: str) -> str:
     """The pattern for the items that need not be kept where *text* is; empty if there are none.
 
     Args:

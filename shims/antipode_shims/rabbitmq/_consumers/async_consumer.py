@@ -13,7 +13,7 @@ from antipode_shims.rabbitmq._clients.message import handling
 
 from .async_delivery import AsyncDelivery
 from .async_resend import ANSWER_S, AsyncResender, gone
-from .consumer_options import Terms, hopeless
+from .consumer_options import ConsumerOptions, hopeless
 from .envelope import why, why_failed
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def consume_async(
     found = None if isinstance(queue, str) else queue
     how = on_unmet, timeout, max_attempts, delay_s, dead_letter, on_error
     what = only, exclude, prefetch, delay_arguments or {}, fulfils
-    return RabbitMQAsyncConsumer(channel, found, handler, Terms(name, datastore, *how, *what))
+    return RabbitMQAsyncConsumer(
+        channel, found, handler, ConsumerOptions(name, datastore, *how, *what)
+    )
 
 
 class RabbitMQAsyncConsumer:
@@ -86,7 +88,11 @@ class RabbitMQAsyncConsumer:
     """
 
     def __init__(
-        self, channel: Any, queue: Any, handler: Callable[[Any], Awaitable[object]], terms: Terms
+        self,
+        channel: Any,
+        queue: Any,
+        handler: Callable[[Any], Awaitable[object]],
+        options: ConsumerOptions,
     ) -> None:
         """Consume nothing yet.
 
@@ -99,7 +105,7 @@ class RabbitMQAsyncConsumer:
         self._channel = channel
         self._queue = queue
         self._handler = handler
-        self._terms = terms
+        self._options = options
         self._resender = AsyncResender(channel)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waits: set[asyncio.Task[BarrierResult]] = set()
@@ -116,9 +122,9 @@ class RabbitMQAsyncConsumer:
         """
         if self._tag is not None or self._over.is_set():
             return
-        await self._channel.set_qos(prefetch_count=self._terms.prefetch)
+        await self._channel.set_qos(prefetch_count=self._options.prefetch)
         if self._queue is None:
-            self._queue = await self._channel.get_queue(self._terms.queue)
+            self._queue = await self._channel.get_queue(self._options.queue)
         self._tag = await self._queue.consume(self._on_message)
         if not hasattr(self._channel, "reopen_callbacks"):  # A robust one comes back by itself.
             self._channel.close_callbacks.add(self._on_closed)
@@ -204,11 +210,11 @@ class RabbitMQAsyncConsumer:
                 return
             delivery = AsyncDelivery(message)
             with ExitStack() as scope:
-                scope.enter_context(handling(delivery.envelope.headers, self._terms.datastore))
+                scope.enter_context(handling(delivery.envelope.headers, self._options.datastore))
                 await self._begin(delivery, scope)
         except Exception as error:  # noqa: BLE001 - raised again by run()
             if isinstance(error, gone()):  # Then the broker gives it back by itself.
-                logger.debug("a message of %r was not settled: %r", self._terms.queue, error)
+                logger.debug("a message of %r was not settled: %r", self._options.queue, error)
             else:
                 self._fail(error)
             await self._give_back(message)
@@ -221,7 +227,7 @@ class RabbitMQAsyncConsumer:
                 await message.nack(requeue=True)
 
     async def _begin(self, delivery: AsyncDelivery, scope: ExitStack) -> None:
-        fulfils = self._terms.fulfils
+        fulfils = self._options.fulfils
         if fulfils is not None:
             try:
                 promise = fulfils(delivery.message)
@@ -233,9 +239,9 @@ class RabbitMQAsyncConsumer:
         await self._look(delivery)
 
     async def _look(self, delivery: AsyncDelivery) -> None:
-        terms = self._terms
-        result = await check_async(only=terms.only, exclude=terms.exclude)
-        if not result.ok and not hopeless(result) and len(self._waits) < terms.waiting:
+        options = self._options
+        result = await check_async(only=options.only, exclude=options.exclude)
+        if not result.ok and not hopeless(result) and len(self._waits) < options.waiting:
             waited = await self._wait()
             if waited is None:
                 await self._give_back(delivery.message)
@@ -248,12 +254,12 @@ class RabbitMQAsyncConsumer:
 
     async def _wait(self) -> BarrierResult | None:
         """How the barrier ended; None where the consumer ended first."""
-        terms = self._terms
+        options = self._options
         wait = asyncio.ensure_future(
             barrier_async(
-                timeout=terms.timeout or 0.0,  # It is given where messages may wait.
-                only=terms.only,
-                exclude=terms.exclude,
+                timeout=options.timeout or 0.0,  # It is given where messages may wait.
+                only=options.only,
+                exclude=options.exclude,
                 on_unmet="return",
             )
         )
@@ -277,42 +283,42 @@ class RabbitMQAsyncConsumer:
             await delivery.message.ack()
 
     async def _unmet(self, delivery: AsyncDelivery, result: BarrierResult) -> None:
-        if hopeless(result) or self._terms.spent(delivery.envelope.attempts):
+        if hopeless(result) or self._options.spent(delivery.envelope.attempts):
             await self._bury(delivery, why(result))
         else:
             await self._defer(delivery, result.eta_s)
 
     async def _failed(self, delivery: AsyncDelivery, error: Exception) -> None:
-        on_error = self._terms.on_error
+        on_error = self._options.on_error
         if on_error == "raise":
             self._fail(error)
             await self._give_back(delivery.message)
             return
-        logger.warning("a handler of %r failed", self._terms.queue, exc_info=error)
+        logger.warning("a handler of %r failed", self._options.queue, exc_info=error)
         if on_error == "requeue":
             await self._give_back(delivery.message)
-        elif on_error == "defer" and not self._terms.spent(delivery.envelope.attempts):
+        elif on_error == "defer" and not self._options.spent(delivery.envelope.attempts):
             await self._defer(delivery, None)
         else:
             await self._bury(delivery, why_failed(error))
 
     async def _defer(self, delivery: AsyncDelivery, eta_s: float | None) -> None:
         """Put it into a delay queue, and only then take it from the work queue."""
-        terms, envelope = self._terms, delivery.envelope
-        delay_ms = terms.delays.pick_ms(eta_s, envelope.attempts)
+        options, envelope = self._options, delivery.envelope
+        delay_ms = options.delays.pick_ms(eta_s, envelope.attempts)
         properties = delivery.again(envelope.deferred())
-        await self._resender.defer(terms.delays, delay_ms, properties, delivery.message.body)
-        count("message_deferred", terms.datastore)
+        await self._resender.defer(options.delays, delay_ms, properties, delivery.message.body)
+        count("message_deferred", options.datastore)
         await delivery.message.ack()
 
     async def _bury(self, delivery: AsyncDelivery, reasons: Mapping[str, Any]) -> None:
         """Make it a dead letter, and only then take it from the work queue."""
-        terms = self._terms
-        logger.warning("a message of %r is given up: %s", terms.queue, reasons["message"])
-        if terms.grave is not None:
-            properties = delivery.again(delivery.envelope.dead(reasons, terms.queue))
-            await self._resender.bury(terms.grave, properties, delivery.message.body)
+        options = self._options
+        logger.warning("a message of %r is given up: %s", options.queue, reasons["message"])
+        if options.grave is not None:
+            properties = delivery.again(delivery.envelope.dead(reasons, options.queue))
+            await self._resender.bury(options.grave, properties, delivery.message.body)
             await delivery.message.ack()
         else:
             await delivery.message.reject(requeue=False)
-        count("message_dead_lettered", terms.datastore)
+        count("message_dead_lettered", options.datastore)

@@ -11,7 +11,7 @@ from antipode import ConfigurationError, UnmetError, barrier_callback, check
 from antipode.shim import count, logger
 from antipode_shims.rabbitmq._clients.libraries import kind, pika
 
-from .consumer_options import Terms, hopeless
+from .consumer_options import ConsumerOptions, hopeless
 from .delivery import Delivery
 from .envelope import why, why_failed
 from .resend import Resender
@@ -92,7 +92,7 @@ def consume(
     """
     how = on_unmet, timeout, max_attempts, delay_s, dead_letter, on_error
     what = only, exclude, prefetch, delay_arguments or {}, fulfils
-    return RabbitMQConsumer(channel, handler, Terms(queue, datastore, *how, *what))
+    return RabbitMQConsumer(channel, handler, ConsumerOptions(queue, datastore, *how, *what))
 
 
 class RabbitMQConsumer:
@@ -101,7 +101,9 @@ class RabbitMQConsumer:
     Made by :func:`consume`. Belongs to the thread of its connection, except :meth:`stop`.
     """
 
-    def __init__(self, channel: Any, handler: Callable[..., object], terms: Terms) -> None:
+    def __init__(
+        self, channel: Any, handler: Callable[..., object], options: ConsumerOptions
+    ) -> None:
         """Consume nothing yet.
 
         Raises:
@@ -112,7 +114,7 @@ class RabbitMQConsumer:
             raise ConfigurationError(msg)
         self._channel = channel
         self._handler = handler
-        self._terms = terms
+        self._options = options
         self._resender = Resender(channel.connection)
         self._unsettled: dict[int, Delivery | None] = {}
         self._tag: str | None = None
@@ -123,9 +125,9 @@ class RabbitMQConsumer:
         """Begin to consume; :meth:`run` does. Idempotent."""
         if self._tag is None and not self._closed:
             channel = self._channel
-            channel.basic_qos(prefetch_count=self._terms.prefetch)
+            channel.basic_qos(prefetch_count=self._options.prefetch)
             channel.add_on_cancel_callback(self._on_cancelled)
-            self._tag = channel.basic_consume(self._terms.queue, self._on_message)
+            self._tag = channel.basic_consume(self._options.queue, self._on_message)
 
     def run(self, *, timeout: float | None = None) -> None:
         """Handle messages until :meth:`stop`.
@@ -219,35 +221,35 @@ class RabbitMQConsumer:
     def _step(self, delivery: Delivery, act: Callable[[], None]) -> None:
         """Run a step of a message in its context; what fails ends :meth:`run`, not pika's loop."""
         try:
-            delivery.enter(self._terms.datastore, act)
+            delivery.enter(self._options.datastore, act)
         except Exception as error:  # noqa: BLE001 - raised again by run()
             self._failure = error
 
     def _begin(self, delivery: Delivery) -> None:
-        if self._terms.fulfils is not None:
+        if self._options.fulfils is not None:
             try:
-                delivery.fulfil(self._terms.fulfils)
+                delivery.fulfil(self._options.fulfils)
             except Exception as error:
                 self._failed(delivery, error)
-                if self._terms.on_error == "raise":
+                if self._options.on_error == "raise":
                     raise
                 return
         self._look(delivery)
 
     def _look(self, delivery: Delivery) -> None:
-        terms = self._terms
-        result = check(only=terms.only, exclude=terms.exclude)
+        options = self._options
+        result = check(only=options.only, exclude=options.exclude)
         if result.ok:
             self._handle(delivery)
-        elif hopeless(result) or self._waiting >= terms.waiting:
+        elif hopeless(result) or self._waiting >= options.waiting:
             self._unmet(delivery, result)
         else:
-            delivery.due_s = time.monotonic() + (terms.timeout or 0.0) + OVERDUE_S
+            delivery.due_s = time.monotonic() + (options.timeout or 0.0) + OVERDUE_S
             delivery.wait = barrier_callback(
                 partial(self._waited, delivery),
-                timeout=terms.timeout or 0.0,  # It is given where messages may wait.
-                only=terms.only,
-                exclude=terms.exclude,
+                timeout=options.timeout or 0.0,  # It is given where messages may wait.
+                only=options.only,
+                exclude=options.exclude,
             )
 
     @property
@@ -278,7 +280,7 @@ class RabbitMQConsumer:
             self._step(delivery, partial(self._look_again, delivery))
 
     def _look_again(self, delivery: Delivery) -> None:
-        self._after(delivery, check(only=self._terms.only, exclude=self._terms.exclude))
+        self._after(delivery, check(only=self._options.only, exclude=self._options.exclude))
 
     def _after(self, delivery: Delivery, result: BarrierResult) -> None:
         if result.ok:
@@ -293,49 +295,49 @@ class RabbitMQConsumer:
             self._unmet(delivery, error.result)
         except Exception as error:
             self._failed(delivery, error)
-            if self._terms.on_error == "raise":
+            if self._options.on_error == "raise":
                 raise
         else:
             self._channel.basic_ack(self._settled(delivery))
 
     def _unmet(self, delivery: Delivery, result: BarrierResult) -> None:
         attempts = delivery.envelope.attempts
-        if hopeless(result) or self._terms.spent(attempts):
+        if hopeless(result) or self._options.spent(attempts):
             self._bury(delivery, why(result))
         else:
             self._defer(delivery, result.eta_s)
 
     def _failed(self, delivery: Delivery, error: Exception) -> None:
-        on_error = self._terms.on_error
+        on_error = self._options.on_error
         if on_error in ("raise", "requeue"):
             self._channel.basic_nack(self._settled(delivery), requeue=True)
-        elif on_error == "defer" and not self._terms.spent(delivery.envelope.attempts):
+        elif on_error == "defer" and not self._options.spent(delivery.envelope.attempts):
             self._defer(delivery, None)
         else:
             self._bury(delivery, why_failed(error))
         if on_error != "raise":
-            logger.warning("a handler of %r failed", self._terms.queue, exc_info=error)
+            logger.warning("a handler of %r failed", self._options.queue, exc_info=error)
 
     def _defer(self, delivery: Delivery, eta_s: float | None) -> None:
         """Put it into a delay queue, and only then take it from the work queue."""
-        terms, envelope = self._terms, delivery.envelope
-        delay_ms = terms.delays.pick_ms(eta_s, envelope.attempts)
+        options, envelope = self._options, delivery.envelope
+        delay_ms = options.delays.pick_ms(eta_s, envelope.attempts)
         properties = delivery.again(envelope.deferred())
-        self._resender.defer(terms.delays, delay_ms, properties, delivery.body)
-        count("message_deferred", terms.datastore)
+        self._resender.defer(options.delays, delay_ms, properties, delivery.body)
+        count("message_deferred", options.datastore)
         self._channel.basic_ack(self._settled(delivery))
 
     def _bury(self, delivery: Delivery, reasons: Mapping[str, Any]) -> None:
         """Make it a dead letter, and only then take it from the work queue."""
-        terms = self._terms
-        logger.warning("a message of %r is given up: %s", terms.queue, reasons["message"])
-        if terms.grave is not None:
-            properties = delivery.again(delivery.envelope.dead(reasons, terms.queue))
-            self._resender.bury(terms.grave, properties, delivery.body)
+        options = self._options
+        logger.warning("a message of %r is given up: %s", options.queue, reasons["message"])
+        if options.grave is not None:
+            properties = delivery.again(delivery.envelope.dead(reasons, options.queue))
+            self._resender.bury(options.grave, properties, delivery.body)
             self._channel.basic_ack(self._settled(delivery))
         else:
             self._channel.basic_nack(self._settled(delivery), requeue=False)
-        count("message_dead_lettered", terms.datastore)
+        count("message_dead_lettered", options.datastore)
 
     def _settled(self, delivery: Delivery) -> int:
         """Its delivery tag, which is about to be acknowledged one way or the other."""

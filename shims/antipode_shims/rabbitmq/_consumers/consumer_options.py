@@ -36,7 +36,7 @@ BY_REJECTION = Rejection.BY_REJECTION
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ConsumerOptions:
     """The arguments of a consumer; see :func:`antipode_shims.rabbitmq.consume`."""
 
     queue: str
