@@ -1,4 +1,4 @@
-"""``instrument_engine``: SQLAlchemy engines, by the connections in their pools.
+"""SQLAlchemy engines, instrumented or of Table 2, by the connections in their pools.
 
 Connections are instrumented one by one as the pool opens them, so that it is the very connection
 that reads which is judged, whatever proxy or creator chose its server.
@@ -6,6 +6,8 @@ that reads which is judged, whatever proxy or creator chose its server.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -129,6 +131,7 @@ def _opened(pool: Any) -> bool:
 
 
 _hooks: weakref.WeakKeyDictionary[Any, EngineHooks] = weakref.WeakKeyDictionary()
+_of_shims: weakref.WeakKeyDictionary[BaseMySQLShim, EngineHooks] = weakref.WeakKeyDictionary()
 
 
 def instrument_engine(
@@ -239,8 +242,77 @@ def _sync_engine(engine: Any) -> Any:
 
 
 def _settings(engine: Any) -> ServerSettings:
-    from .engines import settings_of  # It listens to engines by what is here.
-
     settings = settings_of(engine)
     named = settings.arguments.get("host") or settings.arguments.get("unix_socket")
     return replace(settings, one_server=bool(named))
+
+
+def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
+    """The engine that is meant, and whether it was made here.
+
+    Args:
+        engine: a SQLAlchemy engine of the right face, or a URL.
+        asyncio: which face.
+
+    Raises:
+        ConfigurationError: it is neither, of another database, or SQLAlchemy is missing.
+    """
+    try:
+        sqlalchemy: Any = importlib.import_module("sqlalchemy")
+    except ImportError as error:
+        msg = 'Table 2 on MySQL needs SQLAlchemy 2: pip install "antipode-xcy[mysql]"'
+        raise ConfigurationError(msg) from error
+    create, wanted, other = sqlalchemy.create_engine, sqlalchemy.Engine, "shim_async"
+    if asyncio:
+        create, wanted, other = *_asynchronous(), "shim"
+    owned = isinstance(engine, (str, sqlalchemy.URL))
+    if owned:
+        engine = create(engine)
+    if not isinstance(engine, wanted):
+        msg = f"expected a {wanted.__name__} or a URL, not {type(engine).__name__}: see {other}()"
+        raise ConfigurationError(msg)
+    _sync_engine(engine)
+    return engine, owned
+
+
+def _asynchronous() -> tuple[Any, Any]:
+    """What makes asynchronous engines, and their class.
+
+    Raises:
+        ConfigurationError: greenlet is missing, which SQLAlchemy 2.1 no longer installs by itself.
+    """
+    try:
+        importlib.import_module("greenlet")
+        ext: Any = importlib.import_module("sqlalchemy.ext.asyncio")
+    except ImportError as error:
+        msg = (
+            "SQLAlchemy's asynchronous engines need greenlet: pip install "
+            '"SQLAlchemy[asyncio]" aiomysql'
+        )
+        raise ConfigurationError(msg) from error
+    return ext.create_async_engine, ext.AsyncEngine
+
+
+def settings_of(engine: Any) -> ServerSettings:
+    """How to reach the server of *engine*, its ``connect_args`` included."""
+    synchronous = _sync_engine(engine)
+    arguments = dict(synchronous.dialect.create_connect_args(synchronous.url)[1])
+    creator = getattr(synchronous.pool, "_creator", None)
+    if inspect.isfunction(creator):
+        # The one place where SQLAlchemy keeps what create_engine(connect_args=...) was given.
+        arguments.update(inspect.getclosurevars(creator).nonlocals.get("cparams", {}))
+    named = bool(arguments.get("host") or arguments.get("unix_socket"))
+    return ServerSettings.of(arguments, one_server=named)
+
+
+def attach_engine(engine: Any, shim: BaseMySQLShim) -> None:
+    """Let every connection of the engine's pool mint for *shim*."""
+    hooks = EngineHooks(_sync_engine(engine), shim)
+    hooks.listen()
+    _of_shims[shim] = hooks
+
+
+def detach_engine(shim: BaseMySQLShim) -> None:
+    """Undo :func:`attach_engine`. Idempotent."""
+    if (hooks := _of_shims.pop(shim, None)) is not None:
+        hooks.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import ConfigurationError, Lineage, register
-from antipode_shims.mysql._clients.engines import (
+from antipode_shims.mysql._clients.sqlalchemy import (
     attach_engine,
     detach_engine,
     engine_of,
