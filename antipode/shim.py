@@ -14,7 +14,8 @@ from ._barrier.floor import Floor
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, read_sent, reading, record_shown, record_uncommitted
 from ._barrier.registry import shims_of, watcher_beside
-from ._barrier.shim import OnRead, ReadsFrom, ServerShim, Shim, beside_names
+from ._barrier.shim import OnRead, ServerShim, Shim, beside_names
+from ._barrier.store import ReadsFrom
 from ._lineage.codec import decode, encode
 from ._lineage.unmet_errors import error_of
 from ._request.context import scope_in

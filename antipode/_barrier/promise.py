@@ -27,7 +27,7 @@ from .decisions import PROMISE_GRACE_S
 from .registry import shims_of
 
 if TYPE_CHECKING:
-    from .shim import Shim
+    from .store import Store
 
 
 def promise(datastore: str, *, expires_in_s: float) -> Promise:
@@ -106,7 +106,7 @@ def record_seconds(promise: Promise) -> int:
     return math.ceil(max(promise.expires_s - time.time(), 0.0) + kept_s)
 
 
-def _abandoning(datastore: str) -> Shim:
+def _abandoning(datastore: str) -> Store:
     """The registered shim of *datastore* that can record an abandonment.
 
     Raises:

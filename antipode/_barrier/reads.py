@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from antipode._runtime.observers import Unjudged
 
     from .floor import Floor
-    from .shim import Shim
+    from .store import Store
 
 
-def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
+def floor(shim: Store, *, reads: bool = True) -> Floor | None:
     """What the next read by a client of *shim* must see. For instrumented clients.
 
     Asked once for each covered read, just before it is sent: a dry run judges it here.
@@ -40,7 +40,7 @@ def floor(shim: Shim, *, reads: bool = True) -> Floor | None:
     return floor_in(held, shim.datastore)
 
 
-def reading(shim: Shim) -> tuple[Floor | None, Unjudged | None]:
+def reading(shim: Store) -> tuple[Floor | None, Unjudged | None]:
     """What :func:`floor` says of a read, and what a dry run has to judge once it is sent.
 
     For instrumented clients that can tell when that is: they give it to :func:`read_sent` then.
@@ -57,7 +57,7 @@ def reading(shim: Shim) -> tuple[Floor | None, Unjudged | None]:
     return floor_in(held, shim.datastore), unjudged
 
 
-def read_sent(shim: Shim, unjudged: Unjudged, start: FrameType | None = None) -> None:
+def read_sent(shim: Store, unjudged: Unjudged, start: FrameType | None = None) -> None:
     """Let a dry run know of a read that was sent just now. For instrumented clients.
 
     In place of what :func:`floor` does: what a dry run takes is not added to the time that the
@@ -73,7 +73,7 @@ def read_sent(shim: Shim, unjudged: Unjudged, start: FrameType | None = None) ->
         observer.reads(shim, unjudged, start or sys._getframe(1))  # noqa: SLF001
 
 
-def record_shown(shim: Shim, *writes: WriteId) -> None:
+def record_shown(shim: Store, *writes: WriteId) -> None:
     """Note, for a dry run, that a read by a client of *shim* showed *writes* by their own tokens.
 
     They enter the lineage with what was read, and no barrier is missing for them where it was
@@ -83,7 +83,7 @@ def record_shown(shim: Shim, *writes: WriteId) -> None:
         observer.showed(scope_in(), shim, writes)
 
 
-def record_uncommitted(shim: Shim, who: object, *, wrote: bool) -> None:
+def record_uncommitted(shim: Store, who: object, *, wrote: bool) -> None:
     """Note, for a dry run, that a transaction has written and is not committed, or is over.
 
     Its writes have no positions yet: what is published or called meanwhile cannot say that it

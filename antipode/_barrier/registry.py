@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from antipode._runtime.observers import Client
 
-    from .shim import Shim
+    from .store import Store
     from .watcher import Watcher
 
 _lock = threading.Lock()
-_shims: dict[str, tuple[Shim, ...]] = {}
+_shims: dict[str, tuple[Store, ...]] = {}
 
 
-def register(shim: Shim) -> None:
+def register(shim: Store) -> None:
     """Make *shim* known to barriers. Registering it again changes nothing.
 
     A primary and a replica of one datastore may both be registered: barriers wait at the
@@ -38,7 +38,7 @@ def unregister(datastore: str) -> None:
         shim.close()
 
 
-def unregister_shim(shim: Shim) -> None:
+def unregister_shim(shim: Store) -> None:
     """Forget *shim* and stop watching for it, without closing it."""
     with _lock:
         left = tuple(other for other in _shims.get(shim.datastore, ()) if other is not shim)
@@ -49,7 +49,7 @@ def unregister_shim(shim: Shim) -> None:
     shim.watcher.close()
 
 
-def shims_of(datastore: str) -> tuple[Shim, ...]:
+def shims_of(datastore: str) -> tuple[Store, ...]:
     """The registered shims of *datastore*, in the order of their registration."""
     return _shims.get(datastore, ())
 
@@ -59,7 +59,7 @@ def registered() -> tuple[str, ...]:
     return tuple(sorted(_shims))
 
 
-def looking_shim(datastore: str) -> Shim | None:
+def looking_shim(datastore: str) -> Store | None:
     """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
 
     None where no shim of *datastore* can look.
@@ -91,10 +91,10 @@ def watcher_beside(client: Client) -> Watcher | None:
 
 
 _claims_lock = threading.Lock()
-_claims: dict[Hashable, list[Shim]] = {}
+_claims: dict[Hashable, list[Store]] = {}
 
 
-def claim(where: Hashable, shim: Shim) -> None:
+def claim(where: Hashable, shim: Store) -> None:
     """Let *shim* look at *where*, unless another one of this process does already.
 
     A service has a sync and an asyncio client of one replica, or a shim beside them: for
@@ -106,7 +106,7 @@ def claim(where: Hashable, shim: Shim) -> None:
         shim.looks = held[0] is shim
 
 
-def release(where: Hashable, shim: Shim) -> None:
+def release(where: Hashable, shim: Store) -> None:
     """Give the claim up; the next one looks. Idempotent."""
     with _claims_lock:
         held = _claims.get(where, [])

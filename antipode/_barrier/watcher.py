@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from antipode._runtime.clock import Clock
 
     from .contract import Endpoint
-    from .shim import Shim
 
 #: The longest one look may take; a stopped server is noticed after this.
 LOOK_S = 1.0
@@ -32,6 +31,19 @@ LOOK_S = 1.0
 SLICE_S = 1.0
 #: What a look gets when connecting has used up its time: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
+
+
+class Watched(Protocol):
+    """Where a watcher looks: a store."""
+
+    @property
+    def datastore(self) -> str:
+        """Its name."""
+        ...
+
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect; as a shim does."""
+        ...
 
 
 class Subscriber(Protocol):
@@ -125,7 +137,7 @@ class Knowledge:
 class Watcher:
     """Looks at one server for everybody who waits there: equal waits share each look."""
 
-    def __init__(self, shim: Shim, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, shim: Watched, clock: Clock = SYSTEM_CLOCK) -> None:
         """Watch for *shim*; nothing is opened before somebody waits."""
         self.name = f"antipode-watch-{shim.datastore}"
         self._shim = shim

@@ -14,7 +14,7 @@ from ._check import Check, ok, problem, unknown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from antipode.shim import Shim
+    from antipode._barrier.store import Store
 
 #: How often an address is connected to, to see whether one server answers there.
 _LOOKS = 4
@@ -66,7 +66,7 @@ def _store(name: str, timeout_s: float) -> Iterator[Check]:
     yield _answering(name, looking, shims, timeout_s)
 
 
-def _answering(name: str, looking: Shim, shims: Iterable[Shim], timeout_s: float) -> Check:
+def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: float) -> Check:
     """Whether the server where barriers look answers, and is one server."""
     role = looking.reads_from
     try:
@@ -86,7 +86,7 @@ def _answering(name: str, looking: Shim, shims: Iterable[Shim], timeout_s: float
     return ok(name, f"its {role} answers, the same server {_LOOKS} times")
 
 
-def _writes(name: str, shims: Iterable[Shim], timeout_s: float) -> frozenset[WriteId]:
+def _writes(name: str, shims: Iterable[Store], timeout_s: float) -> frozenset[WriteId]:
     """Something to look for: the primary's position, where this process can ask for it.
 
     Raises:
@@ -98,7 +98,7 @@ def _writes(name: str, shims: Iterable[Shim], timeout_s: float) -> frozenset[Wri
     return frozenset([WriteId(name, "antipode-doctor", 1, covering=True)])
 
 
-def _look(shim: Shim, writes: frozenset[WriteId], timeout_s: float) -> str:
+def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> str:
     """The incarnation of the server that answers a new connection.
 
     Raises:

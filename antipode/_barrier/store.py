@@ -1,0 +1,114 @@
+"""One datastore as barriers see it: where they wait, and what can be asked of it."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+from antipode._lineage.errors import ConfigurationError
+from antipode._runtime.clock import SYSTEM_CLOCK
+
+from .contract import Unreachable
+from .watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from antipode._lineage.write_id import Promise, WriteId
+    from antipode._runtime.clock import Clock
+
+    from .contract import Endpoint
+
+ReadsFrom = Literal["primary", "replica"]
+
+
+class Store(ABC):
+    """One datastore as barriers see it.
+
+    Attributes:
+        waitable: whether its writes can be waited on. A message store without receipts cannot.
+        looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
+            pool or proxy only knows at the read which replica answers, and leaves this False.
+        floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
+        fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
+        promises: whether its endpoints, and its client's floors where it has these, look for
+            promises.
+        abandons: whether :meth:`abandon_promise` works.
+        clock: by which its watcher paces itself.
+        claimed: what tells its server from others of this process; None where nothing does.
+    """
+
+    waitable: bool = True
+    looks: bool = True
+    floors: bool = False
+    fences: bool = False
+    promises: bool = False
+    abandons: bool = False
+    clock: Clock = SYSTEM_CLOCK
+    claimed: Hashable | None = None
+
+    def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
+        """Name the datastore and say which of its servers this process reads from.
+
+        Raises:
+            ConfigurationError: the name is empty or *reads_from* is neither of its values.
+        """
+        if not datastore:
+            msg = "datastore must be a non-empty name that every service spells alike"
+            raise ConfigurationError(msg)
+        if reads_from not in ("primary", "replica"):
+            msg = f"reads_from must be 'primary' or 'replica', not {reads_from!r}"
+            raise ConfigurationError(msg)
+        self.datastore = datastore
+        self.reads_from = reads_from
+        self._watcher: Watcher | None = None
+        self._watcher_lock = threading.Lock()
+
+    @property
+    def watcher(self) -> Watcher:
+        """What looks at this datastore for barriers. For the core."""
+        with self._watcher_lock:
+            if self._watcher is None:
+                self._watcher = Watcher(self, self.clock)
+            return self._watcher
+
+    @abstractmethod
+    def open_endpoint(self, *, timeout_s: float) -> Endpoint:
+        """Connect to the server where this process reads, within *timeout_s* seconds.
+
+        Raises:
+            Unreachable: no connection now; worth repeating.
+        """
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position of now, as covering entries: all earlier writes are before it.
+
+        A barrier waits for it in place of entries that a size limit dropped. Called only where
+        :attr:`fences` is True.
+
+        Raises:
+            Unreachable: the primary does not answer within *timeout_s* seconds.
+        """
+        del timeout_s
+        msg = f"the primary of {self.datastore!r} cannot be asked for its position"
+        raise Unreachable(msg)
+
+    def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
+        """Record at the primary that *promise* is abandoned, unless it has a record already.
+
+        Called only where :attr:`abandons` is True; may block for *timeout_s* seconds.
+
+        Returns:
+            Whether it is abandoned; False where it was fulfilled before: the first record stays.
+
+        Raises:
+            Unreachable: the primary does not answer; worth repeating.
+        """
+        del promise, timeout_s
+        msg = f"no promise can be abandoned on {self.datastore!r} by this shim"
+        raise ConfigurationError(msg)
+
+    @abstractmethod
+    def close(self) -> None:
+        """Unregister and release everything this shim holds. Idempotent."""
