@@ -1,0 +1,151 @@
+"""The core is built in rooms: imports go one way, those for types alone and late ones counted."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "antipode"
+PUBLIC = "public modules"
+#: From the ground up: a room imports those before it.
+ROOMS = (
+    "_lineage",
+    "_runtime",
+    "_request",
+    "_propagation",
+    "_barrier",
+    "_telemetry",
+    "_dry_run",
+    "_startup",
+    PUBLIC,
+    "integrations",
+    "_report",
+    "_cli",
+    "testing",
+)
+#: What is above the public modules may be in a circle of its own room; the core may not.
+CORE_ROOMS = ROOMS[: ROOMS.index(PUBLIC)]
+
+
+def room_of(path: Path) -> str:
+    """The room of a file of the core."""
+    name = path.relative_to(CORE).parts[0].removesuffix(".py")
+    if name == "__main__":
+        return "_cli"
+    if name.startswith("_") and name != "__init__":
+        assert name in ROOMS, f"{name} is no room: what may import it?"
+    return name if name in ROOMS else PUBLIC
+
+
+def file_of(module: str) -> Path | None:
+    """The file of *module*; None where that is no module of this project."""
+    for root in (ROOT, ROOT / "shims"):
+        path = root.joinpath(*module.split("."))
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def modules_in(source: str, package: tuple[str, ...]) -> list[str]:
+    """What *source*, in *package*, imports, anywhere in it: full names, the longest meant."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*start, *filter(None, [node.module])))
+            found += [f"{base}.{alias.name}" for alias in node.names]
+    return found
+
+
+@cache
+def imports_of(path: Path) -> frozenset[Path]:
+    """The files of the core that *path* imports."""
+    root = ROOT / "shims" if path.is_relative_to(ROOT / "shims") else ROOT
+    modules = modules_in(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts)
+    files = (file_of(name) or file_of(name.rpartition(".")[0]) for name in modules)
+    return frozenset(file for file in files if file and file.is_relative_to(CORE)) - {path}
+
+
+def imports(folder: Path) -> list[tuple[Path, Path]]:
+    """Who imports whom, of the files below *folder*."""
+    return [(path, file) for path in sorted(folder.rglob("*.py")) for file in imports_of(path)]
+
+
+def told(path: Path, file: Path) -> str:
+    """An import, for a person."""
+    return f"{path.relative_to(ROOT)} imports {file.relative_to(ROOT)}"
+
+
+def reached(start: Path) -> set[Path]:
+    """The files that *start* imports, and what those import."""
+    seen: set[Path] = set()
+    left = [start]
+    while left:
+        new = imports_of(left.pop()) - seen
+        seen |= new
+        left += new
+    return seen
+
+
+def test_imports_follow_the_order() -> None:
+    """A room imports those before it, and nothing that is built on it."""
+    against = [
+        told(path, file)
+        for path, file in imports(CORE)
+        if ROOMS.index(room_of(path)) < ROOMS.index(room_of(file))
+    ]
+    assert not against
+
+
+def test_no_circles() -> None:
+    """No files of the core's rooms import each other, directly or by others."""
+    circular = [
+        told(path, file)
+        for path, file in imports(CORE)
+        if room_of(path) in CORE_ROOMS and path in reached(file)
+    ]
+    assert not circular
+
+
+def test_shims_import_public_modules() -> None:
+    """No shim needs a private module of the core: a shim of anybody's can do what ours do."""
+    private = [
+        told(path, file)
+        for path, file in imports(ROOT / "shims")
+        if any(
+            part.startswith("_") and part != "__init__.py" for part in file.relative_to(CORE).parts
+        )
+    ]
+    assert not private
+
+
+def test_integrations_know_no_barrier_and_no_observer() -> None:
+    """They carry lineages: nothing in them waits, counts or judges by itself."""
+    barred = [
+        told(path, file)
+        for path, file in imports(CORE / "integrations")
+        if room_of(file) in {"_barrier", "_telemetry", "_dry_run"}
+    ]
+    assert not barred
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("import antipode._barrier.floor", "antipode._barrier.floor"),
+        ("def late():\n    from .floor import Floor", "antipode._barrier.floor.Floor"),
+        ("if TYPE_CHECKING:\n    from . import floor", "antipode._barrier.floor"),
+        ("from .._request import scope", "antipode._request.scope"),
+        ("from antipode._request.scope import Scope", "antipode._request.scope.Scope"),
+    ],
+)
+def test_imports_of_every_form_count(source: str, module: str) -> None:
+    """Late ones, those for types alone, of siblings, of parents: all are imports."""
+    assert modules_in(source, ("antipode", "_barrier")) == [module]
