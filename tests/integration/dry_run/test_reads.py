@@ -235,15 +235,19 @@ def test_mongodb_attempts(
             connection.close_conn(None)
             raise AutoReconnect
 
-        def fails() -> None:
-            with pytest.raises(AutoReconnect):
-                one[DB].posts.find_one({})
-
         monkeypatch.setattr(Connection, "receive_message", unanswered)
         failing.append(None)
         assert told(tmp_path / "again", "posts", lambda: one[DB].posts.find_one({})) == 1
         assert not failing
         monkeypatch.setattr(Connection, "receive_message", received)
+    # A second attempt would wait for a server until the client gives up.
+    with client(antipode_mongodb.primary, NEAR, retryReads=False) as one:
+        one[DB].posts.find_one({})  # Connects.
+
+        def fails() -> None:
+            with pytest.raises(AutoReconnect):
+                one[DB].posts.find_one({})
+
         monkeypatch.setattr(Connection, "send_message", unsent)
         assert told(tmp_path / "unsent", "posts", fails) == 0
         monkeypatch.setattr(Connection, "send_message", sent)
