@@ -112,6 +112,8 @@ def test_an_unknown_commit_is_in_doubt(antipode_mongodb: MongoDBTopology, writer
                 writer.write(promise.id, 1, fulfils=promise)
         finally:
             admin.admin.command("configureFailPoint", "failCommand", mode="off")
+            # Its transaction would hold its locks for a minute, against tests that drop databases.
+            admin.admin.command("killAllSessions", [])
         assert scope.lineage.incomplete == {Incomplete(STORE, "in_doubt")}
 
 
