@@ -21,7 +21,7 @@ LOAD_RESPONSES ?= 1000000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check test ci nightly tests-need load bench docs stores containers up down clean
+.PHONY: help demo check generate test ci nightly tests-need load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -47,6 +47,9 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 	$(PY) -m mypy
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) -m pytest -q tests/tidy
+
+generate: $(VENV)/.with-dev ## write the synchronous files that are made of asynchronous ones
+	@$(PY) -m tools.generate_sync
 
 stores: ## install the real servers that the tests use, or say what to install
 	@PYTHON="$(firstword $(wildcard $(PY)) $(PYTHON))" tools/install_stores.sh $(STORES)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
+from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks
-from ._clients.hooks import SyncClient, SyncHooks, adopt, disown
+from ._clients.hooks import SyncClient, SyncHooks
 from ._clients.pymongo import ServerSettings, is_async, known_set_name, pymongo_module
 from ._shim.base import BaseMongoShim
 

@@ -8,8 +8,9 @@ from antipode import ConfigurationError, register
 from antipode.shim import beside_names
 
 from ._beside.exchange import Beside
+from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks
-from ._clients.hooks import SyncClient, SyncHooks, adopt, disown
+from ._clients.hooks import SyncClient, SyncHooks
 from ._clients.redis_py import check_client
 from ._clients.sentinel import settings_of
 from ._shim.base import BaseRedisShim

@@ -1,4 +1,10 @@
-"""The asyncio twins of the hooks: the same decisions, awaited."""
+"""Instrumented clients of MongoDB: PyMongo's own code, with its replies looked at.
+
+Four of a client's methods see everything, in PyMongo 4.9 as in 4.20: those that run an operation on
+a connection, the one that every command passes before it is encoded, and the one that every reply
+passes after it is decoded. Databases, collections and cursors call them on the client whenever they
+were made.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from antipode_shims.mongodb._beside.exchange import Beside
 
 from .call import CALL, Call, Rules
 from .guard import AsyncGuard
-from .hooks import closes
+from .pymongo import closes
 from .sent import AsyncSent
 from .wire import AsyncWire
 
@@ -150,7 +156,7 @@ class AsyncHeld:
 
 
 class AsyncClient:
-    """Mixed into the class of an instrumented ``AsyncMongoClient``."""
+    """Mixed into the class of an instrumented client."""
 
     _antipode: AsyncHooks
 
@@ -199,7 +205,10 @@ class AsyncClient:
 
 
 def repeating_async(session: Any, rules: Rules) -> Any:
-    """The asyncio twin of ``repeating``."""
+    """Instrument *session*: a commit that it repeats is in doubt only in the end.
+
+    An attribute of its own, without a cycle: a session's class cannot be changed.
+    """
     weak = weakref.ref(session)
 
     async def with_transaction(*args: Any, **options: Any) -> Any:

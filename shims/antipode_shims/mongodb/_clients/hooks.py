@@ -1,10 +1,10 @@
-"""Instrumented ``pymongo.MongoClient``: PyMongo's own code, with its replies looked at.
+# Generated from async_hooks.py by `make generate`; do not edit.
+"""Instrumented clients of MongoDB: PyMongo's own code, with its replies looked at.
 
-An instrumented object gets a subclass of its own class, so that it stays what it was to the
-application. Four of the client's methods see everything, in PyMongo 4.9 as in 4.20: those that run
-an operation on a connection, the one that every command passes before it is encoded, and the one
-that every reply passes after it is decoded. Databases, collections and cursors call them on the
-client whenever they were made.
+Four of a client's methods see everything, in PyMongo 4.9 as in 4.20: those that run an operation on
+a connection, the one that every command passes before it is encoded, and the one that every reply
+passes after it is decoded. Databases, collections and cursors call them on the client whenever they
+were made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import floor
@@ -20,6 +19,7 @@ from antipode_shims.mongodb._beside.exchange import Beside
 
 from .call import CALL, Call, Rules
 from .guard import SyncGuard
+from .pymongo import closes
 from .sent import SyncSent
 from .wire import SyncWire
 
@@ -157,7 +157,7 @@ class SyncHeld:
 
 
 class SyncClient:
-    """Mixed into the class of an instrumented ``MongoClient``."""
+    """Mixed into the class of an instrumented client."""
 
     _antipode: SyncHooks
 
@@ -172,7 +172,8 @@ class SyncClient:
 
     def _conn_for_writes(self, *args: Any, **options: Any) -> Any:
         plain: Any = super()
-        held = SyncHeld(plain._conn_for_writes(*args, **options), self._antipode)  # noqa: SLF001
+        inner = plain._conn_for_writes(*args, **options)  # noqa: SLF001
+        held = SyncHeld(inner, self._antipode)
         held.call.presume_write()
         return held
 
@@ -218,28 +219,3 @@ def repeating(session: Any, rules: Rules) -> Any:
 
     session.with_transaction = with_transaction
     return session
-
-
-def closes(options: Any) -> bool:
-    """Whether PyMongo itself ends sessions, as a client that is refused may be closed, too."""
-    return bool(options.get("operation") == "endSessions")
-
-
-@lru_cache(maxsize=64)
-def _mixed(mixin: Any, plain: Any) -> type:
-    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
-
-
-def adopt(instance: Any, mixin: type, hooks: Any) -> Any:
-    """Instrument *instance*: it stays the same object, of a subclass of its class."""
-    if not isinstance(instance, mixin):
-        plain: Any = type(instance)
-        instance.__class__ = _mixed(mixin, plain)
-    instance._antipode = hooks  # noqa: SLF001
-    return instance
-
-
-def disown(instance: Any, mixin: type) -> None:
-    """Undo :func:`adopt`."""
-    instance.__class__ = next(base for base in type(instance).__mro__[1:] if base is not mixin)
-    del instance._antipode  # noqa: SLF001

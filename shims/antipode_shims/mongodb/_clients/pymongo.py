@@ -321,3 +321,8 @@ def in_doubt(error: BaseException) -> bool:
         return False
     # Encoding errors and the like come before anything is sent.
     return isinstance(error, errors.PyMongoError) or not isinstance(error, Exception)
+
+
+def closes(options: Any) -> bool:
+    """Whether PyMongo itself ends sessions, as a client that is refused may be closed, too."""
+    return bool(options.get("operation") == "endSessions")

@@ -1,4 +1,4 @@
-"""The asyncio twins of the hooks: the same decisions, awaited."""
+"""Instrumented redis-py clients and pipelines: redis-py's own code over tapped connections."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from antipode import UnmetError, mark_incomplete
 from antipode.shim import read_sent, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
+from .adopt import adopt
 from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange_async, look_on_async
-from .hooks import adopt, run_batch
-from .redis_py import link_errors, no_script, response_error
+from .redis_py import link_errors, no_script, response_error, run_batch
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
 
 
 class AsyncClient:
-    """Mixed into the class of an instrumented ``redis.Redis``."""
+    """Mixed into the class of an instrumented client."""
 
     _antipode: AsyncHooks
     parse_response: Any
@@ -284,7 +284,7 @@ class AsyncClient:
             if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
                 return await plain(conn, command_name, *args, **options)
             # What redis-py does with a read, and a word in between.
-            await conn.send_command(*args)
+            await conn.send_command(*args, **options)
             read_sent(*call.pop())
             return await self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:

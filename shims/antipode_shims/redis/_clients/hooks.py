@@ -1,24 +1,22 @@
-"""Instrumented ``redis.Redis`` clients and pipelines: redis-py's own code over tapped connections.
-
-An instrumented object gets a subclass of its own class, so that it stays what it was to the
-application, and no cycle keeps a pipeline's connection longer than before.
-"""
+# Generated from async_hooks.py by `make generate`; do not edit.
+"""Instrumented redis-py clients and pipelines: redis-py's own code over tapped connections."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
 from antipode.shim import read_sent, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
+from .adopt import adopt
 from .beside_tap import BesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange, look_on
-from .redis_py import link_errors, no_script, response_error
+from .redis_py import link_errors, no_script, response_error, run_batch
 from .tap import Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
@@ -249,7 +247,7 @@ def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
 
 
 class SyncClient:
-    """Mixed into the class of an instrumented ``redis.Redis``."""
+    """Mixed into the class of an instrumented client."""
 
     _antipode: SyncHooks
     parse_response: Any
@@ -350,28 +348,3 @@ class SyncPipeline:
         return self._antipode.batch(
             send, connection, commands, transaction=False, watching=self.watching
         )
-
-
-def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:
-    """redis-py's own method, with the connection last."""
-    return plain(connection, commands, raise_on_error)
-
-
-@lru_cache(maxsize=64)
-def _mixed(mixin: Any, plain: Any) -> type:
-    return type(plain.__name__, (mixin, plain), {"__module__": plain.__module__})
-
-
-def adopt(instance: Any, mixin: type, hooks: Any) -> Any:
-    """Instrument *instance*: it stays the same object, of a subclass of its class."""
-    if not isinstance(instance, mixin):
-        plain: Any = type(instance)
-        instance.__class__ = _mixed(mixin, plain)
-    instance._antipode = hooks  # noqa: SLF001
-    return instance
-
-
-def disown(instance: Any, mixin: type) -> None:
-    """Undo :func:`adopt`."""
-    instance.__class__ = next(base for base in type(instance).__mro__[1:] if base is not mixin)
-    del instance._antipode  # noqa: SLF001

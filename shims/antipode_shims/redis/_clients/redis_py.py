@@ -218,3 +218,8 @@ def take_connection(pool: Any) -> Any:
     """``pool.get_connection()``: a connection, or an awaitable of one."""
     pool_class: Any = type(pool)
     return pool.get_connection(*_get_connection_arguments(pool_class))
+
+
+def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:
+    """A pipeline's own method, with the connection last."""
+    return plain(connection, commands, raise_on_error)
