@@ -89,6 +89,12 @@ def note(what: str, **more: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+@signals.worker_ready.connect
+def _turn_often(sender: Any, **_: Any) -> None:
+    """Keep the worker's loop turning: it sees that it was told to stop at its next event only."""
+    sender.timer.call_repeatedly(1, lambda: None)
+
+
 @signals.worker_process_init.connect
 def _after_fork(**_: Any) -> None:
     note("forked")
