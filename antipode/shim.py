@@ -12,7 +12,7 @@ from ._barrier.contract import Endpoint, Observation, Unreachable
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor
 from ._barrier.promise import record_seconds
-from ._barrier.reads import floor, read_sent, reading, record_shown, record_uncommitted
+from ._barrier.reads import floor, record_shown, record_uncommitted
 from ._barrier.registry import shims_of, watcher_beside
 from ._barrier.shim import OnRead, ServerShim, Shim, beside_names
 from ._barrier.store import ReadsFrom
@@ -30,7 +30,6 @@ from ._request.recording import (
 )
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
 from ._runtime.metrics import count, log_once, logger
-from ._runtime.observers import Unjudged
 from ._runtime.wake import Wake
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "ReadsFrom",
     "ServerShim",
     "Shim",
-    "Unjudged",
     "Unreachable",
     "Wake",
     "beside_names",
@@ -62,9 +60,7 @@ __all__ = [
     "mark_incomplete",
     "names_of",
     "one_of",
-    "read_sent",
     "readable",
-    "reading",
     "record_read",
     "record_seconds",
     "record_shown",

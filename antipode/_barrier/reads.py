@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from antipode._request.context import scope_in
@@ -11,10 +10,7 @@ from antipode._runtime import observers
 from .floor import floor_in
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from antipode._lineage.write_id import WriteId
-    from antipode._runtime.observers import Unjudged
 
     from .floor import Floor
     from .store import Store
@@ -34,43 +30,8 @@ def floor(shim: Store, *, reads: bool = True) -> Floor | None:
     if held is None:
         return None
     if reads and (observer := observers.dry_run) is not None:
-        unjudged = observer.concerned(held, shim)
-        if unjudged is not None:
-            observer.reads(shim, unjudged, sys._getframe(1))  # noqa: SLF001
+        observer.reads(held, shim)
     return floor_in(held, shim.datastore)
-
-
-def reading(shim: Store) -> tuple[Floor | None, Unjudged | None]:
-    """What :func:`floor` says of a read, and what a dry run has to judge once it is sent.
-
-    For instrumented clients that can tell when that is: they give it to :func:`read_sent` then.
-    Most reads have nothing to be judged by.
-
-    Args:
-        shim: whose client reads.
-    """
-    held = scope_in()
-    if held is None:
-        return None, None
-    observer = observers.dry_run
-    unjudged = None if observer is None else observer.concerned(held, shim)
-    return floor_in(held, shim.datastore), unjudged
-
-
-def read_sent(shim: Store, unjudged: Unjudged, start: FrameType | None = None) -> None:
-    """Let a dry run know of a read that was sent just now. For instrumented clients.
-
-    In place of what :func:`floor` does: what a dry run takes is not added to the time that the
-    server takes.
-
-    Args:
-        shim: whose client reads.
-        unjudged: what :func:`reading` said.
-        start: a frame between which and the client there is nothing but libraries; None for that
-            of who calls. To find who reads from there is less to do.
-    """
-    if (observer := observers.dry_run) is not None:
-        observer.reads(shim, unjudged, start or sys._getframe(1))  # noqa: SLF001
 
 
 def record_shown(shim: Store, *writes: WriteId) -> None:

@@ -57,32 +57,34 @@ class DryRun:
     def _start(self) -> None:
         self._evidence = Evidence(self._record_evidence)
         self._reads = JudgedReads(self._region, self._places, self._put, self._evidence)
-        # As the seam has them: for reads, without a function in between.
-        self.concerned, self.reads = self._reads.concerned, self._reads.note
 
     def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
-        self._reads.over()
+        self._evidence.over()
         opened = "incoming" if incoming else "here"
         site = None if incoming else self.site()
         self._record("scope", request, site, members({"opened": opened}))
 
     def ended(self) -> None:
         """The block of a request is over."""
-        self._reads.over()
+        self._evidence.over()
 
     def wrote(self, request: Request, writes: Sequence[Dependency]) -> None:
         """The store acknowledged *writes*, or a branch promised them."""
-        self._reads.over()
+        self._evidence.over()
         for write in writes:
             if isinstance(write, Promise) or not write.covering:
                 self._record("write", request, self.site(), f'"write":{write_text(named(write))}')
                 if request.answered:
                     self._lint("after-response", write.datastore, "", request, self.site())
 
+    def reads(self, request: Request, client: Client) -> None:
+        """*client* is about to send a read."""
+        self._reads.judge(request, client)
+
     def barrier(self, call: BarrierCall) -> None:
         """A barrier ends well, or would have: what it guards need not be waited for again."""
-        self._reads.over()
+        self._evidence.over()
         self._guard(call.request, call.guards)
         site = call.site or self.site()
         about = {
@@ -104,7 +106,7 @@ class DryRun:
         Not those of a log that the request depended on without a barrier: whether the read showed
         that already is a matter of lag, and no verdict is.
         """
-        self._reads.over()
+        self._evidence.over()
         if request is None or client.reads_from != "replica":
             return
         notes = self._notes(request)
@@ -144,7 +146,7 @@ class DryRun:
 
     def unscoped(self, what: str, datastore: str) -> None:
         """Something found no scope."""
-        self._reads.over()
+        self._evidence.over()
         if what == "write":
             self._lint("unscoped-write", datastore, "", None, self.site())
 
@@ -159,7 +161,7 @@ class DryRun:
 
     def notes(self, request: Request) -> frozenset[str]:
         """The items that travel with the lineage of *request*, which leaves now."""
-        self._reads.over()
+        self._evidence.over()
         if self._uncommitted:
             self._leaves_early(request)
         notes = self._notes(request)
@@ -208,16 +210,15 @@ class DryRun:
         about: str,
         *,
         test: str | None,
-        age_s: float = 0.0,
     ) -> int:
-        """Write a record of what *request* did *age_s* ago, where there are records; its number."""
+        """Write a record of what *request* did, where there are records; its number."""
         if self._records is None:
             return UNWRITTEN
         if place is not None:
             about = f'"site":{place.text},{about}'
         if test is not None:
             about = f'"test":{encoded(test)},{about}'
-        return self._records.put(kind, f'"request":{self._request(request)},{about}', age_s=age_s)
+        return self._records.put(kind, f'"request":{self._request(request)},{about}')
 
     def _request(self, request: Request | None) -> str:
         """The id of the request of *request*, as records have it."""
@@ -236,18 +237,17 @@ class DryRun:
 
     def settle(self, timeout_s: float) -> None:
         """Wait until the reads that are over were looked into once, at most *timeout_s*."""
-        self._reads.over()
+        self._evidence.over()
         self._evidence.settle(timeout_s)
 
     def close(self) -> None:
-        """Judge what was noted, stop looking, and close the file."""
-        self._reads.over()
+        """Stop looking, and close the file."""
         self._evidence.close()
         if self._records is not None:
             self._records.close()
 
     def after_fork(self) -> None:
-        """Begin a file of the child's own; what was noted is its parent's."""
+        """Begin a file of the child's own."""
         self._lock = threading.Lock()
         self._uncommitted = {}
         self._start()

@@ -74,7 +74,7 @@ class Records:
         self._next = 0
         self._over = False
 
-    def put(self, kind: str, about: str, *, age_s: float = 0.0) -> int:
+    def put(self, kind: str, about: str) -> int:
         """Write one record, whole, before this returns; its number, or :data:`UNWRITTEN`.
 
         Never raises: what cannot be written is counted, and logged once.
@@ -82,7 +82,6 @@ class Records:
         Args:
             kind: of the record.
             about: its own fields, as :func:`members`.
-            age_s: how long ago it was.
         """
         with self._lock:
             if self._over:
@@ -90,7 +89,7 @@ class Records:
             try:
                 if self._file < 0:
                     self._open()
-                return self._write(kind, about, age_s)
+                return self._write(kind, about)
             except (OSError, ValueError) as error:
                 self._over = True
                 failure = error
@@ -111,11 +110,11 @@ class Records:
             "pid": os.getpid(),
             "python": f"{version.major}.{version.minor}.{version.micro}",
         }
-        self._write("process", members(facts), 0.0)
+        self._write("process", members(facts))
 
-    def _write(self, kind: str, about: str, age_s: float) -> int:
+    def _write(self, kind: str, about: str) -> int:
         number = self._next
-        head = f'"v":{VERSION},"kind":"{kind}","t":{time.time() - age_s:.6f}'
+        head = f'"v":{VERSION},"kind":"{kind}","t":{time.time():.6f}'
         line = f'{{{head},"process":"{self._process}","n":{number},{about}}}\n'
         data = line.encode()
         if os.write(self._file, data) != len(data):

@@ -65,14 +65,10 @@ def _working_directory() -> str:
         return "\0"
 
 
-def in_tests() -> bool:
-    """Whether this is a process of pytest's own, in which each test is another."""
-    return "pytest" in sys.modules
-
-
 def running_test() -> str | None:
     """The test that runs; in a process that is not pytest's own, the one that started it."""
-    return _without_phase(os.environ.get(_RUNNING_TEST)) if in_tests() else STARTED_BY
+    in_tests = "pytest" in sys.modules
+    return _without_phase(os.environ.get(_RUNNING_TEST)) if in_tests else _STARTED_BY
 
 
 def _without_phase(test: str | None) -> str | None:
@@ -80,4 +76,4 @@ def _without_phase(test: str | None) -> str | None:
 
 
 #: The test that started this process.
-STARTED_BY = _without_phase(os.environ.get(_RUNNING_TEST))
+_STARTED_BY = _without_phase(os.environ.get(_RUNNING_TEST))

@@ -341,17 +341,6 @@ def exact_of(lineage: Lineage, datastore: str) -> list[WriteId]:
     return [w for slot, w in entries.items() if slot[0] == datastore] if entries else []
 
 
-def names(lineage: Lineage, datastore: str) -> bool:
-    """Whether *lineage* has exact entries of *datastore*, or a promise of any."""
-    if lineage._promises:
-        return True
-    # Asked for every read of a dry run: a generator's frame costs more than this.
-    for slot in lineage._exact:  # noqa: SIM110
-        if slot[0] == datastore:
-            return True
-    return False
-
-
 def with_unknown(lineage: Lineage, items: frozenset[str]) -> Lineage:
     """*lineage* with *items*, well-formed ones, in place of those that this version ignores."""
     new = lineage.without_unknown()

@@ -27,16 +27,13 @@ _LIBRARY: Final = 2
 _known: dict[str, int] = {}
 
 
-def caller(start: FrameType | None = None) -> FrameType:
+def caller() -> FrameType:
     """The nearest caller outside of libraries.
 
     Where all are installed packages, as an application that was deployed as one, the nearest that
     is neither ours, nor a client's, nor Python's; without any, the outermost.
-
-    Args:
-        start: the first frame to look at; None for that of who asks.
     """
-    frame: FrameType = start or sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
+    frame: FrameType = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
     second: FrameType | None = None
     while True:
         kind = _known.get(frame.f_code.co_filename)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Sequence
@@ -98,10 +98,6 @@ class BarrierCall:
     settled: bool
 
 
-#: Of a read that a dry run is to judge: its request, and what that depends on.
-Unjudged: TypeAlias = "tuple[Request, Lineage]"
-
-
 class Observer(Protocol):
     """What a dry run is told, by the thread or task that does it. Nothing here raises or waits."""
 
@@ -117,15 +113,8 @@ class Observer(Protocol):
         """The store acknowledged *writes*, or a branch promised them; they entered *request*."""
         ...
 
-    def concerned(self, request: Request, client: Client) -> Unjudged | None:
-        """What a read that *client* is about to send is to be judged by, if there is anything."""
-        ...
-
-    def reads(self, client: Client, unjudged: Unjudged, start: FrameType) -> None:
-        """*client* sends such a read, or has, and has no answer yet.
-
-        Who reads is looked for from the frame *start* on.
-        """
+    def reads(self, request: Request, client: Client) -> None:
+        """*client* is about to send a read."""
         ...
 
     def barrier(self, call: BarrierCall) -> None:

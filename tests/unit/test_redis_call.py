@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import redis
@@ -12,12 +11,8 @@ import redis
 import antipode
 from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
-from antipode_shims.redis import instrument_client
-from antipode_shims.redis._clients.call import CALL, Call, Rules
+from antipode_shims.redis._clients.call import Call, Rules
 from antipode_shims.redis._clients.tap import PACKED_INFO, Tap
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def rules(datastore: str) -> Rules:
@@ -43,57 +38,6 @@ def test_read_is_a_call_under_a_floor_alone() -> None:
         assert call is not None
         assert posts.floor(call) is held
         assert rules("users").call(("GET", "key")) is None
-
-
-class Keeping(redis.Redis):
-    """A client that keeps what is in the context of a command, as a connection's callbacks do."""
-
-    kept: Any = None
-
-    def execute_command(self, *args: Any, **options: Any) -> Any:
-        del args, options
-        call = CALL.get()
-        self.kept = call.untold if isinstance(call, Call) else call
-        assert len(self.kept) == 1
-        raise redis.ConnectionError
-
-
-class KeepingPipeline(redis.client.Pipeline):
-    """Its pipelines' twin."""
-
-    kept: Any = None
-
-    def execute(self, *args: Any, **options: Any) -> Any:
-        del args, options
-        self.kept = CALL.get()
-        assert self.kept.start is sys._getframe().f_back.f_back.f_back  # type: ignore[union-attr]
-        raise redis.ConnectionError
-
-
-def test_caller_of_a_pipeline_is_not_kept_behind_it() -> None:
-    """As that of a single read is not."""
-    client = redis.Redis()
-    instrument_client(client, datastore="posts", reads_from="replica")
-    pipe = client.pipeline()
-    pipe.__class__ = type("Kept", (type(pipe).__mro__[1], KeepingPipeline), {})
-    with pytest.raises(redis.ConnectionError):
-        pipe.execute()
-    assert pipe.kept.pipeline is pipe.kept.start is None
-
-
-@pytest.mark.parametrize("held", [None, floor("posts")], ids=["free", "floor"])
-def test_caller_of_a_read_is_not_kept_behind_it(held: Floor | None, tmp_path: Path) -> None:
-    """Nor where it was never sent: a frame holds on to all that its function knows."""
-    client = Keeping()
-    instrument_client(client, datastore="posts", reads_from="replica")
-    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
-    depends = antipode.Lineage([antipode.WriteId("posts", "log", 1, 500_000)])
-    with antipode.scope(depends) as scope:
-        if held is not None:
-            set_floor(scope, held)
-        with pytest.raises(redis.ConnectionError):
-            client.get("key")
-    assert client.kept == []
 
 
 def test_writes_are_calls_and_neutral_commands_are_not() -> None:

@@ -19,7 +19,6 @@ from antipode_shims.mongodb._beside.exchange import Beside
 from .call import CALL, Call, Rules
 from .guard import AsyncGuard
 from .pymongo import closes
-from .sent import AsyncSent
 from .wire import AsyncWire
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class AsyncHooks:
         Lineages are stored in the documents of the collections *names*.
         """
         self.shim = shim
-        self.rules = Rules(shim, client, AsyncSent)
+        self.rules = Rules(shim, client)
         self.beside = Beside(self.rules, names) if names else None
 
     async def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
@@ -55,14 +54,12 @@ class AsyncHooks:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
-                call.connection = connection
                 try:
                     return await func(*given)
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
                 finally:
-                    call.left()
                     if guard is not None:
                         guard.remove()
 
@@ -129,7 +126,6 @@ class AsyncHeld:
             self._wired.__exit__(None, None, None)
             await self._plain.__aexit__(type(error), error, error.__traceback__)
             raise
-        self.call.connection = self._connection
         self._token = CALL.set(self.call)
         return value
 
@@ -140,7 +136,6 @@ class AsyncHeld:
         traceback: TracebackType | None,
     ) -> Any:
         """Check in; what was written enters the scope."""
-        self.call.left()
         if self._guard is not None:
             self._guard.remove()
         self._wired.__exit__(None, None, None)

@@ -10,22 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, mark_incomplete
-from antipode.shim import count, read_sent, reading, record_uncommitted, record_write
+from antipode.shim import count, floor, record_uncommitted, record_write
 from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
 from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
 
 from .known import Defaults, Memory
 from .pymongo import known_set_name
-from .wire_old import direct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
     from antipode import WriteId
-    from antipode.shim import Unjudged
     from antipode_shims.mongodb._shim.base import BaseMongoShim
 
-    from .sent import Sent
 
 logger = logging.getLogger("antipode")
 
@@ -62,16 +59,14 @@ class SessionState:
 class Rules:
     """What the hooks of one client decide and remember, without I/O."""
 
-    def __init__(self, shim: BaseMongoShim, client: Any, sent: type[Sent]) -> None:
+    def __init__(self, shim: BaseMongoShim, client: Any) -> None:
         """Decide for *client*, whose datastore *shim* stands for.
 
         Args:
             shim: the datastore's.
             client: whose operations these are.
-            sent: for connections of its kind.
         """
         self.shim = shim
-        self.sent = sent
         self.majority_cursors = False
         self.memory = Memory()
         self.defaults = Defaults(shim.datastore)
@@ -124,7 +119,6 @@ class Call:
     """What one operation of the application came to, over all attempts of PyMongo.
 
     Attributes:
-        connection: what the attempt that runs was given.
         proved: what a floor that was met demanded, where a snapshot was taken behind it.
         session: the application's, if the command that was announced last is of one.
     """
@@ -137,11 +131,8 @@ class Call:
         "_name",
         "_open",
         "_rules",
-        "_sent",
         "_told",
-        "_unjudged",
         "_writes",
-        "connection",
         "proved",
         "session",
     )
@@ -155,9 +146,6 @@ class Call:
         self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
         self.proved: dict[str, int] | None = None
-        self.connection: Any = None
-        self._sent: Sent | None = None
-        self._unjudged: Unjudged | None = None
 
     @property
     def command(self) -> Mapping[str, Any]:
@@ -214,26 +202,9 @@ class Call:
 
     def _announce_read(self) -> None:
         """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
-        if self._told or self._name == "getMore":
-            return
-        _, self._unjudged = reading(self._rules.shim)
-        if self._unjudged is None:
-            return
-        if self.connection is None or not direct():
-            self._tell()  # Nobody sees when it is sent.
-        elif self._sent is None:
-            self._sent = self._rules.sent(self.connection, self._tell)
-
-    def _tell(self) -> None:
-        if (unjudged := self._unjudged) is not None:
-            self._told, self._unjudged = True, None
-            read_sent(self._rules.shim, unjudged)
-
-    def left(self) -> None:
-        """The attempt on :attr:`connection` is over."""
-        if self._sent is not None:
-            self._sent.remove()
-            self._sent = None
+        if not self._told and self._name != "getMore":
+            self._told = True
+            floor(self._rules.shim)
 
     def _announce_write(self) -> None:
         self._open = True

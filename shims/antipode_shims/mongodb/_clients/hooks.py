@@ -20,7 +20,6 @@ from antipode_shims.mongodb._beside.exchange import Beside
 from .call import CALL, Call, Rules
 from .guard import SyncGuard
 from .pymongo import closes
-from .sent import SyncSent
 from .wire import SyncWire
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class SyncHooks:
         Lineages are stored in the documents of the collections *names*.
         """
         self.shim = shim
-        self.rules = Rules(shim, client, SyncSent)
+        self.rules = Rules(shim, client)
         self.beside = Beside(self.rules, names) if names else None
 
     def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
@@ -56,14 +55,12 @@ class SyncHooks:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
-                call.connection = connection
                 try:
                     return func(*given)
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
                 finally:
-                    call.left()
                     if guard is not None:
                         guard.remove()
 
@@ -130,7 +127,6 @@ class SyncHeld:
             self._wired.__exit__(None, None, None)
             self._plain.__exit__(type(error), error, error.__traceback__)
             raise
-        self.call.connection = self._connection
         self._token = CALL.set(self.call)
         return value
 
@@ -141,7 +137,6 @@ class SyncHeld:
         traceback: TracebackType | None,
     ) -> Any:
         """Check in; what was written enters the scope."""
-        self.call.left()
         if self._guard is not None:
             self._guard.remove()
         self._wired.__exit__(None, None, None)

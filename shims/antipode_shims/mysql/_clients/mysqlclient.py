@@ -48,7 +48,6 @@ class NativeConnection:
         found, held = tap.starts(sql)
         if held is not None:
             self._antipode_hold(held, found)
-        tap.judged()  # It is sent and answered in one.
         return self._antipode_run(found, lambda: plain(query))
 
     def commit(self) -> Any:

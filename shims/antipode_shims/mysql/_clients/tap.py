@@ -13,8 +13,6 @@ from antipode.shim import (
     count,
     floor,
     log_once,
-    read_sent,
-    reading,
     record_uncommitted,
     record_write,
 )
@@ -36,7 +34,7 @@ from .session import Due, Session
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from antipode.shim import Floor, Observation, Unjudged
+    from antipode.shim import Floor, Observation
     from antipode_shims.mysql._position.flavor import Facts, Rows
     from antipode_shims.mysql._shim.base import BaseMySQLShim
 
@@ -85,7 +83,6 @@ class Tap:
         "_error",
         "_last_gtid",
         "_told",
-        "_unjudged",
         "due",
         "ended",
         "facts",
@@ -119,7 +116,6 @@ class Tap:
         self.ended = False
         self.peer: Callable[..., bytes] | None = None
         self._error: BaseException | None = None
-        self._unjudged: Unjudged | None = None
         self._last_gtid = ""
 
     def prepared(self, facts: Facts) -> None:
@@ -145,9 +141,7 @@ class Tap:
         if found & READS:
             if found & RESETS:
                 self.ready = False
-            held, self._unjudged = reading(self.shim)
-            return found, held
-        self._unjudged = None
+            return found, floor(self.shim)
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
         if not found & NESTS:
@@ -158,7 +152,6 @@ class Tap:
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
-        self._unjudged = None
         self.session.starts(0)
 
     def reset(self) -> None:
@@ -172,14 +165,6 @@ class Tap:
     def sent(self) -> None:
         """A command is sent; its reply is next."""
         self.state = _FIRST
-        if self._unjudged is not None:
-            self.judged()
-
-    def judged(self) -> None:
-        """Let a dry run know of the statement that starts, if it reads."""
-        if (unjudged := self._unjudged) is not None:
-            self._unjudged = None
-            read_sent(self.shim, unjudged)
 
     def asked(self, data: bytes) -> None:
         """A packet outside the application's replies: of the library's own, or of a handshake."""

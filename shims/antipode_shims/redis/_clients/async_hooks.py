@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
-from antipode.shim import read_sent, watcher_beside
+from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
@@ -89,7 +88,7 @@ class AsyncHooks:
     ) -> Any:
         """One attempt at a pipeline's commands."""
         call = CALL.get()
-        if not isinstance(call, Call) or not commands:
+        if call is None or not commands:
             return await send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
@@ -109,8 +108,7 @@ class AsyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
-            with call.telling():
-                return await send(connection)
+            return await send(connection)
         if meant.writes:
             return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
         return await self._shown(call, send, connection, self.rules.read_tap(every, **plan))
@@ -126,10 +124,9 @@ class AsyncHooks:
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
-            with call.telling():
-                return await send(connection)
+            return await send(connection)
         try:
-            reply = await send(_tapped(call, connection, tap))
+            reply = await send(_tapped(connection, tap))
         except response_error():
             if not tap.refused:
                 raise
@@ -142,7 +139,7 @@ class AsyncHooks:
 
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return await send(_tapped(call, connection, tap))
+            return await send(_tapped(connection, tap))
         except response_error():
             if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
                 raise
@@ -172,7 +169,7 @@ class AsyncHooks:
             tap = plan()
             reply, error = None, None
             try:
-                reply = await send(_tapped(call, connection, tap))
+                reply = await send(_tapped(connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -241,9 +238,8 @@ class AsyncHooks:
         return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
 
 
-def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
-    """*connection* for one attempt at *call*, with what rides along."""
-    tap.untold = call.untold
+def _tapped(connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at a call, with what rides along."""
     return (
         AsyncBesideConnection(connection, tap)
         if isinstance(tap, BesideTap)
@@ -255,7 +251,6 @@ class AsyncClient:
     """Mixed into the class of an instrumented client."""
 
     _antipode: AsyncHooks
-    parse_response: Any
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
@@ -263,14 +258,7 @@ class AsyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return await plain(*args, **options)
-        if isinstance(call, Call):
-            return await self._antipode.run(call, plain, args, options)
-        token = CALL.set(call)
-        try:
-            return await plain(*args, **options)
-        finally:
-            CALL.reset(token)
-            call.clear()  # Contexts that were copied meanwhile keep the list.
+        return await self._antipode.run(call, plain, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -280,13 +268,6 @@ class AsyncClient:
             return await plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
-        if not isinstance(call, Call):
-            if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
-                return await plain(conn, command_name, *args, **options)
-            # What redis-py does with a read, and a word in between.
-            await conn.send_command(*args, **options)
-            read_sent(*call.pop())
-            return await self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
@@ -318,21 +299,21 @@ class AsyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim)
         return await hooks.run(call, plain.execute, args, options)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim)
         return await hooks.run(call, plain, args, options)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
-        if not isinstance(call := CALL.get(), Call):
+        if (call := CALL.get()) is None:
             return await plain(conn, command_name, *args, **options)
 
         async def send(connection: Any) -> Any:

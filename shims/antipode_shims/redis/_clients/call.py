@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import weakref
 from contextvars import ContextVar
 from dataclasses import replace
@@ -14,8 +13,6 @@ from antipode.shim import (
     Floor,
     count,
     floor,
-    read_sent,
-    reading,
     record_read,
     record_write,
 )
@@ -36,46 +33,13 @@ from .tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import FrameType
 
     from antipode import Lineage
     from antipode_shims.redis._shim.base import BaseRedisShim
 
-    from .tap import Untold
 
-#: The call that runs in this thread or task; redis-py's own code lies between its two ends. Of a
-#: read that is redis-py's own but for a dry run, what that is told.
-CALL: ContextVar[Call | Untold | None] = ContextVar("antipode_redis_call", default=None)
-
-_NOTHING = contextlib.nullcontext()
-
-
-class _AtFirstReply:
-    """While entered, a dry run is told of a pipeline's reads as its first reply is waited for.
-
-    Nothing lies between that and the packet. A connection to watch the packet instead, between
-    redis-py and its own, would take as long as what is told.
-    """
-
-    __slots__ = ("_pipeline", "_untold")
-
-    def __init__(self, pipeline: Any, untold: Untold) -> None:
-        """Nothing is told yet."""
-        self._pipeline = pipeline
-        self._untold = untold
-
-    def __enter__(self) -> None:
-        """Stand before the pipeline's own method, for one reply."""
-        self._pipeline.parse_response = self._tell
-
-    def __exit__(self, *_: object) -> None:
-        """Make way again, sent or not."""
-        self._pipeline.__dict__.pop("parse_response", None)
-
-    def _tell(self, *args: Any, **options: Any) -> Any:
-        del self._pipeline.parse_response
-        read_sent(*self._untold.pop())
-        return self._pipeline.parse_response(*args, **options)
+#: The call that runs in this thread or task; redis-py's own code lies between its two ends.
+CALL: ContextVar[Call | None] = ContextVar("antipode_redis_call", default=None)
 
 
 class Call:
@@ -87,34 +51,21 @@ class Call:
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
-        untold: what a dry run is to be told of the read.
-        pipeline: whose call it is, if a pipeline's.
-        start: who called that.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
     asked = False
     verdict: UnmetError | None = None
     recorded = ""
-    untold: Untold | None = None
     _in_doubt = False
     _uncovered = 0
     _positions: tuple[Any, ...] = ()
     _shown: tuple[Lineage, ...] = ()
 
-    def __init__(
-        self,
-        shim: BaseRedisShim,
-        held: Floor | None = None,
-        *,
-        pipeline: Any = None,
-        start: FrameType | None = None,
-    ) -> None:
+    def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
         """Nothing happened yet."""
         self.held = held
         self.shim = shim
-        self.pipeline = pipeline
-        self.start = start
 
     def uncovered(self, amount: int) -> None:
         """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
@@ -137,16 +88,6 @@ class Call:
         if tap.covers:
             self._shown += (self.shim.covering(tap.trailed),)
 
-    def telling(self) -> _AtFirstReply | contextlib.nullcontext[None]:
-        """Around an attempt that nothing rides along with: a dry run is told of its reads."""
-        if not self.untold:
-            return _NOTHING
-        # One that has such a method of its own, as a test's double may, keeps it.
-        if self.pipeline is None or "parse_response" in vars(self.pipeline):
-            read_sent(*self.untold.pop())
-            return _NOTHING
-        return _AtFirstReply(self.pipeline, self.untold)
-
     def settle(self) -> None:
         """Count what is not covered, enter what was written into the scope, raise the verdict.
 
@@ -154,10 +95,6 @@ class Call:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
-        # Contexts that were copied meanwhile keep the call.
-        self.pipeline = self.start = None
-        if self.untold:
-            self.untold.clear()  # Never sent.
         if self._uncovered:
             count("uncovered_write", self.shim.datastore, self._uncovered)
         if self._in_doubt:
@@ -192,20 +129,17 @@ class Rules:
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def call(self, args: Any) -> Call | Untold | None:
+    def call(self, args: Any) -> Call | None:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind, shim = kind_of(args), self.shim
         if kind is WRITE:
             return Call(shim)
         if kind is READ or kind is Kind.AWAITING:
-            held, unjudged = reading(shim)
-            untold = [(shim, unjudged, sys._getframe(2))] if unjudged else None  # noqa: SLF001
+            held = floor(shim)
             if held is None and (shim.beside is None or not shim.beside.concerns(args)):
-                return untold
+                return None
             call = Call(shim, held)
             call.asked = True
-            if untold:
-                call.untold = untold
             return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None
@@ -217,13 +151,7 @@ class Rules:
             return floor(self.shim, reads=reads)
         if not call.asked:
             call.asked = reads
-            if not reads:
-                call.held = floor(self.shim, reads=False)
-            else:
-                call.held, unjudged = reading(self.shim)
-                if unjudged:
-                    start = call.start or sys._getframe()  # noqa: SLF001
-                    call.untold = [(self.shim, unjudged, start)]
+            call.held = floor(self.shim, reads=reads)
         return call.held
 
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:

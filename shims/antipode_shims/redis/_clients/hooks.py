@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError, mark_incomplete
-from antipode.shim import read_sent, watcher_beside
+from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
@@ -86,7 +85,7 @@ class SyncHooks:
     ) -> Any:
         """One attempt at a pipeline's commands."""
         call = CALL.get()
-        if not isinstance(call, Call) or not commands:
+        if call is None or not commands:
             return send(connection)
         meant = self.rules.batch(commands)
         asks = meant.reads or meant.others
@@ -106,8 +105,7 @@ class SyncHooks:
             self.rules.missed(every)
             if meant.writes:
                 mark_incomplete(self.shim.datastore, "unsampled")
-            with call.telling():
-                return send(connection)
+            return send(connection)
         if meant.writes:
             return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
         return self._shown(call, send, connection, self.rules.read_tap(every, **plan))
@@ -123,10 +121,9 @@ class SyncHooks:
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
         if not isinstance(tap, BesideTap):
-            with call.telling():
-                return send(connection)
+            return send(connection)
         try:
-            reply = send(_tapped(call, connection, tap))
+            reply = send(_tapped(connection, tap))
         except response_error():
             if not tap.refused:
                 raise
@@ -139,7 +136,7 @@ class SyncHooks:
 
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return send(_tapped(call, connection, tap))
+            return send(_tapped(connection, tap))
         except response_error():
             if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
                 raise
@@ -169,7 +166,7 @@ class SyncHooks:
             tap = plan()
             reply, error = None, None
             try:
-                reply = send(_tapped(call, connection, tap))
+                reply = send(_tapped(connection, tap))
             except response_error() as raised:
                 if not tap.sent:
                     raise
@@ -236,9 +233,8 @@ class SyncHooks:
         return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
 
 
-def _tapped(call: Call, connection: Any, tap: Tap) -> Any:
-    """*connection* for one attempt at *call*, with what rides along."""
-    tap.untold = call.untold
+def _tapped(connection: Any, tap: Tap) -> Any:
+    """*connection* for one attempt at a call, with what rides along."""
     return (
         BesideConnection(connection, tap)
         if isinstance(tap, BesideTap)
@@ -250,7 +246,6 @@ class SyncClient:
     """Mixed into the class of an instrumented client."""
 
     _antipode: SyncHooks
-    parse_response: Any
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command; its position enters the scope, or the floor holds it back."""
@@ -258,14 +253,7 @@ class SyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return plain(*args, **options)
-        if isinstance(call, Call):
-            return self._antipode.run(call, plain, args, options)
-        token = CALL.set(call)
-        try:
-            return plain(*args, **options)
-        finally:
-            CALL.reset(token)
-            call.clear()  # Contexts that were copied meanwhile keep the list.
+        return self._antipode.run(call, plain, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -275,13 +263,6 @@ class SyncClient:
             return plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
-        if not isinstance(call, Call):
-            if not call or (hooks.rules.by_hand and hooks.rules.queuing(conn)):
-                return plain(conn, command_name, *args, **options)
-            # What redis-py does with a read, and a word in between.
-            conn.send_command(*args, **options)
-            read_sent(*call.pop())
-            return self.parse_response(conn, command_name, **options)
         if hooks.shim.beside is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
@@ -313,21 +294,21 @@ class SyncPipeline:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim)
         return hooks.run(call, plain.execute, args, options)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        call = Call(hooks.shim, pipeline=self, start=sys._getframe(1))  # noqa: SLF001
+        call = Call(hooks.shim)
         return hooks.run(call, plain, args, options)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
     ) -> Any:
         plain: Any = super()._send_command_parse_response  # type: ignore[misc]
-        if not isinstance(call := CALL.get(), Call):
+        if (call := CALL.get()) is None:
             return plain(conn, command_name, *args, **options)
 
         def send(connection: Any) -> Any:

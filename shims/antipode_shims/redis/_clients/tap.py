@@ -9,21 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import read_sent
 from antipode_shims.redis._commands import Kind, kind_of, name_of
 
 from .redis_py import link_errors, response_error, was_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from types import FrameType
 
-    from antipode.shim import Unjudged
     from antipode_shims.redis._look import Command
-    from antipode_shims.redis._shim.base import BaseRedisShim
-
-    #: Of a read, what a dry run is told once it is sent; empty when it was.
-    Untold = list[tuple[BaseRedisShim, Unjudged, FrameType]]
 
 
 #: ``INFO replication`` as it goes over the wire.
@@ -46,7 +39,6 @@ class Tap:
         lost: the commands may have reached the server, and not all of them were answered.
         wrote: a covered write was acknowledged.
         last: the last reply, as it came.
-        untold: what a dry run is told once the commands are sent.
     """
 
     # Most calls change few of these: what an instance does not set costs it nothing.
@@ -55,7 +47,6 @@ class Tap:
     sent = lost = wrote = False
     packed = due = 0
     last: Any = None
-    untold: Untold | None = None
     _commands: Sequence[Sequence[Any]] = ()
 
     def __init__(
@@ -214,8 +205,6 @@ class TappedConnection(_Tapped):
         except BaseException as error:
             tap.failed(error)
             raise
-        if tap.untold:
-            read_sent(*tap.untold.pop())
 
     def read_response(self, *args: Any, **options: Any) -> Any:
         """The next reply to the application's commands."""
@@ -288,8 +277,6 @@ class AsyncTappedConnection(_Tapped):
         except BaseException as error:
             tap.failed(error)
             raise
-        if tap.untold:
-            read_sent(*tap.untold.pop())
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
         """The next reply to the application's commands."""
