@@ -6,11 +6,11 @@ A lineage of write identifiers travels with each request in OpenTelemetry baggag
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from . import _startup  # noqa: F401 - first: it says who observes
 from ._barrier.barrier import (
-    Cancellable,
     barrier,
     barrier_async,
     barrier_callback,
@@ -18,7 +18,6 @@ from ._barrier.barrier import (
     check_async,
 )
 from ._barrier.promise import abandon, abandon_async, promise
-from ._barrier.registry import register, unregister
 from ._lineage.errors import (
     AntipodeError,
     ConfigurationError,
@@ -28,7 +27,7 @@ from ._lineage.errors import (
     StaleSnapshot,
 )
 from ._lineage.lineage import Lineage
-from ._lineage.outcomes import BarrierResult, Outcome, Status
+from ._lineage.outcomes import BarrierResult, Status
 from ._lineage.unmet_errors import (
     BarrierTimeout,
     DependencyLost,
@@ -37,12 +36,9 @@ from ._lineage.unmet_errors import (
     UnmetError,
     VisibilityCheckError,
 )
-from ._lineage.write_id import Incomplete, Promise, WriteId
-from ._propagation.headers import strip
+from ._lineage.write_id import Promise, WriteId
 from ._request.background import branch
 from ._request.fulfilling import fulfilling
-from ._request.recording import mark_incomplete
-from ._request.scope import Scope
 from ._request.table2 import (
     append,
     current,
@@ -54,32 +50,26 @@ from ._request.table2 import (
     stop,
     transfer,
 )
-from ._runtime.config import Config, config, configure
-from ._runtime.metrics import Metric, metrics
+from ._runtime.config import configure
 
 if TYPE_CHECKING:
-    from ._propagation.propagator import AntipodePropagator, instrument, uninstrument
-    from ._propagation.responses import extract_response, inject_response
+    from . import propagation as propagation
+    from . import shim as shim
+    from . import telemetry as telemetry
+    from ._propagation.propagator import instrument
 
 __all__ = [
     "AntipodeError",
-    "AntipodePropagator",
     "BarrierResult",
     "BarrierTimeout",
-    "Cancellable",
-    "Config",
     "ConfigurationError",
     "DependencyLost",
-    "Incomplete",
     "IncompleteLineage",
     "Lineage",
     "LineageDecodeError",
     "LineageTooLarge",
-    "Metric",
-    "Outcome",
     "Promise",
     "PromiseAbandoned",
-    "Scope",
     "StaleSnapshot",
     "Status",
     "UnknownDatastore",
@@ -95,50 +85,33 @@ __all__ = [
     "branch",
     "check",
     "check_async",
-    "config",
     "configure",
     "current",
     "deserialize",
-    "extract_response",
     "fulfilling",
-    "inject_response",
     "instrument",
-    "mark_incomplete",
-    "metrics",
     "promise",
-    "register",
     "remove",
     "root",
     "scope",
     "serialize",
     "stop",
-    "strip",
     "transfer",
-    "uninstrument",
-    "unregister",
 ]
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_MODULES]
 
 
-_PROPAGATION = frozenset(
-    {
-        "AntipodePropagator",
-        "extract_response",
-        "inject_response",
-        "instrument",
-        "uninstrument",
-    }
-)
+_MODULES = frozenset({"propagation", "shim", "telemetry"})
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs OpenTelemetry's propagators when it is first used."""
-    if name in _PROPAGATION:
-        from . import propagation
-
-        return getattr(propagation, name)
+    """Load the other public modules, and OpenTelemetry's propagators, when they are first used."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name == "instrument":
+        return import_module(f"{__name__}.propagation").instrument
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

@@ -8,16 +8,19 @@ for instrumented clients, whether a read may be answered (:class:`Floor`). The r
 from __future__ import annotations
 
 from ._barrier.arguments import Names, names_of, one_of
+from ._barrier.barrier import Cancellable
 from ._barrier.contract import Endpoint, Observation, Unreachable
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
-from ._barrier.registry import shims_of, watcher_beside
+from ._barrier.registry import register, shims_of, unregister, watcher_beside
 from ._barrier.shim import OnRead, ServerShim, Shim, beside_names
 from ._barrier.store import ReadsFrom
 from ._lineage.codec import decode, encode
+from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
+from ._lineage.write_id import Incomplete
 from ._request.context import scope_in
 from ._request.lineage_text import readable, stored_lineage, stored_text, unreadable
 from ._request.recording import (
@@ -28,7 +31,9 @@ from ._request.recording import (
     unread,
     unscoped,
 )
+from ._request.scope import Scope
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
+from ._runtime.config import Config, config
 from ._runtime.metrics import count, log_once, logger
 from ._runtime.wake import Wake
 
@@ -36,19 +41,25 @@ __all__ = [
     "PROMISE_GRACE_S",
     "SYSTEM_CLOCK",
     "UNTRACED",
+    "Cancellable",
     "Clock",
+    "Config",
     "Endpoint",
     "Floor",
+    "Incomplete",
     "Names",
     "Observation",
     "OnRead",
+    "Outcome",
     "Pacer",
     "ReadsFrom",
+    "Scope",
     "ServerShim",
     "Shim",
     "Unreachable",
     "Wake",
     "beside_names",
+    "config",
     "count",
     "decode",
     "defer_read",
@@ -66,12 +77,14 @@ __all__ = [
     "record_shown",
     "record_uncommitted",
     "record_write",
+    "register",
     "scope_in",
     "shims_of",
     "stored_lineage",
     "stored_text",
     "unread",
     "unreadable",
+    "unregister",
     "unscoped",
     "watcher_beside",
 ]

@@ -27,7 +27,7 @@ class Shim(Store):
     """One datastore as one process sees it.
 
     Subclasses add Table 2's ``write(key, value)`` and ``read(key)`` in the shape their store
-    has. Creating a shim does not register it; ``antipode.register`` does, and the stores'
+    has. Creating a shim does not register it; ``antipode.shim.register`` does, and the stores'
     ``shim()`` functions call it.
 
     Attributes:

@@ -7,10 +7,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from antipode import AntipodeError, Lineage, Scope, WriteId, config, configure
+from antipode import AntipodeError, Lineage, WriteId, configure
 from antipode._lineage.codec import encode
 from antipode._request.context import context_with, scope_in
 from antipode.propagation import MEMBER
+from antipode.shim import Scope, config
 
 from ._check import Check, Verdict, ok, problem, unknown
 from ._doctor_integrations import integrations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-    from antipode import Config
+    from antipode.shim import Config
 
 __all__ = ["Check", "Verdict", "examine"]
 
@@ -170,6 +171,6 @@ def _server(*, imported: bool) -> Check:
     said = "whether anything extracts incoming requests: no instrumentation of a server is loaded"
     todo = (
         "where none is, call opentelemetry.propagate.extract() or antipode.scope() for each "
-        "request; antipode.metrics() counts unscoped_write where that is missing"
+        "request; antipode.telemetry.metrics() counts unscoped_write where that is missing"
     )
     return unknown(subject, said, todo if imported else _APP)

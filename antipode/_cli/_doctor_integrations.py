@@ -12,7 +12,7 @@ from ._check import Check, ok, problem, unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Config
+    from antipode.shim import Config
 
 _OURS = "antipode.integrations."
 _THEIRS = "opentelemetry.instrumentation."

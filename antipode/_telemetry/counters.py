@@ -1,4 +1,4 @@
-"""What each count of :func:`antipode.metrics` is called as an OpenTelemetry counter."""
+"""What each count of :func:`antipode.telemetry.metrics` is called as an OpenTelemetry counter."""
 
 from __future__ import annotations
 
@@ -186,4 +186,4 @@ def counter_of(count: str) -> Counter | None:
     known = COUNTERS.get(count)
     if known is not None:
         return known
-    return Counter(f"antipode.{count}", "{event}", "A count of antipode.metrics()")
+    return Counter(f"antipode.{count}", "{event}", "A count of antipode.telemetry.metrics()")

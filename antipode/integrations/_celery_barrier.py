@@ -7,10 +7,10 @@ import inspect
 import random
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from antipode import BarrierTimeout, ConfigurationError, barrier, check, config
+from antipode import BarrierTimeout, ConfigurationError, barrier, check
 from antipode._lineage.unmet_errors import error_of
 from antipode._runtime.metrics import count
-from antipode.shim import names_of
+from antipode.shim import config, names_of
 
 from ._celery_messages import publish_unchanged
 from ._celery_task import SERVICE, Task, running_task

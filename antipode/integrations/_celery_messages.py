@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import baggage
 
-from antipode import Scope
 from antipode._request.context import scope_in
 from antipode._request.lineage_text import readable
 from antipode.propagation import MEMBER, members, with_member, without_member
+from antipode.shim import Scope
 
 from ._celery_chords import lineages_of_header, publishes_body
 from ._celery_task import SERVICE, baggage_of, running_task

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from opentelemetry import context as otel_context
 
-from antipode import ConfigurationError, Scope, instrument
+from antipode import ConfigurationError, instrument
 from antipode._propagation.headers import same_request
 from antipode._request.context import context_with, scope_in
 from antipode._request.scope import NOTHING
 from antipode._runtime import observers
 from antipode._runtime.metrics import log_once
 from antipode.propagation import members, stripped
+from antipode.shim import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
-from antipode import Lineage, config
+from antipode import Lineage
 from antipode._lineage.codec import decode
 from antipode._request.context import context_with, scope_in
 from antipode._request.lineage_text import encode_bounded, readable
@@ -17,13 +17,14 @@ from antipode._request.scope import INCOMING_SUBJECT, NOTHING
 from antipode._runtime import egress_hosts as _hosts
 from antipode._runtime.metrics import count, log_once
 from antipode.propagation import MEMBER, members, with_member, without_member
+from antipode.shim import config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     from opentelemetry.context import Context
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"

@@ -18,7 +18,7 @@ from ._method import Method
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
 __all__ = ["instrument", "instrument_loop", "uninstrument", "uninstrument_loop"]
 

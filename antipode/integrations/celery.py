@@ -25,7 +25,7 @@ from ._incoming import Incoming
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
 __all__ = ["instrument", "uninstrument", "when_visible"]
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 
-from antipode import Scope
 from antipode._request.background import OpenBranch, apart
 from antipode._request.context import context_with, scope_in
 from antipode._request.lineage_text import readable
 from antipode._runtime.metrics import count
+from antipode.shim import Scope
 
 from ._method import Method
 from ._outgoing import IN_DOUBT

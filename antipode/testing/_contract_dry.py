@@ -99,7 +99,7 @@ class DryRunContract:
 @contextmanager
 def dry_run(folder: Path) -> Iterator[None]:
     """A block in which this process is in a dry run and writes its records into *folder*."""
-    before = antipode.config()
+    before = antipode.shim.config()
     antipode.configure(mode="dry-run", dry_run_dir=folder)
     try:
         yield

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import (
-    Lineage,
-    Metric,
-    Status,
-    UnmetError,
-    VisibilityCheckError,
-    WriteId,
-)
+from antipode import Lineage, Status, UnmetError, VisibilityCheckError, WriteId
 from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode.telemetry import Metric
 
 from ._contract_base import (
     LATE_S,
@@ -152,13 +146,13 @@ class FaultContract:
         long_ago = SYSTEM_CLOCK.hour() - LONG_AGO_H
         unknown = replace(store.unknown(replicated(store, key)), minted_h=long_ago)
         metric = Metric("aged", store.datastore)
-        before = antipode.metrics().get(metric, 0)
+        before = antipode.telemetry.metrics().get(metric, 0)
         with antipode.scope(Lineage([unknown])) as scope:
             result = antipode.barrier(timeout=store.timeout_s)
             assert result.ok
             assert statuses(result) == {Status.AGED}
             assert unknown not in scope.lineage
-        assert antipode.metrics()[metric] == before + 1
+        assert antipode.telemetry.metrics()[metric] == before + 1
 
     @category("reseed")
     def test_regress_is_noticed(self, store: ContractStore, key: str) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import Incomplete, IncompleteLineage, Lineage, Metric, WriteId
+from antipode import IncompleteLineage, Lineage, WriteId
+from antipode.shim import Incomplete
+from antipode.telemetry import Metric
 
 from ._contract_base import ELSEWHERE, ELSEWHERE_TOO, category, minted, written
 
@@ -143,7 +145,7 @@ class StoredContract:
         """A stored text that is no lineage never becomes an empty one; the value still reads."""
         _stored(store, key, Lineage([ELSEWHERE]))
         metric = Metric("unreadable", store.datastore)
-        before = antipode.metrics().get(metric, 0)
+        before = antipode.telemetry.metrics().get(metric, 0)
         store.corrupt(key, text)
         with antipode.scope():
             value, found = store.read(key)
@@ -151,7 +153,7 @@ class StoredContract:
             assert Incomplete(store.datastore, "unreadable") in found.incomplete
             with pytest.raises(IncompleteLineage):
                 antipode.barrier(timeout=store.timeout_s)
-        assert antipode.metrics()[metric] == before + 1
+        assert antipode.telemetry.metrics()[metric] == before + 1
 
     @category("codec_abuse")
     def test_later_version_is_kept(self, store: ContractStore, key: str) -> None:

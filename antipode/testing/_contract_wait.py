@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, ConfigurationError, Lineage, Metric, Status, UnmetError
+from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, UnmetError
+from antipode.telemetry import Metric
 
 from ._contract_base import (
     ELSEWHERE,
@@ -84,9 +85,9 @@ class WaitContract:
     def test_write_without_scope_is_counted(self, store: ContractStore, key: str) -> None:
         """A write outside of any scope is counted, and still returns its lineage."""
         metric = Metric("unscoped_write", store.datastore)
-        before = antipode.metrics().get(metric, 0)
+        before = antipode.telemetry.metrics().get(metric, 0)
         assert minted(store, Lineage(), store.write(key, b"1"))
-        assert antipode.metrics()[metric] == before + 1
+        assert antipode.telemetry.metrics()[metric] == before + 1
 
     @category("visibility")
     def test_read_after_barrier_is_never_stale(self, store: ContractStore, key: str) -> None:

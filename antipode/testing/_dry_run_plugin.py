@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from opentelemetry import context as otel_context
 
-from antipode import AntipodeError, config, configure
+from antipode import AntipodeError, configure
 from antipode._report import (
     FORMATS,
     Records,
@@ -29,6 +29,7 @@ from antipode._report import (
 )
 from antipode._runtime import observers
 from antipode._runtime.config import exchange_config
+from antipode.shim import config
 from antipode_pytest._options import BASELINE, FAIL_ON, REPORT
 
 if TYPE_CHECKING:

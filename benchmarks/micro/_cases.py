@@ -12,7 +12,8 @@ from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 import antipode
-from antipode import AntipodePropagator, Lineage, WriteId
+from antipode import Lineage, WriteId
+from antipode.propagation import AntipodePropagator
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -106,7 +107,7 @@ def _append(case: Case, source: Source) -> Callable[[], object]:
 
 
 def _merge(case: Case, source: Source) -> Callable[[], object]:
-    scope = antipode.Scope(source.lineage(case.entries, case.inputs))
+    scope = antipode.shim.Scope(source.lineage(case.entries, case.inputs))
     other = source.lineage(case.entries, case.inputs)
     return lambda: antipode.transfer(other, target=scope)
 

@@ -90,8 +90,8 @@ class LineageTracing:
 
     def response(self, headers: MutableMapping[str, str]) -> None:
         """Send the lineage back, which baggage does not do."""
-        self._antipode.inject_response(headers)
+        self._antipode.propagation.inject_response(headers)
 
     def received(self, headers: MutableMapping[str, str], service: str) -> None:
         """Merge the callee's lineage into the caller's."""
-        self._antipode.extract_response(headers, service=service)
+        self._antipode.propagation.extract_response(headers, service=service)

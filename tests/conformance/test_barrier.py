@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Incomplete, Promise, Status
+from antipode import Promise, Status
 from antipode._barrier.floor import floor_in
+from antipode.shim import Incomplete
 from antipode.testing import FakeStore, VirtualClock
 from tests.conformance import _vectors as vectors
 
@@ -61,7 +62,7 @@ def _store(found: dict[str, Any], clock: VirtualClock) -> FakeStore:
     store = FakeStore(found["datastore"], clock, **options)
     for event in found.get("script", ()):
         _script(store, event)
-    antipode.register(store)
+    antipode.shim.register(store)
     return store
 
 
@@ -128,7 +129,7 @@ def _check_looks(found: dict[str, Any], store: FakeStore) -> None:
     assert store.open_endpoints == 0
 
 
-def _check_scope(script: dict[str, Any], scope: antipode.Scope) -> None:
+def _check_scope(script: dict[str, Any], scope: antipode.shim.Scope) -> None:
     if "scope_after" in script:
         assert scope.lineage == vectors.lineage_of(script["scope_after"])
     for datastore in {found["datastore"] for found in script["stores"]}:

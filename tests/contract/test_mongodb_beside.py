@@ -12,7 +12,8 @@ import pymongo
 import pytest
 
 import antipode
-from antipode import Lineage, Metric
+from antipode import Lineage
+from antipode.telemetry import Metric
 from antipode.testing import LagProxy, ShimContract
 from antipode_shims import mongodb
 from antipode_shims.mongodb import instrument_client, uninstrument_client
@@ -154,7 +155,7 @@ class TestNativeMongoDB(ShimContract):
     def test_write_without_scope_is_counted(self, store: Any, key: str) -> None:
         """A write outside of any scope is counted, and happens."""
         metric = Metric("unscoped_write", store.datastore)
-        before = antipode.metrics().get(metric, 0)
+        before = antipode.telemetry.metrics().get(metric, 0)
         store.write(key, b"1")
-        assert antipode.metrics()[metric] == before + 1
+        assert antipode.telemetry.metrics()[metric] == before + 1
         assert store.read_primary(key)[0] == b"1"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Lineage, Metric, Status, VisibilityCheckError, WriteId
+from antipode import Lineage, Status, VisibilityCheckError, WriteId
 from antipode._runtime.clock import SystemClock
+from antipode.telemetry import Metric
 from antipode.testing import RedisTopology
 from tests.end_to_end._xcy_stores import (
     TIMEOUT_S,
@@ -85,7 +86,7 @@ def kept(notes: Any, key: str, *writes: WriteId) -> None:
 
 
 def aged(store: Any) -> int:
-    return antipode.metrics().get(Metric("aged", store.name), 0)
+    return antipode.telemetry.metrics().get(Metric("aged", store.name), 0)
 
 
 def raises(dead: WriteId) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import antipode
-from antipode import Lineage, Metric, WriteId
+from antipode import Lineage, WriteId
+from antipode.telemetry import Metric
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:
@@ -129,4 +130,4 @@ def ask(port: int, path: str = "/", headers: dict[str, str] | None = None, **mor
 
 def late() -> int:
     """How many writes of the service came after their response."""
-    return antipode.metrics().get(Metric("after_response_write", ADDED.datastore), 0)
+    return antipode.telemetry.metrics().get(Metric("after_response_write", ADDED.datastore), 0)

@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing_extensions import assert_type
 
 import antipode
-from antipode import (
-    BarrierResult,
-    BarrierTimeout,
-    Cancellable,
-    Lineage,
-    Outcome,
-    Promise,
-    Scope,
-    WriteId,
-)
+from antipode import BarrierResult, BarrierTimeout, Lineage, Promise, WriteId
+from antipode.shim import Cancellable, Outcome, Scope
 
 
 def values() -> None:

@@ -59,7 +59,7 @@ def registered() -> None:
     """A shim is a context manager of its own type."""
     with OwnShim("posts", reads_from="primary") as shim:
         assert_type(shim, OwnShim)
-        antipode.register(shim)
+        antipode.shim.register(shim)
         assert_type(shim.wait(timeout=1), antipode.BarrierResult)
     OwnShim("posts", reads_from="somewhere")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     Shim("posts")  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]

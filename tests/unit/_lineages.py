@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from antipode import Incomplete, Lineage, Promise, WriteId
+from antipode import Lineage, Promise, WriteId
 from antipode._lineage.grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
-from antipode.shim import encode
+from antipode.shim import Incomplete, encode
 
 # Time is measured by tests of its own: a busy machine must not fail a property.
 settings.register_profile("antipode", deadline=None)

@@ -8,7 +8,8 @@ from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 import antipode
-from antipode import AntipodePropagator, Lineage, WriteId
+from antipode import Lineage, WriteId
+from antipode.propagation import AntipodePropagator
 
 from ._lineages import lineages
 
@@ -37,7 +38,7 @@ def test_an_answer_holds_what_was_added() -> None:
     try:
         antipode.append(USER)
         headers: dict[str, str] = {}
-        antipode.inject_response(headers)
+        antipode.propagation.inject_response(headers)
     finally:
         otel_context.detach(token)
     assert antipode.deserialize(headers["antipode-lineage"]) == Lineage([USER])
@@ -48,7 +49,7 @@ def test_an_answer_that_adds_nothing_says_so() -> None:
     token = otel_context.attach(PROPAGATOR.extract(sent(Lineage([POST]))))
     try:
         headers: dict[str, str] = {}
-        antipode.inject_response(headers)
+        antipode.propagation.inject_response(headers)
     finally:
         otel_context.detach(token)
     assert headers == {"antipode-lineage": "1"}
@@ -58,10 +59,15 @@ def test_writes_after_the_response_are_counted() -> None:
     """Whoever got the response does not depend on them, so they never pass unseen."""
     with antipode.scope():
         antipode.append(POST)
-        antipode.inject_response({})
-        before = antipode.metrics().get(antipode.Metric("after_response_write", "users"), 0)
+        antipode.propagation.inject_response({})
+        before = antipode.telemetry.metrics().get(
+            antipode.telemetry.Metric("after_response_write", "users"), 0
+        )
         antipode.append(USER)
-    assert antipode.metrics()[antipode.Metric("after_response_write", "users")] == before + 1
+    assert (
+        antipode.telemetry.metrics()[antipode.telemetry.Metric("after_response_write", "users")]
+        == before + 1
+    )
 
 
 def test_running_branches_travel() -> None:
@@ -93,7 +99,7 @@ def test_running_branches_travel() -> None:
 )
 def test_strip_takes_lineages_alone(headers: dict[str, str], left: dict[str, str]) -> None:
     """A gateway takes lineages out of headers in any case; everybody else's members stay."""
-    antipode.strip(headers)
+    antipode.propagation.strip(headers)
     assert headers == left
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Lineage, Scope, WriteId
+from antipode import Lineage, WriteId
 from antipode.integrations import asyncio as antipode_asyncio
 from antipode.integrations import threads
-from antipode.shim import scope_in
+from antipode.shim import Scope, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def posts() -> FakeServer:
     """A registered store on which nothing is visible yet."""
     server = FakeServer()
-    antipode.register(server)
+    antipode.shim.register(server)
     return server
 
 
@@ -180,7 +180,7 @@ def test_a_look_that_cannot_succeed_ends_the_barrier_at_once(posts: FakeServer) 
 def test_all_stores_are_waited_on_at_once_under_one_deadline() -> None:
     """Two stores that lack something cost one timeout, not two."""
     for name in ("posts", "users"):
-        antipode.register(FakeServer(name))
+        antipode.shim.register(FakeServer(name))
     lineage = Lineage([POST, WriteId("users", "log", 1)])
 
     def fails() -> None:
@@ -193,8 +193,8 @@ def test_one_hanging_store_does_not_delay_another() -> None:
     """Each store has a watcher of its own: the outcome of the healthy one is known."""
     posts, users = FakeServer("posts", position=7), FakeServer("users")
     users.hang = threading.Event()
-    antipode.register(posts)
-    antipode.register(users)
+    antipode.shim.register(posts)
+    antipode.shim.register(users)
     lineage = Lineage([POST, WriteId("users", "log", 1)])
     result = antipode.barrier(lineage, timeout=0.1, on_unmet="return")
     assert {o.write.datastore: o.status for o in result.outcomes} == {
@@ -258,7 +258,7 @@ def test_a_timeout_leaves_no_thread_and_closing_no_connection(posts: FakeServer)
     antipode.barrier(LINEAGE, timeout=0.05, on_unmet="return")
     wait_until(lambda: not watching(), what="the watcher to end", timeout_s=2)
     assert posts.open_now == 1
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
     assert posts.open_now == 0
 
 

@@ -18,7 +18,7 @@ from tests.unit._fake_server import LINEAGE, POST, FakeServer
 def posts() -> FakeServer:
     """A registered store on which nothing is visible yet."""
     server = FakeServer()
-    antipode.register(server)
+    antipode.shim.register(server)
     return server
 
 
@@ -44,7 +44,7 @@ def test_check_looks_although_it_cannot_succeed(posts: FakeServer) -> None:
 def test_check_without_refresh_asks_nobody() -> None:
     """``refresh=False`` judges by what is known on the connection that is there."""
     posts = FakeServer(position=7, pinned=True)
-    antipode.register(posts)
+    antipode.shim.register(posts)
     assert not antipode.check(LINEAGE, refresh=False)
     assert posts.looks_made == 0
     antipode.barrier(LINEAGE, timeout=1)
@@ -56,7 +56,7 @@ def test_check_without_refresh_asks_nobody() -> None:
 def test_what_is_known_visible_costs_no_round_trip() -> None:
     """On a connection with a pinned history the second barrier does not look."""
     posts = FakeServer(position=7, pinned=True)
-    antipode.register(posts)
+    antipode.shim.register(posts)
     for _ in range(5):
         assert antipode.barrier(Lineage([WriteId("posts", "log", 5)]), timeout=1)
     assert posts.looks_made == 1
@@ -77,8 +77,8 @@ def test_nothing_is_known_where_connections_outlive_histories(posts: FakeServer)
 
 def test_two_replicas_under_one_name_are_refused_for_now() -> None:
     """Nobody could say which of them the next read asks."""
-    antipode.register(FakeServer())
-    antipode.register(FakeServer())
+    antipode.shim.register(FakeServer())
+    antipode.shim.register(FakeServer())
     with pytest.raises(antipode.ConfigurationError, match="at='read'"):
         antipode.barrier(LINEAGE, timeout=1)
 
@@ -87,8 +87,8 @@ def test_the_replica_is_preferred_to_the_primary() -> None:
     """With both registered the barrier waits where the reads go."""
     primary, replica = FakeServer(position=7), FakeServer(position=7)
     primary.reads_from = "primary"
-    antipode.register(primary)
-    antipode.register(replica)
+    antipode.shim.register(primary)
+    antipode.shim.register(replica)
     antipode.barrier(LINEAGE, timeout=1)
     assert (primary.looks_made, replica.looks_made) == (0, 1)
 

@@ -9,19 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antipode import (
-    Incomplete,
-    Lineage,
-    LineageTooLarge,
-    Metric,
-    Promise,
-    WriteId,
-    metrics,
-    serialize,
-)
+from antipode import Lineage, LineageTooLarge, Promise, WriteId, serialize
 from antipode._lineage.grammar import MAX_ITEMS, MAX_TEXT
 from antipode._request.lineage_text import encode_bounded
-from antipode.shim import decode, encode
+from antipode.shim import Incomplete, decode, encode
+from antipode.telemetry import Metric, metrics
 from tests.unit import _lineages as some
 
 if TYPE_CHECKING:

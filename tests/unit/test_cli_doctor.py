@@ -60,7 +60,7 @@ def verdicts(*, imported: bool = True) -> dict[str, str]:
 def test_a_service_that_is_set_up_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """Propagation, scope, an instrumented server, and a replica that answers."""
     antipode.instrument()
-    antipode.register(store())
+    antipode.shim.register(store())
     name = "opentelemetry.instrumentation.flask"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
     found = verdicts()
@@ -129,7 +129,7 @@ def test_it_records_nothing_of_its_own(tmp_path: Path) -> None:
     """What it tries in a dry run is no request, and leaves no record."""
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
     antipode.instrument()
-    antipode.register(store())
+    antipode.shim.register(store())
     assert verdicts()["settings"] == "ok"
     assert list(tmp_path.iterdir()) == []
 
@@ -143,7 +143,7 @@ def test_a_replica_that_does_not_answer_is_a_problem() -> None:
     """A barrier would wait for it until its deadline."""
     down = store()
     down.take_down(from_s=0)
-    antipode.register(down)
+    antipode.shim.register(down)
     check = examined()["posts"]
     assert check.verdict.value == "problem"
     assert "does not answer" in check.said
@@ -153,7 +153,7 @@ def test_a_replica_that_refuses_is_a_problem() -> None:
     """It answers, but not the question; the server's own words are shown."""
     broken = store()
     broken.break_down()
-    antipode.register(broken)
+    antipode.shim.register(broken)
     check = examined()["posts"]
     assert check.verdict.value == "problem"
     assert "cannot be asked what a barrier asks" in check.said
@@ -161,8 +161,8 @@ def test_a_replica_that_refuses_is_a_problem() -> None:
 
 def test_two_replicas_of_one_name_are_a_problem() -> None:
     """A barrier cannot know which of them the next read asks."""
-    antipode.register(store())
-    antipode.register(store())
+    antipode.shim.register(store())
+    antipode.shim.register(store())
     check = examined()["posts"]
     assert check.verdict.value == "problem"
     assert "at='read'" in check.todo
@@ -188,7 +188,7 @@ class Balanced(FakeStore):
 
 def test_several_servers_behind_one_address_are_a_problem() -> None:
     """A load balancer: the barrier may look at another server than the one that is read."""
-    antipode.register(Balanced("posts", VirtualClock()))
+    antipode.shim.register(Balanced("posts", VirtualClock()))
     check = examined()["posts"]
     assert check.verdict.value == "problem"
     assert "2 servers answer as its replica" in check.said
@@ -198,7 +198,7 @@ def test_a_pool_cannot_be_looked_behind() -> None:
     """Which server answers is known at the read alone; that is said, and is no problem."""
     pooled = store()
     pooled.looks = False
-    antipode.register(pooled)
+    antipode.shim.register(pooled)
     check = examined()["posts"]
     assert check.verdict.value == "cannot tell"
     assert "at='read'" in check.todo
@@ -206,14 +206,14 @@ def test_a_pool_cannot_be_looked_behind() -> None:
 
 def test_messages_without_receipts_cannot_be_waited_for() -> None:
     """Said, because a barrier passes them."""
-    antipode.register(store("queue", waitable=False))
+    antipode.shim.register(store("queue", waitable=False))
     assert verdicts()["queue"] == "cannot tell"
 
 
 def test_it_leaves_no_connection_open() -> None:
     """Every connection that it made is closed again."""
     one = store()
-    antipode.register(one)
+    antipode.shim.register(one)
     examined()
     assert one.look_times_s
     assert one.open_endpoints == 0

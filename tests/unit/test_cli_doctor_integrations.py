@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import config
 from antipode._cli import _doctor_integrations
 from antipode._cli._doctor import examine
 from antipode._cli._doctor_integrations import integrations
+from antipode.shim import config
 
 if TYPE_CHECKING:
     from collections.abc import Callable

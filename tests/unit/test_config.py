@@ -12,8 +12,8 @@ from antipode._runtime import config as _config
 
 def test_the_defaults_are_the_documented_ones() -> None:
     """What a service gets that configures nothing."""
-    settings = antipode.config()
-    assert settings == antipode.Config()
+    settings = antipode.shim.config()
+    assert settings == antipode.shim.Config()
     assert (settings.mode, settings.max_timeout, settings.max_lineage_bytes) == (
         "enforce",
         30.0,
@@ -39,7 +39,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
     for name, text in given.items():
         monkeypatch.setenv(f"ANTIPODE_{name}", text)
     _config.reset_config()
-    assert antipode.config() == antipode.Config(
+    assert antipode.shim.config() == antipode.shim.Config(
         mode="off",
         region="eu",
         max_timeout=2.5,
@@ -59,14 +59,14 @@ def test_a_call_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("ANTIPODE_REGION", "eu")
     _config.reset_config()
     antipode.configure(max_timeout=3)
-    assert (antipode.config().max_timeout, antipode.config().region) == (3, "eu")
+    assert (antipode.shim.config().max_timeout, antipode.shim.config().region) == (3, "eu")
 
 
 def test_configure_changes_only_what_it_is_given() -> None:
     """Two calls add up."""
     antipode.configure(region="eu")
     antipode.configure(max_timeout=3)
-    assert (antipode.config().max_timeout, antipode.config().region) == (3, "eu")
+    assert (antipode.shim.config().max_timeout, antipode.shim.config().region) == (3, "eu")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_wrong_value_is_refused_with_its_names(options: dict[str, object], var
     """The error names the setting, its variable and what it takes; the old settings stay."""
     with pytest.raises(antipode.ConfigurationError, match=variable):
         antipode.configure(**options)  # type: ignore[arg-type]
-    assert antipode.config() == antipode.Config()
+    assert antipode.shim.config() == antipode.shim.Config()
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_wrong_environment_is_refused(
     monkeypatch.setenv(f"ANTIPODE_{name}", text)
     _config.reset_config()
     with pytest.raises(antipode.ConfigurationError, match=f"ANTIPODE_{name}"):
-        antipode.config()
+        antipode.shim.config()

@@ -52,14 +52,14 @@ def test_it_is_there_when_the_lineage_leaves() -> None:
     """In baggage, in a response, and beside a value."""
     antipode.instrument()
     ways = []
-    for leave in (propagate.inject, antipode.inject_response):
+    for leave in (propagate.inject, antipode.propagation.inject_response):
         sample = Sample(READ)
         carrier: dict[str, str] = {}
         with antipode.scope():
             defer_read(sample)
             leave(carrier)
         ways.append((sample.asked, "log" in "".join(carrier.values())))
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
     sample = Sample(READ)
     with antipode.scope():
         defer_read(sample)
@@ -85,7 +85,7 @@ def test_incoming_lineage_does_not_leave_without_it() -> None:
         propagate.inject(outgoing)
     finally:
         otel_context.detach(token)
-        antipode.uninstrument()
+        antipode.propagation.uninstrument()
     assert "log" in outgoing["baggage"]
 
 

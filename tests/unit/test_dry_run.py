@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import ConfigurationError, Lineage, Metric, Status
+from antipode import ConfigurationError, Lineage, Status
 from antipode._runtime import config as _config
 from antipode._runtime import metrics as _metrics
 from antipode.shim import (
@@ -24,6 +24,7 @@ from antipode.shim import (
     record_write,
     stored_lineage,
 )
+from antipode.telemetry import Metric
 from antipode.testing import FakeStore, VirtualClock
 
 from ._dry_runs import LOG, fake, lints, records, verdicts, write
@@ -47,7 +48,7 @@ def replica() -> FakeStore:
 
 def test_read_without_a_barrier_is_unguarded(folder: Path, replica: FakeStore) -> None:
     """What the request wrote and nobody waited for is told, counted, and told where."""
-    before = antipode.metrics().get(Metric("unguarded_read", "posts"), 0)
+    before = antipode.telemetry.metrics().get(Metric("unguarded_read", "posts"), 0)
     with antipode.scope():
         record_write(write())
         assert floor(replica) is None
@@ -58,7 +59,7 @@ def test_read_without_a_barrier_is_unguarded(folder: Path, replica: FakeStore) -
     assert found["site"]["function"] == "test_read_without_a_barrier_is_unguarded"
     assert found["site"]["file"].endswith("tests/unit/test_dry_run.py")
     assert found["test"].endswith("::test_read_without_a_barrier_is_unguarded")
-    assert antipode.metrics()[Metric("unguarded_read", "posts")] == before + 1
+    assert antipode.telemetry.metrics()[Metric("unguarded_read", "posts")] == before + 1
 
 
 def test_place_is_logged_once(
@@ -302,7 +303,7 @@ def test_same_requests_give_the_same_findings(tmp_path: Path) -> None:
             floor(store)
         found = records(tmp_path / str(lag_s), "read")
         shown.append([(one["verdict"], one["writes"], one["site"]) for one in found])
-        antipode.unregister("posts")
+        antipode.shim.unregister("posts")
     assert shown[0] == shown[1]
 
 

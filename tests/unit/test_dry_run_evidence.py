@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Metric, Status
+from antipode import Status
 from antipode._dry_run import staleness_check as _evidence
 from antipode._dry_run.staleness_check import BOUND_S, EAGER, MOST, MOST_OPEN
 from antipode.shim import floor, record_write
+from antipode.telemetry import Metric
 
 from ._dry_runs import LOG, fake, records, write
 
@@ -148,10 +149,10 @@ def test_another_task_does_not_tell_that_it_is_over(folder: Path, replica: FakeS
 def test_number_of_looks_is_bounded(folder: Path, replica: FakeStore) -> None:
     """So many reads are looked into at a time; the rest is dropped and counted."""
     metric = Metric("dry_run_evidence_dropped", "posts")
-    before = antipode.metrics().get(metric, 0)
+    before = antipode.telemetry.metrics().get(metric, 0)
     for number in range(MOST + 3):
         unguarded(replica, number)
-    assert antipode.metrics()[metric] == before + 3
+    assert antipode.telemetry.metrics()[metric] == before + 3
     time_passes(replica)
     assert len(found(folder)) == MOST
     unguarded(replica)
@@ -165,12 +166,12 @@ def test_of_many_reads_of_a_finding_some_are_looked_into(
     """The first ones all are; then one in a while, so that the requests that make them go on."""
     monkeypatch.setattr(_evidence, "EVERY_S", 1e9)
     metric = Metric("dry_run_evidence_dropped", "posts")
-    before = antipode.metrics().get(metric, 0)
+    before = antipode.telemetry.metrics().get(metric, 0)
     for number in range(EAGER + 3):
         unguarded(replica, number)
         time_passes(replica)
     assert len(found(folder)) == EAGER
-    assert antipode.metrics()[metric] == before + 3
+    assert antipode.telemetry.metrics()[metric] == before + 3
     assert len(records(folder, "read")) == EAGER + 3
     with antipode.scope():
         record_write(write())
@@ -186,7 +187,7 @@ def test_of_many_reads_of_a_finding_some_are_looked_into(
 def test_number_of_open_reads_is_bounded(folder: Path, replica: FakeStore) -> None:
     """Of so many reads it may be open whether they are over; the rest is dropped and counted."""
     metric = Metric("dry_run_evidence_dropped", "posts")
-    before = antipode.metrics().get(metric, 0)
+    before = antipode.telemetry.metrics().get(metric, 0)
 
     async def reads(over: asyncio.Event) -> None:
         floor(replica)
@@ -196,7 +197,7 @@ def test_number_of_open_reads_is_bounded(folder: Path, replica: FakeStore) -> No
         over = asyncio.Event()
         tasks = [asyncio.create_task(reads(over)) for _ in range(MOST_OPEN + 3)]
         await asyncio.sleep(0)
-        assert antipode.metrics()[metric] == before + 3
+        assert antipode.telemetry.metrics()[metric] == before + 3
         over.set()
         await asyncio.gather(*tasks)
 
@@ -226,7 +227,7 @@ def test_other_replica_is_no_witness(folder: Path, replica: FakeStore) -> None:
     """Where barriers look at another server than the read goes to, nothing is proved."""
     other = type(replica)("posts", replica.clock)  # type: ignore[arg-type]
     other.looks = False
-    antipode.register(other)
+    antipode.shim.register(other)
     unguarded(other)
     time_passes(replica)
     assert not found(folder)

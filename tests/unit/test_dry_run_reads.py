@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Metric
 from antipode.shim import decode, floor, record_write
+from antipode.telemetry import Metric
 
 from ._dry_runs import fake, records, verdicts, write
 
@@ -103,13 +103,13 @@ def test_crash_loses_no_read(tmp_path: Path) -> None:
 def test_each_read_of_a_loop_is_a_record(folder: Path, replica: FakeStore) -> None:
     """Reads that are alike are written down and counted one by one."""
     metric = Metric("unguarded_read", "posts")
-    before = antipode.metrics().get(metric, 0)
+    before = antipode.telemetry.metrics().get(metric, 0)
     with antipode.scope():
         record_write(write())
         for _ in range(500):
             floor(replica)
     assert len(records(folder, "read")) == 500
-    assert antipode.metrics()[metric] == before + 500
+    assert antipode.telemetry.metrics()[metric] == before + 500
 
 
 def test_each_read_is_judged_by_itself(folder: Path, replica: FakeStore) -> None:

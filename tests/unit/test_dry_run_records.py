@@ -16,11 +16,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import antipode
-from antipode import Lineage, Metric, WriteId
+from antipode import Lineage, WriteId
 from antipode._dry_run.records import Records
 from antipode._runtime import call_site as _site
 from antipode._runtime import metrics as _metrics
 from antipode.shim import floor, record_write
+from antipode.telemetry import Metric
 
 from ._dry_runs import fake, records, write
 
@@ -84,7 +85,7 @@ def test_records_follow_the_schema(folder: Path) -> None:
         floor(store)
         antipode.barrier(timeout=1, only=["posts", "a"], exclude="users")
         floor(store)
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
     found = records(folder)
     assert [each.get("unknown") for each in found if each["kind"] == "read"] == [["queue"], None]
     validator = Draft202012Validator(SCHEMA)
@@ -190,13 +191,13 @@ def test_directory_that_cannot_be_written_raises_nothing(
     """The application goes on; what is lost is counted, and logged once."""
     monkeypatch.setattr(_metrics, "_logged", set())
     (tmp_path / "file").write_text("in the way")
-    before = antipode.metrics().get(Metric("dry_run_unwritten"), 0)
+    before = antipode.telemetry.metrics().get(Metric("dry_run_unwritten"), 0)
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path / "file" / "run")
     with caplog.at_level(logging.WARNING, logger="antipode"):
         for _ in range(3):
             with antipode.scope():
                 antipode.barrier(timeout=1)
-    assert antipode.metrics()[Metric("dry_run_unwritten")] == before + 1
+    assert antipode.telemetry.metrics()[Metric("dry_run_unwritten")] == before + 1
     assert len([line for line in caplog.messages if "no more records" in line]) == 1
 
 

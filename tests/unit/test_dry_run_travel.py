@@ -14,8 +14,9 @@ from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 import antipode
-from antipode import AntipodePropagator, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode._dry_run.notes import Notes
+from antipode.propagation import AntipodePropagator
 from antipode.shim import floor, record_write, stored_lineage, stored_text
 from antipode_shims.rabbitmq._beside.headers import incoming, outgoing
 
@@ -36,12 +37,12 @@ from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 store = FakeStore("posts", VirtualClock())
-antipode.register(store)
-propagator = antipode.AntipodePropagator(W3CBaggagePropagator())
+antipode.shim.register(store)
+propagator = antipode.propagation.AntipodePropagator(W3CBaggagePropagator())
 context.attach(propagator.extract(json.loads(sys.argv[1])))
 floor(store)
 answer = {}
-antipode.inject_response(answer)
+antipode.propagation.inject_response(answer)
 propagator.inject(answer)
 print(json.dumps(answer))
 """
@@ -112,11 +113,11 @@ def test_guard_comes_back_with_the_response(tmp_path: Path) -> None:
     def called() -> None:
         record_write(write())
         antipode.barrier(timeout=1)
-        antipode.inject_response(answer)
+        antipode.propagation.inject_response(answer)
 
     with antipode.scope():
         extracted(sent(), called)
-        came = antipode.extract_response(answer)
+        came = antipode.propagation.extract_response(answer)
         floor(store)
     assert verdicts(tmp_path) == ["guarded"]
     assert list(came) == [write()]

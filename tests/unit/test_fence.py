@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import BarrierResult, Incomplete, Lineage, Status, WriteId
+from antipode import BarrierResult, Lineage, Status, WriteId
 from antipode._barrier.floor import floor_in
-from antipode.shim import Unreachable
+from antipode.shim import Incomplete, Unreachable
 from tests.unit._fake_server import POST, FakeServer
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def posts() -> FakeServer:
     """A store whose primary can be asked for its position, which is 9."""
     server = FakeServer(position=9)
     server.fences = True
-    antipode.register(server)
+    antipode.shim.register(server)
     return server
 
 
@@ -99,7 +99,7 @@ def test_writes_in_doubt_are_not_discharged(posts: FakeServer) -> None:
 
 def test_a_store_without_a_reachable_primary_discharges_nothing() -> None:
     """Fences need a shim that reads from the primary of a store with a log."""
-    antipode.register(FakeServer(position=9))
+    antipode.shim.register(FakeServer(position=9))
     with pytest.raises(antipode.IncompleteLineage):
         antipode.barrier(SHORTENED, timeout=1)
 

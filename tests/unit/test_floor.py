@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import Lineage, Scope, Status, WriteId
+from antipode import Lineage, Status, WriteId
 from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import floor_in, set_floor
-from antipode.shim import Floor, Observation, Unreachable
+from antipode.shim import Floor, Observation, Scope, Unreachable
 from antipode.testing._contract_base import in_time
 
 if TYPE_CHECKING:

@@ -102,4 +102,4 @@ def test_the_environment_is_held_to_the_same(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ANTIPODE_EGRESS_HOSTS", "posts.internal, https://users.internal")
     _config.reset_config()
     with pytest.raises(antipode.ConfigurationError, match="https://users"):
-        antipode.config()
+        antipode.shim.config()

@@ -12,16 +12,17 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.propagators.textmap import Getter
 
 import antipode
-from antipode import AntipodePropagator, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode._propagation.headers import same_request
 from antipode.integrations import asgi
 from antipode.integrations._incoming import Incoming
+from antipode.propagation import AntipodePropagator
 from antipode.shim import scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
 POST = WriteId("posts", "post:1", 1, minted_h=500_000)
 USER = WriteId("users", "user:1", 7, minted_h=500_000)

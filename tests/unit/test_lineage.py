@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode import Incomplete, Lineage, Promise, WriteId
+from antipode import Lineage, Promise, WriteId
 from antipode._lineage.grammar import MAX_HOUR, MAX_VERSION
+from antipode.shim import Incomplete
 from tests.unit import _lineages as some
 
 many = some.lineages()

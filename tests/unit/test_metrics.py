@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from antipode import metrics
 from antipode._runtime import metrics as _metrics
 from antipode.shim import count
+from antipode.telemetry import metrics
 
 if TYPE_CHECKING:
     import pytest

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymongo import message as messages
 
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
+from antipode.shim import Incomplete
 from antipode_shims.mongodb._beside.bson import (
     Element,
     Message,

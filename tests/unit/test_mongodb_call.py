@@ -11,7 +11,8 @@ from pymongo import MongoClient
 from pymongo.errors import AutoReconnect, InvalidOperation
 
 import antipode
-from antipode import ConfigurationError, Incomplete
+from antipode import ConfigurationError
+from antipode.shim import Incomplete
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 from antipode_shims.mongodb._clients.call import Call, Rules
 from antipode_shims.mongodb._position.reply import ASK

@@ -10,9 +10,9 @@ import pytest
 from opentelemetry import baggage
 
 import antipode
-from antipode import Lineage, Scope, WriteId, branch
+from antipode import Lineage, WriteId, branch
 from antipode._request.background import OpenBranch, apart
-from antipode.shim import scope_in
+from antipode.shim import Scope, scope_in
 
 POST = WriteId("posts", "log", 7, minted_h=500_000)
 

@@ -9,8 +9,8 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 import antipode
-from antipode import Incomplete
 from antipode.integrations._outgoing import Outgoing, forget_services
+from antipode.shim import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

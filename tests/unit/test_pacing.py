@@ -24,15 +24,15 @@ POST = Lineage([WriteId("posts", "log", 7)])
 def _unregister() -> Iterator[None]:
     """Hypothesis runs many examples in one test: nothing stays registered."""
     yield
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
 
 
 def wait_for(visible_s: float, timeout_s: float, **options: bool) -> tuple[float, int]:
     """When a barrier ended and how many looks it took, for a write visible at *visible_s*."""
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
     clock = VirtualClock()
     store = FakeStore("posts", clock, **options)
-    antipode.register(store)
+    antipode.shim.register(store)
     store.advance("log", 7, at_s=visible_s)
     call = clock.barrier(POST, timeout=timeout_s, on_unmet="return")
     clock.run()
@@ -96,7 +96,7 @@ def test_a_hundred_barriers_cost_the_looks_of_one() -> None:
     """Equal waits share every look, whenever they start together."""
     clock = VirtualClock()
     store = FakeStore("posts", clock)
-    antipode.register(store)
+    antipode.shim.register(store)
     store.advance("log", 7, at_s=1.0)
     calls = [clock.barrier(POST, timeout=5) for _ in range(100)]
     clock.run()
@@ -108,7 +108,7 @@ def test_failed_looks_back_off() -> None:
     """A server that is down for 20 seconds is asked a few dozen times, not thousands."""
     clock = VirtualClock()
     store = FakeStore("posts", clock)
-    antipode.register(store)
+    antipode.shim.register(store)
     store.advance("log", 7)
     store.take_down(from_s=0, until_s=20)
     call = clock.barrier(POST, timeout=30)

@@ -186,7 +186,7 @@ def test_leaves(stores):
     antipode.configure(mode="enforce", max_timeout=7)
 
 def test_next(stores):
-    assert antipode.config().max_timeout == 7
+    assert antipode.shim.config().max_timeout == 7
     feed.show(stores[1], "one")
 
 def test_last(stores):
@@ -207,13 +207,13 @@ antipode.configure(region="eu", max_timeout=9)
 os.environ["ANTIPODE_DRY_RUN_DIR"] = "mine"
 def state():
     mine = {name: value for name, value in os.environ.items() if name.startswith("ANTIPODE")}
-    return antipode.config(), mine
+    return antipode.shim.config(), mine
 before = state()
 assert pytest.main(sys.argv[1:]) == 0
 assert state() == before
 antipode.configure(mode="off")
 assert pytest.main(sys.argv[1:]) == 0
-assert antipode.config().mode == "off"
+assert antipode.shim.config().mode == "off"
 from antipode._runtime import observers
 assert observers.dry_run is None
 """

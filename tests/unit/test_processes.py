@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Lineage, Scope, WriteId
+from antipode import Lineage, WriteId
 from antipode.integrations import processes
-from antipode.shim import scope_in
+from antipode.shim import Scope, scope_in
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:
@@ -202,14 +202,19 @@ def test_a_result_after_the_request_enters_nothing(
 ) -> None:
     """It is counted: the response has gone, and said that a branch was running."""
     released = tmp_path / "go"
-    before = antipode.metrics().get(antipode.Metric("late_response", "process-pool"), 0)
+    before = antipode.telemetry.metrics().get(
+        antipode.telemetry.Metric("late_response", "process-pool"), 0
+    )
     with antipode.scope() as held:
         future = pool.submit(wait_for, str(released))
         assert antipode.deserialize(held.answer()).open_branches == 1
     released.touch()
     future.result()
     assert held.lineage == Lineage()
-    assert antipode.metrics()[antipode.Metric("late_response", "process-pool")] == before + 1
+    assert (
+        antipode.telemetry.metrics()[antipode.telemetry.Metric("late_response", "process-pool")]
+        == before + 1
+    )
 
 
 def test_a_pool_that_takes_no_jobs_leaves_no_branch() -> None:

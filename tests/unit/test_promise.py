@@ -18,7 +18,6 @@ from antipode import (
     DependencyLost,
     Lineage,
     LineageDecodeError,
-    Metric,
     Promise,
     Status,
     VisibilityCheckError,
@@ -26,6 +25,7 @@ from antipode import (
 )
 from antipode._barrier.floor import floor_in
 from antipode.shim import record_seconds
+from antipode.telemetry import Metric
 from antipode.testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def clock() -> VirtualClock:
 def store(clock: VirtualClock) -> Iterator[FakeStore]:
     """A fake store that can look for promises."""
     with FakeStore("a", clock, promises=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         yield store
 
 
@@ -132,9 +132,9 @@ def test_promise_enters_the_scope() -> None:
 def test_promise_outside_a_scope_is_counted() -> None:
     """Nobody would wait for it: it is counted as an unscoped write is, or refused."""
     metric = Metric("unscoped_promise", "a")
-    before = antipode.metrics().get(metric, 0)
+    before = antipode.telemetry.metrics().get(metric, 0)
     antipode.promise("a", expires_in_s=1)
-    assert antipode.metrics()[metric] == before + 1
+    assert antipode.telemetry.metrics()[metric] == before + 1
     antipode.configure(on_unscoped="raise")
     with pytest.raises(ConfigurationError):
         antipode.promise("a", expires_in_s=1)
@@ -232,7 +232,7 @@ def test_old_promise_ages(clock: VirtualClock, store: FakeStore) -> None:
 
 def test_record_outlives_what_absence_means() -> None:
     """A record is kept longer than anyone takes its absence for abandonment."""
-    antipode.configure(horizon=antipode.Config().horizon)
+    antipode.configure(horizon=antipode.shim.Config().horizon)
     assert record_seconds(Promise("a", ID, int(time.time()) + 100)) >= 7 * DAY_S + HOUR_S + 99
     assert record_seconds(Promise("a", ID, 0)) >= 7 * DAY_S
 
@@ -240,7 +240,7 @@ def test_record_outlives_what_absence_means() -> None:
 def test_store_that_cannot_look(clock: VirtualClock) -> None:
     """A shim that cannot look for promises leaves them undecidable; none at all is unknown."""
     with FakeStore("a", clock) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         here = clock.barrier(Lineage(promises=[promised()]), timeout=5)
         nowhere = clock.barrier(Lineage(promises=[promised(datastore="b")]), timeout=5)
         clock.run()
@@ -252,7 +252,7 @@ def test_store_that_cannot_look(clock: VirtualClock) -> None:
 def test_store_without_receipts_is_not_waited_for(clock: VirtualClock) -> None:
     """A promised message of a store without receipts is reported, as its messages are."""
     with FakeStore("a", clock, waitable=False) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         call = clock.barrier(Lineage(promises=[promised()]), timeout=5)
         clock.run()
     assert call.result is not None
@@ -263,7 +263,7 @@ def test_store_without_receipts_is_not_waited_for(clock: VirtualClock) -> None:
 def test_known_fulfilment_costs_no_look(clock: VirtualClock) -> None:
     """Where a server's history is pinned, what it showed is not asked for again."""
     with FakeStore("a", clock, promises=True, pinned=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE)
         clock.barrier(Lineage(promises=[promised()]), timeout=5)
         again = clock.barrier(Lineage(promises=[promised(2 * MINUTE_S)]), timeout=5, at_s=1)
@@ -275,7 +275,7 @@ def test_known_fulfilment_costs_no_look(clock: VirtualClock) -> None:
 def test_known_fulfilment_is_forgotten_when_it_regresses(clock: VirtualClock) -> None:
     """A server that shows less than it did is known for nothing."""
     with FakeStore("a", clock, promises=True, pinned=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE)
         store.record(promised(), Status.NOT_YET, at_s=1)
         both = Lineage(promises=[promised(), promised(promise_id=OTHER_ID)])
@@ -290,7 +290,7 @@ def test_known_fulfilment_is_forgotten_when_it_regresses(clock: VirtualClock) ->
 def test_blocking_server_is_asked_again_for_promises(clock: VirtualClock) -> None:
     """A server that only ends pauses for writes is polled while a promise is pending."""
     with FakeStore("a", clock, promises=True, blocks=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE, at_s=0.3)
         call = clock.barrier(Lineage(promises=[promised()]), timeout=5)
         clock.run()
@@ -308,7 +308,7 @@ def test_history_that_changes_during_a_look_proves_nothing(clock: VirtualClock) 
             return observation
 
     with Fickle("a", clock, promises=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE)
         store.advance("log", 7)
         call = clock.barrier(Lineage([POST], promises=[promised()]), timeout=0.5)
@@ -320,7 +320,7 @@ def test_history_that_changes_during_a_look_proves_nothing(clock: VirtualClock) 
 def test_floor_holds_promises(clock: VirtualClock) -> None:
     """``at="read"`` leaves promises to the reads, where the client looks for them."""
     with FakeStore("a", clock, promises=True, floors=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             result = antipode.barrier(timeout=5, at="read")
             floor = floor_in(scope, "a")
@@ -332,7 +332,7 @@ def test_floor_holds_promises(clock: VirtualClock) -> None:
 def test_floor_without_promises(clock: VirtualClock) -> None:
     """A client that cannot look for promises at its reads is never asked to."""
     with FakeStore("a", clock, floors=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         with antipode.scope() as scope:
             lineage = Lineage([POST], promises=[promised()])
             result = antipode.barrier(lineage, timeout=5, at="read", on_unknown="report")
@@ -390,7 +390,7 @@ def test_request_keeps_the_promise(fails: bool) -> None:  # noqa: FBT001 - a par
 def test_branch_keeps_floors(clock: VirtualClock) -> None:
     """Floors from before the block hold in it, but for its promise; those of it hold after it."""
     with FakeStore("a", clock, promises=True, floors=True) as store:
-        antipode.register(store)
+        antipode.shim.register(store)
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             antipode.barrier(timeout=5, at="read")
             with antipode.fulfilling(promised()):
@@ -423,7 +423,7 @@ def test_what_outlives_the_block_is_the_requests() -> None:
         def write() -> None:
             over.wait(10)
             antipode.append(POST)
-            antipode.mark_incomplete("posts", "in_doubt")
+            antipode.shim.mark_incomplete("posts", "in_doubt")
 
         with antipode.fulfilling(kept):
             own = contextvars.copy_context()
@@ -450,8 +450,8 @@ def test_abandon(clock: VirtualClock, first: Status) -> None:
     gave_up = first is Status.NOT_YET
     with Recorder("a", clock, promises=True) as store, FakeStore("a", clock) as replica:
         store.first = first
-        antipode.register(replica)
-        antipode.register(store)
+        antipode.shim.register(replica)
+        antipode.shim.register(store)
         assert antipode.abandon(promised().token) is gave_up
         assert asyncio.run(antipode.abandon_async(promised())) is gave_up
 

@@ -18,10 +18,10 @@ from opentelemetry.propagators.textmap import Getter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode import AntipodePropagator, Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode._request.context import LiveText
-from antipode.propagation import AntipodeBaggagePropagator
-from antipode.shim import scope_in
+from antipode.propagation import AntipodeBaggagePropagator, AntipodePropagator
+from antipode.shim import Incomplete, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_a_stock_service_in_the_middle_passes_it_on() -> None:
 
 def test_the_stock_propagator_alone_sends_the_live_handle() -> None:
     """Even without ``instrument()`` a scope's lineage goes out, current to the injection."""
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
     with antipode.scope():
         antipode.append(POST)
         carrier: dict[str, str] = {}
@@ -251,8 +251,8 @@ def test_instrument_is_idempotent_and_undoable() -> None:
     wrapped = propagate.get_global_textmap()
     antipode.instrument()
     assert propagate.get_global_textmap() is wrapped
-    antipode.uninstrument()
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
+    antipode.propagation.uninstrument()
     assert isinstance(propagate.get_global_textmap(), CompositePropagator)
 
 
@@ -274,7 +274,7 @@ def test_the_entry_point_is_a_superset_of_baggage() -> None:
         assert antipode.current(context=context) == Lineage([POST])
         assert baggage.get_baggage("tenant", context) == "a"
         antipode.instrument()
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
     assert propagate.get_global_textmap() is ours
 
 
@@ -308,10 +308,10 @@ def test_a_response_carries_the_callees_writes_back() -> None:
     headers: dict[str, str] = {}
     with antipode.scope():
         antipode.append(POST)
-        antipode.inject_response(headers)
+        antipode.propagation.inject_response(headers)
     with antipode.scope():
         upper = {name.upper(): value for name, value in headers.items()}
-        assert antipode.extract_response(upper) == Lineage([POST])
+        assert antipode.propagation.extract_response(upper) == Lineage([POST])
         assert antipode.current() == Lineage([POST])
 
 
@@ -319,11 +319,11 @@ def test_a_late_response_does_not_enter_another_request() -> None:
     """A response merges into its own open scope alone."""
     headers: dict[str, str] = {}
     with antipode.scope(Lineage([POST])):
-        antipode.inject_response(headers)
+        antipode.propagation.inject_response(headers)
     with antipode.scope():
         ended = otel_context.get_current()
     with antipode.scope():
-        antipode.extract_response(headers, context=ended)
+        antipode.propagation.extract_response(headers, context=ended)
         assert antipode.current() == Lineage()
     assert antipode.current(context=ended) == Lineage()
 
@@ -331,7 +331,7 @@ def test_a_late_response_does_not_enter_another_request() -> None:
 def test_an_unreadable_response_marks_its_service() -> None:
     """The caller knows whose writes it misses."""
     with antipode.scope():
-        antipode.extract_response({"antipode-lineage": "?"}, service="post-storage")
+        antipode.propagation.extract_response({"antipode-lineage": "?"}, service="post-storage")
         assert antipode.current().incomplete == {Incomplete("post-storage", "unreadable")}
 
 
@@ -339,7 +339,7 @@ def test_nothing_is_injected_without_a_scope() -> None:
     """A service outside any request sends no member and no response header."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier)
-    antipode.inject_response(carrier)
+    antipode.propagation.inject_response(carrier)
     assert carrier == {}
 
 
@@ -362,7 +362,9 @@ def test_the_user_may_keep_the_lineage_from_leaving(leave: Callable[[], Context]
         assert antipode.current() == Lineage([POST])
 
 
-@pytest.mark.parametrize("first", ["instrument()", "inject_response({})", "extract_response({})"])
+@pytest.mark.parametrize(
+    "first", ["instrument()", "propagation.inject_response({})", "propagation.extract_response({})"]
+)
 def test_a_process_named_by_its_environment_may_begin_with_any_call(first: str) -> None:
     """The propagators of OTEL_PROPAGATORS, ours among them, load whatever is used first."""
     subprocess.run(

@@ -19,8 +19,8 @@ from opentelemetry.propagators.textmap import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode import AntipodePropagator
 from antipode._request.context import KEY
+from antipode.propagation import AntipodePropagator
 from antipode.shim import scope_in
 
 if TYPE_CHECKING:

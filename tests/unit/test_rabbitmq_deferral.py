@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode import BarrierResult, ConfigurationError, Outcome, Status, WriteId
+from antipode import BarrierResult, ConfigurationError, Status, WriteId
+from antipode.shim import Outcome
 from antipode_shims.rabbitmq._consumers import delays as _delays
 from antipode_shims.rabbitmq._consumers.consumer_options import (
     BY_REJECTION,

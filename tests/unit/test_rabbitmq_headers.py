@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from opentelemetry import baggage, context, propagate
 
 import antipode
-from antipode import Lineage, WriteId, metrics
+from antipode import Lineage, WriteId
 from antipode.shim import encode
+from antipode.telemetry import metrics
 from antipode_shims.rabbitmq import message
 from antipode_shims.rabbitmq._beside.headers import (
     BAGGAGE,
@@ -99,10 +100,10 @@ def test_a_copied_lineage_is_not_lost() -> None:
 
 def test_an_unusable_baggage_header_gives_way() -> None:
     """A header of a type that no propagator reads is replaced, and counted."""
-    before = metrics().get(antipode.Metric("baggage_replaced", "news"), 0)
+    before = metrics().get(antipode.telemetry.Metric("baggage_replaced", "news"), 0)
     with antipode.scope(Lineage([POST])):
         assert incoming(sent({BAGGAGE: 5})) == Lineage([POST])
-    assert metrics()[antipode.Metric("baggage_replaced", "news")] == before + 1
+    assert metrics()[antipode.telemetry.Metric("baggage_replaced", "news")] == before + 1
 
 
 def test_a_copied_write_is_never_published_again() -> None:
@@ -117,14 +118,14 @@ def test_a_copied_write_is_never_published_again() -> None:
 )
 def test_ours_survives_a_full_baggage(others: list[str]) -> None:
     """At the limits of propagators the user's last members go, counted, and never ours."""
-    before = metrics().get(antipode.Metric("baggage_dropped", "news"), 0)
+    before = metrics().get(antipode.telemetry.Metric("baggage_dropped", "news"), 0)
     lineage = Lineage(WriteId("posts", f"key-{n}", n, 498_669) for n in range(20))
     with antipode.scope(lineage):
         header = sent({BAGGAGE: ",".join(others)})[BAGGAGE]
     assert len(header.encode()) <= MAX_HEADER_BYTES
     assert len(header.split(",")) <= MAX_MEMBERS
     assert incoming({BAGGAGE: header}) == lineage
-    assert metrics()[antipode.Metric("baggage_dropped", "news")] > before
+    assert metrics()[antipode.telemetry.Metric("baggage_dropped", "news")] > before
 
 
 def test_members_up_to_the_limits_all_stay() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from antipode import Incomplete, Lineage, WriteId, serialize
+from antipode import Lineage, WriteId, serialize
+from antipode.shim import Incomplete
 from antipode_shims.redis import COVERED_READS, COVERED_WRITES
 from antipode_shims.redis._beside.companion import Match, companion_of, pack, unpack
 from antipode_shims.redis._commands import Batch, Kind, kind_of

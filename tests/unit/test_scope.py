@@ -18,9 +18,9 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode._request.context import LiveText
-from antipode.shim import scope_in
+from antipode.shim import Incomplete, scope_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -358,11 +358,11 @@ def test_a_write_without_a_scope_is_counted_and_logged_once_for_each_site(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nothing is lost silently: each loss is counted, each place of a loss logged once."""
-    name = antipode.Metric("unscoped_append", "posts")
-    before = antipode.metrics().get(name, 0)
+    name = antipode.telemetry.Metric("unscoped_append", "posts")
+    before = antipode.telemetry.metrics().get(name, 0)
     for _ in range(3):
         antipode.append(POST)
-    assert antipode.metrics()[name] == before + 3
+    assert antipode.telemetry.metrics()[name] == before + 3
     messages = [r.getMessage() for r in caplog.records if "outside a scope" in r.getMessage()]
     assert len(messages) == 1
     assert "test_scope.py" in messages[0]

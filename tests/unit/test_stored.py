@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import ConfigurationError, Incomplete, Lineage, WriteId
+from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import (
+    Incomplete,
     beside_names,
     mark_incomplete,
     record_read,
@@ -38,11 +39,11 @@ def test_nothing_stored_is_an_empty_lineage() -> None:
 @pytest.mark.parametrize("text", ["", "?", "1~k", b"\xff", "é"])
 def test_what_cannot_be_read_is_never_an_empty_lineage(text: str | bytes) -> None:
     """A damaged companion makes its reader's lineage incomplete, and is counted."""
-    name = antipode.Metric("unreadable", "posts")
-    before = antipode.metrics().get(name, 0)
+    name = antipode.telemetry.Metric("unreadable", "posts")
+    before = antipode.telemetry.metrics().get(name, 0)
     lineage = stored_lineage("posts", text)
     assert lineage == Lineage(incomplete=[Incomplete("posts", "unreadable")])
-    assert antipode.metrics()[name] == before + 1
+    assert antipode.telemetry.metrics()[name] == before + 1
 
 
 def test_a_stored_lineage_is_bounded() -> None:

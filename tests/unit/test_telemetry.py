@@ -40,7 +40,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
 def posts() -> FakeServer:
     """A registered store on which nothing is visible yet."""
     server = FakeServer()
-    antipode.register(server)
+    antipode.shim.register(server)
     return server
 
 
@@ -273,7 +273,7 @@ def test_counts_are_counters(sdk: Telemetry, posts: FakeServer) -> None:
     count("of_another_shim", "posts")
     with antipode.scope():
         antipode.transfer(Lineage())
-        antipode.extract_response({"antipode-lineage": "?"}, service="upload")
+        antipode.propagation.extract_response({"antipode-lineage": "?"}, service="upload")
     posts.fault = Unreachable("gone")
     antipode.check(LINEAGE)
     assert sdk.points("antipode.unscoped_operations")[0][0] == {

@@ -40,7 +40,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
     for name in COUNTERS:
         count(name, "" if name in ABOUT_NO_STORE else "posts")
     posts = FakeServer()
-    antipode.register(posts)
+    antipode.shim.register(posts)
     with pytest.raises(antipode.BarrierTimeout):
         antipode.barrier(LINEAGE, timeout=0.02)
     antipode.check(LINEAGE)

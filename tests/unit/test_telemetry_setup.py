@@ -32,7 +32,7 @@ from antipode.testing import wait_until
 from tests.unit._fake_server import LINEAGE, FakeServer
 posts = FakeServer(pinned=True)
 posts.position = 7
-antipode.register(posts)
+antipode.shim.register(posts)
 def use():
     count("uncovered_write", "posts")
     with antipode.scope(LINEAGE) as scope:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode import Lineage, Scope, WriteId
+from antipode import Lineage, WriteId
 from antipode.integrations import threads
-from antipode.shim import scope_in
+from antipode.shim import Scope, scope_in
 from antipode.testing import wait_until
 
 if TYPE_CHECKING:

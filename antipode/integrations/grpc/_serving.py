@@ -16,7 +16,7 @@ from ._metadata import answers, fitting, read_request, trailing_room
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
     from ._metadata import Entries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from antipode import ConfigurationError, Lineage, Status, WriteId, current, register
+from antipode import ConfigurationError, Lineage, Status, WriteId, current
 from antipode.shim import (
     SYSTEM_CLOCK,
     Endpoint,
@@ -19,6 +19,7 @@ from antipode.shim import (
     record_read,
     record_shown,
     record_write,
+    register,
     stored_lineage,
     stored_text,
 )

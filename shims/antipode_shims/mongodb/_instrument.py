@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from antipode import ConfigurationError, register
-from antipode.shim import beside_names
+from antipode import ConfigurationError
+from antipode.shim import beside_names, register
 
 from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks

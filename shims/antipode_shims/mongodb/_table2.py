@@ -6,8 +6,16 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from antipode import ConfigurationError, Lineage, Status, WriteId, current, mark_incomplete
-from antipode.shim import Floor, Observation, count, floor, record_read, record_write
+from antipode import ConfigurationError, Lineage, Status, WriteId, current
+from antipode.shim import (
+    Floor,
+    Observation,
+    count,
+    floor,
+    mark_incomplete,
+    record_read,
+    record_write,
+)
 
 from ._beside.document import FIELD, Match, added, birth_of, found, whole
 from ._beside.numbers import Numbers

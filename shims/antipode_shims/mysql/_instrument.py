@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from antipode import ConfigurationError, register
-from antipode.shim import beside_names
+from antipode import ConfigurationError
+from antipode.shim import beside_names, register
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap, adopt, disown

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antipode import ConfigurationError, Lineage, config, current, scope
-from antipode.shim import count, mark_incomplete, record_read, record_write, stored_text
+from antipode import ConfigurationError, Lineage, current, scope
+from antipode.shim import config, count, mark_incomplete, record_read, record_write, stored_text
 from antipode.shim import stored_lineage as stored
 
 from ._beside.migration import tombstones_as

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from antipode import ConfigurationError, register
-from antipode.shim import shims_of
+from antipode import ConfigurationError
+from antipode.shim import register, shims_of
 
 from ._clients import aio_pika as _aio
 from ._clients import pika_blocking as _blocking

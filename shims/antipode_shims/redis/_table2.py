@@ -6,8 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, config, current, mark_incomplete
-from antipode.shim import Floor, count, floor, record_read, record_write, stored_text
+from antipode import Lineage, current
+from antipode.shim import (
+    Floor,
+    config,
+    count,
+    floor,
+    mark_incomplete,
+    record_read,
+    record_write,
+    stored_text,
+)
 
 from ._beside.companion import Match, companion_of, pack, unpack
 from ._clients.redis_py import was_refused

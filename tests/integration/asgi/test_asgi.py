@@ -267,7 +267,7 @@ def test_what_is_written_while_streaming_is_after_the_response() -> None:
 def test_a_request_whose_client_went_away_ends() -> None:
     """Its scope ends with it, and nothing stays for the next one."""
     app = instrument_app(FastAPI())
-    scopes: list[antipode.Scope] = []
+    scopes: list[antipode.shim.Scope] = []
     begun = threading.Event()
 
     @app.get("/")

@@ -54,7 +54,7 @@ def write_post(folder: Path) -> Lineage:
     with antipode.scope():
         shim = embedded.shim("posts", folder / "us.db", reads_from="primary")
         lineage = shim.write("post", b"hello")
-        antipode.unregister("posts")
+        antipode.shim.unregister("posts")
         shim.close()
         return lineage
 

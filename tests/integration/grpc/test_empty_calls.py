@@ -160,14 +160,14 @@ def test_what_is_written_behind_the_answer_is_counted(
 ) -> None:
     """The caller does not depend on it, whether or not there was an answer."""
     posts = Posts()
-    counter = antipode.Metric("after_response_write", "posts")
-    before = antipode.metrics().get(counter, 0)
+    counter = antipode.telemetry.Metric("after_response_write", "posts")
+    before = antipode.telemetry.metrics().get(counter, 0)
     with serving(posts.methods) as port, stock(port) as channel:
         for name in ("quiet", "writes"):
             made(channel, name)(b"x", metadata=metadata)
     for held in posts.scopes:
         held.append(write("late"))
-    assert antipode.metrics()[counter] == before + 2
+    assert antipode.telemetry.metrics()[counter] == before + 2
 
 
 @pytest.mark.usefixtures("instrumented")
@@ -250,7 +250,9 @@ def _lines(directory: Any) -> list[str]:
 
 def unscoped() -> int:
     """How many answers outside of scopes were counted."""
-    return antipode.metrics().get(antipode.Metric("unscoped_response", SERVICE), 0)
+    return antipode.telemetry.metrics().get(
+        antipode.telemetry.Metric("unscoped_response", SERVICE), 0
+    )
 
 
 @pytest.mark.usefixtures("instrumented")

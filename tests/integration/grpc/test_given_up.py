@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import grpc
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode.integrations.grpc import aio_client_interceptors, aio_server_interceptor
+from antipode.shim import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

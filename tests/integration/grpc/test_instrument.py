@@ -252,11 +252,11 @@ def test_without_grpc_the_error_names_the_extra() -> None:
 
 async def test_a_server_asks_for_scopes_in_propagators() -> None:
     """Where nobody called ``antipode.instrument()``, stock clients would send on what came."""
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
     interceptors = [ours.server_interceptor()]
     async with served(
         handler(sync_methods(Seen())), kind="sync", interceptors=interceptors
     ) as port:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             await asyncio.to_thread(made(channel, "unary_unary"), b"a")
-    assert isinstance(propagate.get_global_textmap(), antipode.AntipodePropagator)
+    assert isinstance(propagate.get_global_textmap(), antipode.propagation.AntipodePropagator)

@@ -12,10 +12,10 @@ from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode import Incomplete
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.propagation import AntipodeBaggagePropagator
+from antipode.shim import Incomplete
 
 from ._service import (
     CAUSE,
@@ -125,11 +125,16 @@ async def test_errors_bring_it_back_too(
 async def test_calls_without_a_scope_are_served(server: str, client: str) -> None:
     """A caller without a request of its own is served; what its callee wrote is counted."""
     seen = Seen()
-    before = antipode.metrics().get(antipode.Metric("unscoped_response", SERVICE), 0)
+    before = antipode.telemetry.metrics().get(
+        antipode.telemetry.Metric("unscoped_response", SERVICE), 0
+    )
     async with served(methods(server, seen), kind=server) as port, called(port, client) as to:
         assert await to.one("unary_unary", b"a") == b"a"
     assert not seen.lineages[0]
-    assert antipode.metrics()[antipode.Metric("unscoped_response", SERVICE)] == before + 1
+    assert (
+        antipode.telemetry.metrics()[antipode.telemetry.Metric("unscoped_response", SERVICE)]
+        == before + 1
+    )
 
 
 @sides

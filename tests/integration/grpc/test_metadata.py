@@ -9,10 +9,11 @@ import grpc.aio
 import pytest
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations.grpc._calling import hosts_of, may_retry
+from antipode.shim import Incomplete
 
 from ._service import (
     SERVICE,

@@ -14,10 +14,11 @@ import grpc
 import pytest
 
 import antipode
-from antipode import Incomplete, Lineage
+from antipode import Lineage
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations.grpc import _channel
+from antipode.shim import Incomplete
 from antipode.testing import wait_until
 
 from ._service import SERVICE, Seen, aio_methods, called, handler, made, served, write
@@ -220,8 +221,8 @@ async def test_a_cancelled_task_leaves_the_service_in_doubt(seen: Seen) -> None:
 @clients
 async def test_a_late_answer_enters_nothing(client: str, seen: Seen) -> None:
     """A response belongs to the request that asked for it, while that is open."""
-    metric = antipode.Metric("late_response", SERVICE)
-    before = antipode.metrics().get(metric, 0)
+    metric = antipode.telemetry.Metric("late_response", SERVICE)
+    before = antipode.telemetry.metrics().get(metric, 0)
     async with served(handler(aio_methods(seen)), kind="aio") as port, called(port, client) as to:
         with antipode.scope() as held:
             task = asyncio.create_task(to.one("wait", b"a"))
@@ -231,7 +232,7 @@ async def test_a_late_answer_enters_nothing(client: str, seen: Seen) -> None:
             await task
             assert not next_one.lineage
             assert not held.lineage
-    assert antipode.metrics()[metric] == before + 1
+    assert antipode.telemetry.metrics()[metric] == before + 1
 
 
 async def test_a_future_brings_its_lineage_when_its_status_arrives(seen: Seen) -> None:

@@ -245,8 +245,8 @@ async def test_a_scope_around_the_server_is_not_its_requests(kind: str, seen: Se
 @KINDS
 async def test_writes_after_the_answer_are_counted(kind: str) -> None:
     """What a callback of the call writes is in no answer."""
-    metric = antipode.Metric("after_response_write", "posts")
-    before = antipode.metrics().get(metric, 0)
+    metric = antipode.telemetry.Metric("after_response_write", "posts")
+    before = antipode.telemetry.metrics().get(metric, 0)
 
     def later(_: bytes, context: Any) -> bytes:
         held = scope_in()
@@ -269,7 +269,7 @@ async def test_writes_after_the_answer_are_counted(kind: str) -> None:
         await made(channel, "later")(b"")
         await asyncio.to_thread(
             wait_until,
-            lambda: antipode.metrics().get(metric, 0) == before + 1,
+            lambda: antipode.telemetry.metrics().get(metric, 0) == before + 1,
             what="the count",
             timeout_s=10,
         )
@@ -356,7 +356,7 @@ async def test_an_answer_made_by_hand_is_kept(kind: str) -> None:
         with antipode.scope():
             antipode.append(write("hand"))
             carrier: dict[str, str] = {}
-            antipode.inject_response(carrier)
+            antipode.propagation.inject_response(carrier)
         context.set_trailing_metadata(tuple(carrier.items()))
         antipode.append(CAUSE)
         return b""

@@ -41,7 +41,7 @@ def sent(origin: Origin, request: int = -1) -> Lineage:
 
 
 def counted(name: str, subject: str = "") -> int:
-    return antipode.metrics().get(antipode.Metric(name, subject), 0)
+    return antipode.telemetry.metrics().get(antipode.telemetry.Metric(name, subject), 0)
 
 
 def test_a_request_carries_and_a_response_brings(

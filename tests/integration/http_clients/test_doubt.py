@@ -199,7 +199,7 @@ def test_retries_inside_requests_are_judged_one_by_one(
 def test_retries_that_are_exhausted(origin: Origin, raises: bool) -> None:  # noqa: FBT001 - a case
     """The last attempt counts as well, whether or not it raises; each is judged once."""
     ours = DRIVERS["requests"].ours
-    before = antipode.metrics().get(antipode.Metric("incomplete", "shop"), 0)
+    before = antipode.telemetry.metrics().get(antipode.telemetry.Metric("incomplete", "shop"), 0)
     with _requests_with(_retry(raise_on_status=raises)) as session, antipode.scope():
         ours.instrument_client(session, service="shop")
         with pytest.raises(FAILURE) if raises else contextlib.nullcontext():
@@ -207,7 +207,9 @@ def test_retries_that_are_exhausted(origin: Origin, raises: bool) -> None:  # no
         assert antipode.current().incomplete == {("shop", "in_doubt")}
         ours.uninstrument_client(session)
     assert len(origin.requests) == 3
-    assert antipode.metrics()[antipode.Metric("incomplete", "shop")] == before + 3
+    assert (
+        antipode.telemetry.metrics()[antipode.telemetry.Metric("incomplete", "shop")] == before + 3
+    )
 
 
 def test_retries_that_reach_nobody(origin: Origin) -> None:

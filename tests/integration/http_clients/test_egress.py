@@ -114,12 +114,12 @@ def test_a_gateway_strips_both_ways(origin: Origin) -> None:
 
     async def forward(request: Request) -> Response:
         inwards = request.headers.mutablecopy()
-        antipode.strip(inwards)
+        antipode.propagation.strip(inwards)
         async with httpx.AsyncClient(trust_env=False) as inside:
             url = origin.url(f"write?{request.url.query}")
             answer = await inside.get(url, headers=inwards.raw)
         outwards = answer.headers
-        antipode.strip(outwards)
+        antipode.propagation.strip(outwards)
         return Response(answer.content, answer.status_code, dict(outwards))
 
     forged = antipode.serialize(Lineage([WriteId("posts", "log", 2**60)]))

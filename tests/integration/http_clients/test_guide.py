@@ -35,4 +35,4 @@ def test_the_hosts_that_are_allowed() -> None:
 
 def test_a_gateway() -> None:
     """The example states itself what is left."""
-    run("antipode.strip(inwards)")
+    run("antipode.propagation.strip(inwards)")

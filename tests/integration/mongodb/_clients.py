@@ -14,7 +14,8 @@ from pymongo.monitoring import (
 )
 
 import antipode
-from antipode import Lineage, Metric, WriteId
+from antipode import Lineage, WriteId
+from antipode.telemetry import Metric
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def exact(lineage: Lineage | None = None) -> list[WriteId]:
 
 def counted(name: str, datastore: str = "posts") -> int:
     """How often a metric was counted so far."""
-    return antipode.metrics().get(Metric(name, datastore), 0)
+    return antipode.telemetry.metrics().get(Metric(name, datastore), 0)
 
 
 @contextmanager

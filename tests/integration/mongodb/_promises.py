@@ -15,7 +15,7 @@ from ._clients import DB, client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Outcome
+    from antipode.shim import Outcome
 
 STORE = "posts"
 WRITER: dict[str, Any] = {"promise_database": DB}

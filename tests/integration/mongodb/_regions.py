@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pymongo
 
 import antipode
-from antipode import Lineage, Outcome, Status, WriteId
+from antipode import Lineage, Status, WriteId
 from antipode_shims import mongodb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from antipode.shim import Outcome
     from antipode.testing import Address, MongoDBTopology
 
 TIMEOUT_S = 10.0

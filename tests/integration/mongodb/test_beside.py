@@ -11,7 +11,8 @@ from pymongo import InsertOne, ReplaceOne, UpdateMany
 from pymongo.server_api import ServerApi
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
+from antipode.shim import Incomplete
 from antipode_shims.mongodb._beside.document import MOST_PARTS
 from antipode_shims.mongodb._beside.numbers import MOST_LOGS
 

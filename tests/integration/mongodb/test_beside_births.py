@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pymongo import CursorType, ReturnDocument
 
-from antipode import Incomplete, Lineage
+from antipode import Lineage
+from antipode.shim import Incomplete
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside.tombstones import SLOTS
 

@@ -9,7 +9,8 @@ import bson
 import pytest
 
 import antipode
-from antipode import Incomplete, Lineage
+from antipode import Lineage
+from antipode.shim import Incomplete
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside import request as _request
 from antipode_shims.mongodb._beside.compact import ONE_IN

@@ -10,7 +10,8 @@ from pymongo.errors import OperationFailure
 from pymongo.write_concern import WriteConcern
 
 import antipode
-from antipode import Incomplete, Lineage, StaleSnapshot
+from antipode import Lineage, StaleSnapshot
+from antipode.shim import Incomplete
 
 from ._beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering, write_id
 from ._clients import DB, client, exact, failing

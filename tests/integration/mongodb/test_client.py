@@ -20,7 +20,8 @@ from pymongo.errors import (
 from pymongo.server_api import ServerApi
 
 import antipode
-from antipode import ConfigurationError, Incomplete
+from antipode import ConfigurationError
+from antipode.shim import Incomplete
 from antipode.testing import LagProxy, NativeProvider
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 

@@ -10,7 +10,8 @@ from pymongo import AsyncMongoClient, CursorType, DeleteOne, InsertOne, WriteCon
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 import antipode
-from antipode import BarrierTimeout, Incomplete, StaleSnapshot
+from antipode import BarrierTimeout, StaleSnapshot
+from antipode.shim import Incomplete
 from antipode.testing import LagProxy
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 

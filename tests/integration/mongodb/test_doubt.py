@@ -10,7 +10,8 @@ from pymongo import InsertOne, UpdateOne, WriteConcern
 from pymongo.errors import ConnectionFailure, OperationFailure
 
 import antipode
-from antipode import Incomplete, IncompleteLineage
+from antipode import IncompleteLineage
+from antipode.shim import Incomplete
 from antipode.testing import LagProxy
 
 from ._clients import DB, async_client, client, exact, failing

@@ -11,7 +11,8 @@ import pytest
 from pymongo import MongoClient
 
 import antipode
-from antipode import BarrierTimeout, Incomplete, Lineage, PromiseAbandoned, Status, WriteId
+from antipode import BarrierTimeout, Lineage, PromiseAbandoned, Status, WriteId
+from antipode.shim import Incomplete
 from antipode.testing import MongoDBTopology
 from antipode_shims import mongodb
 

@@ -10,7 +10,8 @@ from pymongo.errors import ConnectionFailure, DuplicateKeyError, OperationFailur
 from pymongo.read_concern import ReadConcern
 
 import antipode
-from antipode import Incomplete, StaleSnapshot
+from antipode import StaleSnapshot
+from antipode.shim import Incomplete
 from antipode.testing import LagProxy
 
 from ._clients import (

@@ -13,7 +13,9 @@ from pymongo import errors
 from pymongo.write_concern import WriteConcern
 
 import antipode
-from antipode import Incomplete, Lineage, Metric, Status, WriteId
+from antipode import Lineage, Status, WriteId
+from antipode.shim import Incomplete
+from antipode.telemetry import Metric
 from antipode.testing import LagProxy
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside.document import MOST_PARTS
@@ -40,7 +42,7 @@ def regions(antipode_mongodb: MongoDBTopology) -> Iterator[Regions]:
 
 def counted(name: str) -> int:
     """How often something was counted for the datastore."""
-    return antipode.metrics().get(Metric(name, "posts"), 0)
+    return antipode.telemetry.metrics().get(Metric(name, "posts"), 0)
 
 
 def plain(regions: Regions) -> Any:

@@ -9,7 +9,9 @@ import pymysql
 import pytest
 
 import antipode
-from antipode import Incomplete, Lineage, Metric, WriteId
+from antipode import Lineage, WriteId
+from antipode.shim import Incomplete
+from antipode.telemetry import Metric
 from antipode_shims import mysql
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ def minted(scope: Any) -> list[tuple[str, int | str]]:
 
 def counted(name: str) -> int:
     """How often a metric was counted so far."""
-    return antipode.metrics().get(Metric(name, NOTES), 0)
+    return antipode.telemetry.metrics().get(Metric(name, NOTES), 0)
 
 
 @contextmanager

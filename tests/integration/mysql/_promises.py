@@ -16,7 +16,7 @@ from antipode_shims import mysql
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode import Outcome
+    from antipode.shim import Outcome
 
     from ._servers import Topology
 

@@ -9,8 +9,8 @@ import pytest
 from pymysql.cursors import DictCursor, SSCursor
 
 import antipode
-from antipode import ConfigurationError, Incomplete, Lineage, WriteId
-from antipode.shim import stored_text
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import Incomplete, stored_text
 from antipode_shims import mysql
 
 from ._beside import CAUSE, OTHER, texts

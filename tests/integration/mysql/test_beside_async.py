@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import aiomysql
 
 import antipode
-from antipode import Incomplete, Lineage
+from antipode import Lineage
+from antipode.shim import Incomplete
 from antipode_shims import mysql
 
 from ._beside import CAUSE, OTHER

@@ -8,8 +8,8 @@ from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
-from antipode.shim import encode, stored_text
+from antipode import Lineage, WriteId
+from antipode.shim import Incomplete, encode, stored_text
 from antipode_shims.mysql._beside.superseded import superseded
 from tests.integration.mysql.test_beside import beside, found
 

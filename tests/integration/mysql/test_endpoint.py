@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, Metric, Status
+from antipode import BarrierTimeout, Status
+from antipode.telemetry import Metric
 from antipode.testing import wait_until
 
 from ._servers import (
@@ -32,7 +33,7 @@ def here(request: pytest.FixtureRequest) -> Iterator[Regions]:
 
 
 def looks() -> int:
-    return antipode.metrics().get(Metric("looks", "posts"), 0)
+    return antipode.telemetry.metrics().get(Metric("looks", "posts"), 0)
 
 
 def test_server_blocks_and_nothing_is_left(here: Regions) -> None:

@@ -11,7 +11,9 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 import antipode
-from antipode import ConfigurationError, Incomplete, Lineage, Metric, WriteId
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import Incomplete
+from antipode.telemetry import Metric
 from antipode.testing import LagProxy
 from antipode_shims import mysql as shims
 
@@ -52,7 +54,7 @@ def read(here: Regions, key: str) -> tuple[bytes | None, Lineage]:
 
 
 def counted(name: str) -> int:
-    return antipode.metrics().get(Metric(name, "posts"), 0)
+    return antipode.telemetry.metrics().get(Metric(name, "posts"), 0)
 
 
 def write(here: Regions, key: str, value: bytes = b"1") -> None:

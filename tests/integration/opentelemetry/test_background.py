@@ -24,7 +24,7 @@ from antipode.testing import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Scope
+    from antipode.shim import Scope
 
 POST = WriteId("posts", "log", 7, minted_h=500_000)
 

@@ -115,7 +115,7 @@ def test_an_answer_before_the_handler_is_none() -> None:
         """The user's own handler."""
 
     handler = Application()
-    scope = antipode.AntipodePropagator(W3CBaggagePropagator()).extract({})
+    scope = antipode.propagation.AntipodePropagator(W3CBaggagePropagator()).extract({})
     token = otel_context.attach(scope)
     try:
         propagators.get_global_response_propagator().inject(handler)

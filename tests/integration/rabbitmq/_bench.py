@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pika
 
-from antipode import Lineage, Metric, WriteId, metrics
+from antipode import Lineage, WriteId
+from antipode.telemetry import Metric, metrics
 from antipode.testing import LagProxy, wait_until
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 from opentelemetry import context as otel_context
 
 import antipode
-from antipode import ConfigurationError, Lineage, Scope
+from antipode import ConfigurationError, Lineage
 from antipode._request.context import context_with
+from antipode.shim import Scope
 from antipode_shims import rabbitmq
 
 from ._bench import CAUSES, IN_DOUBT, NEWS, TIMEOUT_S, Bench, counted

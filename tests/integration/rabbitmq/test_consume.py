@@ -107,7 +107,7 @@ def test_a_consumer_requeues_what_is_not_visible_yet(bench: Bench, channel: Any)
         def close(self) -> None:
             pass
 
-    antipode.register(Posts("posts"))
+    antipode.shim.register(Posts("posts"))
     with antipode.scope(CAUSES):
         channel.basic_publish(bench.name, "k", b"")
     tried: list[antipode.BarrierResult] = []

@@ -13,7 +13,8 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 import antipode
-from antipode import Cancellable, ConfigurationError, Lineage, WriteId
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import Cancellable
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq._consumers import consumer as _consumer

@@ -96,7 +96,7 @@ def spans() -> Iterator[Spans]:
     for instrumentor in (PikaInstrumentor(), AioPikaInstrumentor()):
         if instrumentor.is_instrumented_by_opentelemetry:
             instrumentor.uninstrument()
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
     found.provider.shutdown()
 
 

@@ -89,7 +89,7 @@ def test_receipts_and_table_2(url: str, capsys: pytest.CaptureFixture[str]) -> N
     names: dict[str, Any] = {}
     run(0, url, names)
     names["connection"].close()
-    antipode.unregister("notifications")
+    antipode.shim.unregister("notifications")
     run(3, url, names)
     with antipode.scope():
         promise = antipode.promise("notifications", expires_in_s=60)
@@ -97,7 +97,7 @@ def test_receipts_and_table_2(url: str, capsys: pytest.CaptureFixture[str]) -> N
         names.update(channel=connection.channel(), token=promise.token)
         run(4, url, names)
     assert antipode.barrier(Lineage(promises=[promise]), timeout=TIMEOUT_S).ok
-    antipode.unregister("notifications")
+    antipode.shim.unregister("notifications")
     run(5, url, names)
     assert names["value"] == b"post:1"
     assert "post:1" in capsys.readouterr().out

@@ -276,7 +276,7 @@ def test_without_a_scope_it_is_counted(bench: Bench, channel: Any) -> None:
 
 def test_requests_on_one_connection_do_not_mix(bench: Bench, channel: Any) -> None:
     """Two requests that take turns on one channel each gain their own publications alone."""
-    scopes = [antipode.Scope(), antipode.Scope()]
+    scopes = [antipode.shim.Scope(), antipode.shim.Scope()]
     contexts = [context_with(held) for held in scopes]
     for turn in range(6):
         token = otel_context.attach(contexts[turn % 2])

@@ -11,7 +11,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import antipode
-from antipode import Lineage, Metric, WriteId
+from antipode import Lineage, WriteId
+from antipode.telemetry import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def writes_of(lineage: Lineage) -> list[WriteId]:
 
 def counted(name: str, datastore: str = "posts") -> int:
     """How often a metric was counted so far."""
-    return antipode.metrics().get(Metric(name, datastore), 0)
+    return antipode.telemetry.metrics().get(Metric(name, datastore), 0)
 
 
 @contextmanager

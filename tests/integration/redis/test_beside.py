@@ -9,7 +9,8 @@ import pytest
 import redis
 
 import antipode
-from antipode import ConfigurationError, Incomplete, Lineage, WriteId
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import Incomplete
 from antipode_shims import redis as shims
 
 from ._beside import CAUSE, KEYS, OTHER, causes, found, under
@@ -156,7 +157,7 @@ def test_a_deletion_leaves_its_lineage(beside: Any, plain: Any, row: str) -> Non
     under(CAUSE, lambda: beside.execute_command(*first))
     under(OTHER, lambda: beside.execute_command(*second))
     assert OTHER in found(lambda: beside.execute_command(*read))
-    horizon_ms = antipode.config().horizon.total_seconds() * 1000
+    horizon_ms = antipode.shim.config().horizon.total_seconds() * 1000
     assert 0 <= horizon_ms - plain.pttl("ap:k:1") < 60_000
 
 
@@ -260,7 +261,7 @@ def test_more_than_fits_says_so(beside: Any, plain: Any) -> None:
     ]
     for cause in causes_of_all:
         under(cause, lambda: beside.sadd("k:1", 1))
-    assert plain.strlen("ap:k:1") < antipode.config().max_lineage_bytes + 100
+    assert plain.strlen("ap:k:1") < antipode.shim.config().max_lineage_bytes + 100
     lineage = found(lambda: beside.smembers("k:1"))
     assert Incomplete("", "size") in lineage.incomplete
     assert causes_of_all[-1] in lineage

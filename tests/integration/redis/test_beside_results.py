@@ -9,7 +9,8 @@ import redis
 import redis.connection as redis_connection
 
 import antipode
-from antipode import Incomplete, Lineage, WriteId
+from antipode import Lineage, WriteId
+from antipode.shim import Incomplete
 from antipode_shims import redis as shims
 from tests.integration.redis.test_client import session
 from tests.integration.redis.test_client_async import session as async_session

@@ -8,7 +8,8 @@ import pytest
 import redis
 
 import antipode
-from antipode import ConfigurationError, Incomplete
+from antipode import ConfigurationError
+from antipode.shim import Incomplete
 from antipode_shims import redis as shims
 
 from ._clients import (

@@ -10,7 +10,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import antipode
-from antipode import Incomplete, IncompleteLineage
+from antipode import IncompleteLineage
+from antipode.shim import Incomplete
 from antipode_shims import redis as shims
 
 from ._clients import (

@@ -403,7 +403,7 @@ def test_fence_makes_up_for_unsampled_writes(regions: Regions) -> None:
     with antipode.scope():
         regions.writer.execute_command("SET", "k", "new")
         antipode.remove(writes_of(antipode.current())[0])
-        antipode.mark_incomplete("posts", "unsampled")
+        antipode.shim.mark_incomplete("posts", "unsampled")
         assert antipode.barrier(timeout=TIMEOUT_S).ok
         assert regions.reader.get("k") == b"new"
 
@@ -412,7 +412,7 @@ def test_no_fence_without_a_primary(regions: Regions) -> None:
     """Where no client of the process reaches the primary, nothing stands in for what is missing."""
     shims.uninstrument_client(regions.writer)
     with antipode.scope():
-        antipode.mark_incomplete("posts", "unsampled")
+        antipode.shim.mark_incomplete("posts", "unsampled")
         with pytest.raises(antipode.IncompleteLineage):
             antipode.barrier(timeout=TIMEOUT_S)
 

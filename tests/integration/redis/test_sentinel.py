@@ -15,12 +15,12 @@ import antipode
 from antipode import (
     BarrierTimeout,
     ConfigurationError,
-    Incomplete,
     IncompleteLineage,
     Lineage,
     Status,
     VisibilityCheckError,
 )
+from antipode.shim import Incomplete
 from antipode.testing import RedisSentinelTopology
 from antipode.testing._contract_base import in_time
 from antipode_shims import redis as shims
@@ -115,7 +115,7 @@ async def test_stalled_replica_is_never_read_stale_by_tasks(watched: Watched) ->
 def test_now_does_not_choose_among_replicas(watched: Watched) -> None:
     """Nobody knows which of two replicas is read next: alone they cannot be waited for now."""
     written = write(watched.writer(), "k", "v")
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
     reader = watched.reader()
     assert outcome(written) is Status.UNKNOWN_STORE
     assert read(reader, written, "k") == b"v"
@@ -233,7 +233,7 @@ def test_frozen_sentinels(watched: Watched) -> None:
     written = write(watched.writer(), "k", "v")
     watched.topology.suspend_sentinel(0)
     assert outcome(written) is Status.VISIBLE
-    antipode.unregister("posts")
+    antipode.shim.unregister("posts")
     watched.writer()
     watched.topology.suspend_sentinel(1)
     watched.topology.suspend_sentinel(2)

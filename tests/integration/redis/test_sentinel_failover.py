@@ -17,12 +17,12 @@ import antipode
 from antipode import (
     ConfigurationError,
     DependencyLost,
-    Incomplete,
     IncompleteLineage,
     Lineage,
     Status,
     VisibilityCheckError,
 )
+from antipode.shim import Incomplete
 from antipode.testing import RedisSentinelTopology, wait_until
 from antipode_shims import redis as shims
 

@@ -129,7 +129,7 @@ def server() -> Iterator[RpcServer]:
         yield made
         made.shutdown()
         thread.join()
-    antipode.uninstrument()
+    antipode.propagation.uninstrument()
 
 
 def _append(_: dict[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, current, mark_incomplete
-from antipode.shim import count, record_read, unread
+from antipode import Lineage, current
+from antipode.shim import count, mark_incomplete, record_read, unread
 from antipode_shims.mongodb._position.reply import ASK
 
 from .bson import ARRAY, DOCUMENT, Element, Message, array, decoded, join, split

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, mark_incomplete
-from antipode.shim import count, floor, record_uncommitted, record_write
+from antipode import ConfigurationError
+from antipode.shim import count, floor, mark_incomplete, record_uncommitted, record_write
 from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
 from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antipode import Lineage, WriteId, mark_incomplete
-from antipode.shim import ServerShim, Unreachable, count, log_once, shims_of
+from antipode import Lineage, WriteId
+from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete, shims_of
 from antipode_shims.mongodb._clients.pymongo import farewell, link_errors
 from antipode_shims.mongodb._endpoint.endpoint import MongoEndpoint, talk
 from antipode_shims.mongodb._endpoint.wait import SLICE_S, Patience, held_find

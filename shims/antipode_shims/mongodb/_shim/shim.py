@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, register
+from antipode import ConfigurationError, Lineage
+from antipode.shim import register
 from antipode_shims.mongodb._beside.document import FIELD
 from antipode_shims.mongodb._clients.pymongo import (
     ServerSettings,

@@ -11,8 +11,16 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from antipode import Lineage, config, current
-from antipode.shim import count, defer_read, record_read, stored_lineage, stored_text, unread
+from antipode import Lineage, current
+from antipode.shim import (
+    config,
+    count,
+    defer_read,
+    record_read,
+    stored_lineage,
+    stored_text,
+    unread,
+)
 from antipode_shims.mysql._position.flavor import text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from antipode_shims.mysql._statements import MANY, READS, WRITES, meaning, reads

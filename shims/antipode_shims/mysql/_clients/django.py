@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from antipode import ConfigurationError, register
-from antipode.shim import beside_names
+from antipode import ConfigurationError
+from antipode.shim import beside_names, register
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._promises.records import TABLE

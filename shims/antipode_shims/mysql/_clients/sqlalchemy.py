@@ -12,8 +12,8 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from antipode import AntipodeError, ConfigurationError, register
-from antipode.shim import beside_names
+from antipode import AntipodeError, ConfigurationError
+from antipode.shim import beside_names, register
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK

@@ -8,11 +8,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, StaleSnapshot, Status, mark_incomplete
+from antipode import ConfigurationError, StaleSnapshot, Status
 from antipode.shim import (
     count,
     floor,
     log_once,
+    mark_incomplete,
     record_uncommitted,
     record_write,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import ServerShim, Unreachable, count, log_once, shims_of
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete, shims_of
 from antipode_shims.mysql._beside.migration import missing, primary_key, sided
 from antipode_shims.mysql._beside.rewrite import tables_of
 from antipode_shims.mysql._beside.triggers import COLUMN

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from antipode import ConfigurationError, Lineage, register
+from antipode import ConfigurationError, Lineage
+from antipode.shim import register
 from antipode_shims.mysql._clients.sqlalchemy import (
     attach_engine,
     detach_engine,

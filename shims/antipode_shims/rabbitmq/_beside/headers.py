@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from antipode import Lineage, Promise, Scope, config
+from antipode import Lineage, Promise
 from antipode.propagation import MEMBER
 from antipode.shim import (
+    Scope,
+    config,
     count,
     decode,
     encode,

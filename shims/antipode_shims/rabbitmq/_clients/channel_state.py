@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode import mark_incomplete
-from antipode.shim import count, record_write, shims_of
+from antipode.shim import count, mark_incomplete, record_write, shims_of
 from antipode_shims.rabbitmq._beside.headers import outgoing
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
-from antipode import Scope, scope
-from antipode.shim import shims_of
+from antipode import scope
+from antipode.shim import Scope, shims_of
 from antipode_shims.rabbitmq._beside.headers import BAGGAGE, as_text, own_promise, received
 
 if TYPE_CHECKING:

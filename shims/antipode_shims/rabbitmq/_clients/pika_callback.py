@@ -6,8 +6,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Scope
-from antipode.shim import count, scope_in, unscoped
+from antipode import ConfigurationError
+from antipode.shim import Scope, count, scope_in, unscoped
 from antipode_shims.rabbitmq._beside.headers import own_write
 
 from .libraries import pika

@@ -16,7 +16,8 @@ from .envelope import Envelope
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from antipode import Cancellable, Promise
+    from antipode import Promise
+    from antipode.shim import Cancellable
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, current, register, scope
-from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable
+from antipode import ConfigurationError, Lineage, current, scope
+from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable, register
 from antipode_shims.rabbitmq._beside.headers import outgoing
 from antipode_shims.rabbitmq._clients.aio_pika import certainly_absent, is_returned
 from antipode_shims.rabbitmq._clients.channel_state import State

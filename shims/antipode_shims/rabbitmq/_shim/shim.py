@@ -7,8 +7,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, current, register, scope
-from antipode.shim import Endpoint, OnRead, Pacer, ReadsFrom, Shim, Unreachable
+from antipode import Lineage, current, scope
+from antipode.shim import Endpoint, OnRead, Pacer, ReadsFrom, Shim, Unreachable, register
 from antipode_shims.rabbitmq._beside.headers import outgoing
 from antipode_shims.rabbitmq._clients.channel_state import State
 from antipode_shims.rabbitmq._clients.libraries import pika

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, config, current
-from antipode.shim import count, log_once, stored_text, unread, unreadable
+from antipode import Lineage, current
+from antipode.shim import config, count, log_once, stored_text, unread, unreadable
 from antipode_shims.redis._commands import Kind, kind_of, name_of
 
 from .companion import Match, Shown, pack, unpack

@@ -8,11 +8,12 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Status, UnmetError, mark_incomplete
+from antipode import ConfigurationError, Status, UnmetError
 from antipode.shim import (
     Floor,
     count,
     floor,
+    mark_incomplete,
     record_read,
     record_write,
 )

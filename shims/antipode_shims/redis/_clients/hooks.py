@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import UnmetError, mark_incomplete
-from antipode.shim import watcher_beside
+from antipode import UnmetError
+from antipode.shim import mark_incomplete, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, WriteId, mark_incomplete
-from antipode.shim import ServerShim, Unreachable, count, log_once
+from antipode import ConfigurationError, Lineage, WriteId
+from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete
 from antipode_shims.redis._clients.exchange import exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
 from antipode_shims.redis._endpoint import RedisEndpoint

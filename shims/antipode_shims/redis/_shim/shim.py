@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, register
-from antipode.shim import watcher_beside
+from antipode.shim import register, watcher_beside
 from antipode_shims.redis._clients.exchange import (
     exchange,
     exchange_async,
@@ -28,7 +27,7 @@ from antipode_shims.redis._table2 import RedisTable2, Sent
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from antipode import Promise
+    from antipode import Lineage, Promise
     from antipode.shim import Floor, Observation, OnRead, ReadsFrom
     from antipode_shims.redis._clients.redis_py import ServerSettings
     from antipode_shims.redis._look import Command
