@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import operator
 from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     Behavior = Callable[[Any, Any], Any]
 
 _END = object()
-#: Of an entry of metadata.
-_NAME = operator.itemgetter(0)
 _KINDS = {
     (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
     (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),

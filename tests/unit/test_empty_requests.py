@@ -1,4 +1,4 @@
-"""Requests without a lineage, as most are: they go a short way, to the same end."""
+"""Requests without a lineage, as most are: extracted and injected as by the stock propagators."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _around(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_the_second_request_is_extracted_as_the_first(
     parts: list[TextMapPropagator], request_: tuple[Any, Any]
 ) -> None:
-    """The first begins what all have in common; later ones go the short way, where there is one."""
+    """Whatever the propagator keeps of the first request changes nothing for later ones."""
     propagate.set_global_textmap(CompositePropagator(parts))
     antipode.instrument()
     carrier, getter = request_
