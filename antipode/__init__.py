@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import _startup  # noqa: F401 - first: it says who observes
+from . import _startup  # noqa: F401 # pyright: ignore[reportUnusedImport] - says who observes
 from ._barrier.barrier import (
     barrier,
     barrier_async,
