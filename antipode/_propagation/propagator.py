@@ -118,6 +118,7 @@ class AntipodePropagator(TextMapPropagator):
             if texts:
                 held.receive(texts)
             return context_with(held, found, current=current)
+        config()  # Asked for first here, perhaps: a dry run begins with it.
         return arrived(carrier, texts, found)
 
     def inject(
