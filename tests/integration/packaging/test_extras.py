@@ -110,7 +110,7 @@ def test_mysql(wheel: Path, antipode_mysql: MySQLTopology, tmp_path: Path) -> No
     writes(python, MYSQL, antipode_mysql.url())
     refused = run(python, OPTIONAL)
     assert "ConfigurationError" in refused.stderr
-    assert "pip install" in refused.stderr
+    assert "need greenlet: pip install" in refused.stderr
 
 
 @pytest.mark.store("mongodb")
@@ -139,16 +139,8 @@ def test_the_install_line_of_the_readme(
     writes(python, REDIS, f"redis://{antipode_redis.primary}")
 
 
-@pytest.mark.parametrize(
-    ("extra", "program"),
-    [
-        ("embedded", EMBEDDED),
-        *(
-            (name, INTEGRATION.format(name))
-            for name in ("requests", "httpx", "aiohttp", "grpc", "celery")
-        ),
-    ],
-)
-def test_the_others(wheel: Path, extra: str, program: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("extra", ["embedded", "requests", "httpx", "aiohttp", "grpc", "celery"])
+def test_the_others(wheel: Path, extra: str, tmp_path: Path) -> None:
     """The embedded store needs nothing, each integration its framework alone."""
+    program = EMBEDDED if extra == "embedded" else INTEGRATION.format(extra)
     writes(alone(wheel, extra, tmp_path), program)
