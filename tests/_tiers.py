@@ -37,7 +37,7 @@ TIERS = ("test", "ci", "nightly")
 #: The end-to-end story that `make test` tells: the paper's Figure 3, over every store.
 STORY = "tests/end_to_end/test_xcy_figure3.py"
 NIGHTLY = re.compile(
-    r"^tests/(end_to_end/|integration/.*test_\w*(faults|failover|topology)\w*\.py)"
+    r"^tests/(end_to_end/|load/|integration/.*test_\w*(faults|failover|topology)\w*\.py)"
 )
 SLOW_S = 1.0
 #: All parametrisations of a function together.
