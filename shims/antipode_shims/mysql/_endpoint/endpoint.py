@@ -9,9 +9,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import Endpoint, Observation, Unreachable, Wake
+from antipode.shim import Endpoint, Observation, Unreachable, Wake, log_once
 from antipode_shims.mysql._look import Shown, look, wait_sql
-from antipode_shims.mysql._position.flavor import Ask, Refused, converse, detect
+from antipode_shims.mysql._position.flavor import (
+    Ask,
+    Refused,
+    converse,
+    detect,
+    is_server,
+    text,
+)
 from antipode_shims.mysql._position.states import State, covers
 from antipode_shims.mysql._promises.records import COMMITTED, records
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from antipode import Promise, WriteId
-    from antipode_shims.mysql._position.flavor import Rows
+    from antipode_shims.mysql._position.flavor import Facts, Rows
 
     from .settings import ServerSettings
 
@@ -58,6 +65,7 @@ class MySQLEndpoint(Endpoint):
             ConfigurationError: it has no positions; says what to change.
             pymysql.Error: it refuses this user.
         """
+        self._datastore = datastore
         self._settings = settings
         self._promised_in = promised_in
         self._committed = False
@@ -151,17 +159,31 @@ class MySQLEndpoint(Endpoint):
         """The connection to block on, made when it is needed first; None where there is none."""
         if self._waiter is None and time.monotonic() > self._alone_until_s:
             try:
-                self._waiter = Waiter(self._settings, timeout_s=_WAITER_S)
-            except (Unreachable, pymysql_module().err.Error):
+                self._waiter = Waiter(self._settings, self._facts, timeout_s=_WAITER_S)
+            except Elsewhere:
+                self._alone_until_s = time.monotonic() + _ALONE_S
+                log_once(
+                    "mysql_several_servers",
+                    self._datastore,
+                    self._settings.where,
+                    "several servers answer at the address of %r: what is visible at one may not "
+                    "be at the next, and none can be waited on. Register it with one_server=False "
+                    "and use barrier(at='read')",
+                    self._datastore,
+                )
+            except (Unreachable, Refused, pymysql_module().err.Error):
                 # Too many connections, perhaps: looks are paced by time then.
                 self._alone_until_s = time.monotonic() + _ALONE_S
         return self._waiter
 
-    def _kill(self, thread_id: int) -> None:
-        """End a statement that blocks, by the other connection."""
+    def _kill(self, session: int) -> None:
+        """End a statement that blocks in *session*, by the other connection.
+
+        The number is another client's on every server but one, so the statement names that one.
+        """
         _set_timeout(self._looker, _KILL_S)
         with contextlib.suppress(Refused):  # It has ended already.
-            execute(self._looker, f"KILL QUERY {thread_id}")
+            execute(self._looker, f"KILL QUERY IF({is_server(self._facts)}, {session}, 0)")
 
     def rest(self) -> None:
         """End the wait on the server: nobody needs it any more."""
@@ -189,18 +211,28 @@ class MySQLEndpoint(Endpoint):
                 self._looker.close()
 
 
+class Elsewhere(Exception):  # noqa: N818 - an answer, like Unreachable
+    """Another server answers on the connection that should block."""
+
+
 class Waiter:
     """The connection that blocks. One statement at a time; it may outlast the call."""
 
-    def __init__(self, settings: ServerSettings, *, timeout_s: float) -> None:
-        """Connect within *timeout_s*.
+    def __init__(self, settings: ServerSettings, facts: Facts, *, timeout_s: float) -> None:
+        """Connect within *timeout_s* to the server of *facts*.
 
         Raises:
+            Elsewhere: another server answers.
             Unreachable: not now.
             pymysql.Error: the server refuses this user another connection.
         """
         self._connection = settings.connect(timeout_s=timeout_s)
         self._asked = ""
+        try:
+            self._session = _session_of(self._connection, facts)
+        except BaseException:
+            self.close()
+            raise
 
     def wait(self, sql: str, timeout_s: float, wake: Wake, kill: Any) -> None:
         """Block until the server answers *sql*, *wake*, or *timeout_s* seconds have passed.
@@ -226,7 +258,7 @@ class Waiter:
             Unreachable: a connection failed.
         """
         if self._asked:
-            kill(self._connection.thread_id())
+            kill(self._session)
             self._receive()
 
     def _send(self, sql: str) -> None:
@@ -250,6 +282,21 @@ class Waiter:
         """Release the connection. Idempotent."""
         with contextlib.suppress(*link_errors(), pymysql_module().err.Error):
             self._connection.close()
+
+
+def _session_of(connection: Any, facts: Facts) -> int:
+    """The number by which the server of *facts* knows *connection*.
+
+    Raises:
+        Elsewhere: another server answers.
+        Refused: the server refuses to say.
+        Unreachable: the connection failed.
+    """
+    sql = f"SELECT {is_server(facts)} AS same, CONNECTION_ID() AS session"
+    (row,) = execute(connection, sql)
+    if text(row["same"]) != "1":
+        raise Elsewhere
+    return int(row["session"])
 
 
 #: Errors of a statement that was ended: MySQL's and MariaDB's.

@@ -133,6 +133,13 @@ class Facts:
     problems: tuple[str, ...] = ()
 
 
+def is_server(facts: Facts) -> str:
+    """An expression in SQL that is true on the server of *facts* and on no other."""
+    if facts.flavor is Flavor.MARIADB:
+        return f"@@server_id = {facts.server_id}"
+    return f"(@@server_id = {facts.server_id} AND @@server_uuid = '{facts.uuid}')"
+
+
 def detect(datastore: str) -> Asking[Facts]:
     """Find out what the server is; two statements.
 
