@@ -9,31 +9,37 @@ from typing import TYPE_CHECKING
 from antipode._lineage.codec import decode
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.lineage import Lineage
+from antipode._request.context import is_stopped
 from antipode._request.lineage_text import readable
 from antipode._request.recording import unscoped
+from antipode._runtime.config import config
 from antipode._runtime.metrics import log_once
 
 if TYPE_CHECKING:
     from antipode._request.scope import Scope
+    from antipode._runtime.config import Mode
 
 Names = str | Iterable[str]
 
 
-def lineage_of(lineage: Lineage | str | None, held: Scope | None, *, dry: bool) -> Lineage:
+def lineage_of(lineage: Lineage | str | None, held: Scope | None, mode: Mode) -> Lineage:
     """The lineage a barrier is about.
 
     Raises:
         LineageDecodeError: it is a text and no lineage, and this is no dry run.
-        ConfigurationError: there is none and no scope, and ``on_unscoped="raise"``.
+        ConfigurationError: there is none and no scope, where the barrier would wait for what is
+            in one, and ``on_unscoped="report"`` was not configured.
     """
     if isinstance(lineage, str):
-        return readable("", lineage) if dry else decode(lineage)
+        return readable("", lineage) if mode == "dry-run" else decode(lineage)
     if lineage is not None:
         return lineage
-    if held is None:
-        unscoped("barrier", "")
-        return Lineage()
-    return held.lineage
+    if held is not None:
+        return held.lineage
+    if not is_stopped():
+        waits = mode == "enforce"
+        unscoped("barrier", "", policy=(config().on_unscoped or "raise") if waits else "report")
+    return Lineage()
 
 
 def names_of(names: Names) -> frozenset[str]:

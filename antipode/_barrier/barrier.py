@@ -89,7 +89,7 @@ class Barrier:
             horizon_h=settings.horizon.total_seconds() / 3600,
             hour=clock.hour(),
         )
-        about = lineage_of(lineage, self.scope, dry=self.dry)
+        about = lineage_of(lineage, self.scope, self.mode)
         self.plan = self._planned(about, off=self.mode != "enforce")
         self.wanted = self._without_dry_run(about) if self.dry else self.plan
         self.wait = self._start()
@@ -276,8 +276,8 @@ def barrier(
         UnknownDatastore: nothing is registered for a datastore of the lineage.
         VisibilityCheckError: it cannot be decided whether something is visible.
         IncompleteLineage: the lineage is known to miss dependencies.
-        ConfigurationError: two replicas under one name, no scope for ``at="read"``, or no scope
-            at all under ``on_unscoped="raise"``.
+        ConfigurationError: two replicas under one name, no scope for ``at="read"``, or neither a
+            scope nor a lineage, unless ``on_unscoped="report"`` is configured.
         LineageDecodeError: *lineage* is a text and no lineage.
     """
     call = Barrier(
@@ -439,6 +439,10 @@ def check(
         only: as in :func:`barrier`.
         exclude: as in :func:`barrier`.
         refresh: ask each server once; False: judge by what is known already.
+
+    Raises:
+        ConfigurationError: as :func:`barrier`.
+        LineageDecodeError: as :func:`barrier`.
     """
     call = _looking(lineage, only, exclude)
     if refresh:

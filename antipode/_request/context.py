@@ -27,6 +27,12 @@ def scope_in(context: Context | None = None) -> Scope | None:
     return None if held is None or held.stopped else held
 
 
+def is_stopped() -> bool:
+    """Whether the current context has a scope whose lineage was discarded by ``stop()``."""
+    held: Any = otel_context.get_value(KEY)
+    return held is not None and bool(held.stopped)
+
+
 def context_with(
     held: Scope, context: Context | None = None, *, current: Context | None = None
 ) -> Context:

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import WriteId
+    from antipode._runtime.config import Policy
+
+
+_ADVICE = {
+    "barrier": (
+        "it would wait for nothing. Run it within antipode.scope(), pass it a lineage, or start "
+        "its thread with antipode.branch() or antipode.integrations.threads; "
+        "configure(on_unscoped='report') lets it pass"
+    )
+}
 
 
 def record_write(*writes: WriteId) -> None:
@@ -48,19 +58,21 @@ def mark_incomplete(subject: str, reason: str) -> None:
         held.mark_incomplete(subject, reason)
 
 
-def unscoped(what: str, datastore: str) -> None:
+def unscoped(what: str, datastore: str, *, policy: Policy | None = None) -> None:
     """Count, and once for each call site log, something that found no scope.
 
     Raises:
-        ConfigurationError: ``on_unscoped="raise"``, and this is no dry run.
+        ConfigurationError: *policy*, default ``on_unscoped`` as configured, is ``raise``, and this
+            is no dry run.
     """
     count(f"unscoped_{what}", datastore)
-    site, settings = call_site(), config()
-    about = f" to {datastore!r}" if datastore and what != "barrier" else ""
+    site = call_site()
+    about = f" to {datastore!r}" if datastore else ""
     if (observer := observers.dry_run) is not None:
         observer.unscoped(what, datastore)
-    elif settings.on_unscoped == "raise":
-        msg = f"{what}{about} at {site} outside a scope: open one with antipode.scope()"
+    elif (policy or config().on_unscoped) == "raise":
+        advice = _ADVICE.get(what, "open one with antipode.scope()")
+        msg = f"{what}{about} at {site} outside a scope: {advice}"
         raise ConfigurationError(msg)
     log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)
 

@@ -36,7 +36,7 @@ class Config:
     horizon: timedelta = timedelta(days=7)
     on_unknown: Policy = "raise"
     on_incomplete: Policy = "raise"
-    on_unscoped: Policy = "report"
+    on_unscoped: Policy | None = None
     egress: frozenset[str] | None = None
     egress_hosts: frozenset[str] | None = None
     dry_run_dir: str | None = None
@@ -103,7 +103,7 @@ def configure(
     horizon: timedelta | _Unset = _UNSET,
     on_unknown: Policy | _Unset = _UNSET,
     on_incomplete: Policy | _Unset = _UNSET,
-    on_unscoped: Policy | _Unset = _UNSET,
+    on_unscoped: Policy | _Unset | None = _UNSET,
     egress: Iterable[str] | _Unset | None = _UNSET,
     egress_hosts: Iterable[str] | _Unset | None = _UNSET,
     dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
@@ -126,8 +126,9 @@ def configure(
         on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
             ``undecidable``: ``raise``, or ``report`` and go on.
         on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
-        on_unscoped: what a write or barrier without a scope does: ``report`` (count it and log
-            once for each call site) or ``raise``.
+        on_unscoped: what a write, or a barrier without a lineage, does without a scope:
+            ``report`` (count it and log once for each call site) or ``raise``; None: writes
+            report, and barriers and checks raise, since they would wait for nothing.
         egress: the datastores whose entries may leave this process in baggage; None for all.
         egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
             take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
@@ -166,8 +167,10 @@ def exchange_config(new: Config | None) -> Config | None:
 
 def _validated(new: Config) -> Config:
     _one_of("mode", new.mode, MODES)
-    for name in ("on_unknown", "on_incomplete", "on_unscoped"):
+    for name in ("on_unknown", "on_incomplete"):
         _one_of(name, getattr(new, name), ("raise", "report"))
+    if new.on_unscoped is not None:
+        _one_of("on_unscoped", new.on_unscoped, ("raise", "report"))
     timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
     if not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
         _refuse("max_timeout", timeout, "a positive number of seconds")

@@ -90,7 +90,7 @@ def _script(store: FakeStore, event: dict[str, Any]) -> None:
 def _start(found: dict[str, Any], clock: VirtualClock) -> VirtualBarrier:
     lineage = found["lineage"]
     return clock.barrier(
-        lineage if isinstance(lineage, str) else vectors.lineage_of(lineage),
+        vectors.lineage_of(lineage) if isinstance(lineage, dict) else lineage,
         timeout=found["timeout_s"],
         at_s=found["at_s"],
         **found.get("options", {}),

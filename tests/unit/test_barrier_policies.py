@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +14,9 @@ from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable
 from antipode.testing._contract_base import in_time
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -160,6 +165,59 @@ def test_unknown_options_are_refused(options: dict[str, str]) -> None:
     """A misspelt policy is no policy: the message lists what there is."""
     with pytest.raises(antipode.ConfigurationError, match="must be"):
         antipode.barrier(timeout=1, **options)  # type: ignore[arg-type]
+
+
+FACES = {
+    "barrier": lambda: antipode.barrier(timeout=1),
+    "barrier_async": lambda: asyncio.run(antipode.barrier_async(timeout=1)),
+    "barrier_callback": lambda: antipode.barrier_callback(print, timeout=1),
+    "check": lambda: antipode.check(),  # noqa: PLW0108 - a caller with a line
+    "check_async": lambda: asyncio.run(antipode.check_async()),
+    "wait": lambda: FakeServer().wait(timeout=1),
+}
+
+
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+def test_without_a_scope_and_a_lineage_it_is_refused(face: Callable[[], object]) -> None:
+    """A thread that lost its request's context would be told at once that all is visible."""
+    metric = antipode.telemetry.Metric("unscoped_barrier")
+    before = antipode.telemetry.metrics().get(metric, 0)
+    with (
+        antipode.scope(LINEAGE),
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(
+            antipode.ConfigurationError, match=r"test_barrier_policies.py:\d+ outside a scope"
+        ),
+    ):
+        pool.submit(face).result()
+    assert antipode.telemetry.metrics()[metric] == before + 1
+
+
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+def test_without_a_scope_and_a_lineage_it_is_reported(face: Callable[[], object]) -> None:
+    """``on_unscoped="report"`` has to be asked for: then it waits for nothing, and is counted."""
+    antipode.configure(on_unscoped="report")
+    metric = antipode.telemetry.Metric("unscoped_barrier")
+    before = antipode.telemetry.metrics().get(metric, 0)
+    face()
+    assert antipode.telemetry.metrics()[metric] == before + 1
+
+
+def test_a_lineage_needs_no_scope(posts: FakeServer) -> None:
+    """Who says what to wait for is waited for anywhere."""
+    posts.position = 7
+    assert antipode.barrier(LINEAGE, timeout=1)
+    assert antipode.barrier(Lineage(), timeout=1)
+    assert antipode.check(antipode.serialize(LINEAGE))
+
+
+def test_a_lineage_that_was_discarded_is_not_missing(posts: FakeServer) -> None:
+    """After ``stop()`` a request has a scope, and nothing in it to wait for."""
+    with antipode.scope(LINEAGE):
+        antipode.stop()
+        assert antipode.barrier(timeout=1).outcomes == ()
+        assert antipode.check()
+    assert posts.looks_made == 0
 
 
 def test_at_read_leaves_a_floor_and_asks_nobody(posts: FakeServer) -> None:
