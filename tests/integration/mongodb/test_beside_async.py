@@ -16,7 +16,7 @@ from antipode import Lineage
 from antipode.testing import wait_until
 
 from ._beside import BESIDE, CAUSE, OTHER, causes, covering, write_id
-from ._clients import DB, async_client, plain_client
+from ._clients import DB, Names, async_client, plain_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -130,6 +130,20 @@ async def test_reads_without_documents(one: Any) -> None:
         assert not scope.lineage.incomplete
         found = [each async for each in await posts.aggregate([{"$project": {"a": 1}}])]
         assert found == [ONE]
+
+
+async def test_monitors_see_no_command_of_the_library(antipode_mongodb: MongoDBTopology) -> None:
+    """Neither tombstones nor questions before a held read."""
+    said: list[str] = []
+    async with async_client(antipode_mongodb.uri, BESIDE, event_listeners=[Names(said)]) as one:
+        posts = one[DB].posts
+        with antipode.scope():
+            await one[DB].others.insert_one({})
+            await antipode.barrier_async(timeout=5, at="read")
+            assert await posts.find_one({"_id": "none"}) is None
+            await posts.delete_one({"_id": "none"})
+    assert said[:3] == ["insert", "find", "delete"]
+    assert set(said[3:]) <= {"endSessions"}
 
 
 async def test_tasks_keep_their_lineages_apart(one: Any) -> None:

@@ -21,7 +21,7 @@ from antipode.testing import LagProxy, wait_until
 from antipode_shims.mongodb._beside import request as _request
 
 from ._beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
-from ._clients import DB, client, counted, exchanges
+from ._clients import DB, Names, client, counted, exchanges, plain_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -190,6 +190,34 @@ def test_batches(held: Both, kind: int) -> None:
     assert [*held.posts.aggregate([], batchSize=2)] == found
 
 
+def test_empty_first_batch_of_an_open_cursor(held: Both) -> None:
+    """Raw batches begin with none: what is found afterwards was not looked for in vain."""
+    held.write(lambda: held.posts.insert_one({"_id": 1, "a": 1}), OTHER)
+    held.write(lambda: held.posts.insert_one({"_id": 2, "a": 2}), CAUSE)
+    held.write(lambda: held.posts.delete_one({"_id": 1}), OTHER)
+
+    def match(number: int) -> Any:
+        return held.posts.aggregate_raw_batches([{"$match": {"a": number}}])
+
+    found, lineage = held.read(lambda: bson.decode_all(b"".join(match(2))))
+    assert (found, causes(lineage)) == ([{"_id": 2, "a": 2}], {CAUSE})
+    found, lineage = held.read(lambda: bson.decode_all(b"".join(match(1))))
+    assert (found, causes(lineage)) == ([], {OTHER})
+
+
+def test_document_that_a_later_batch_lacks(held: Both) -> None:
+    """It was deleted; that the first batch is full does not say that nothing is missing."""
+    held.write(lambda: held.posts.insert_many([{"_id": number} for number in (1, 2, 3, 4)]))
+    held.write(lambda: held.posts.delete_one({"_id": 4}), CAUSE)
+    wanted = {"_id": {"$in": [1, 2, 3, 4]}}
+    found, lineage = held.read(lambda: [*held.posts.find(wanted, batch_size=2)])
+    assert (len(found), causes(lineage)) == (3, {CAUSE})
+    found, lineage = held.read(
+        lambda: [*held.posts.find({"_id": {"$in": [1, 2, 3]}}, batch_size=2)]
+    )
+    assert (len(found), causes(lineage)) == (3, set())
+
+
 def test_document_classes(held: Both) -> None:
     """Whatever class documents have, they lack the field; raw batches, too."""
     held.write(lambda: held.posts.insert_one({"_id": 1, "a": "x"}), CAUSE)
@@ -330,6 +358,37 @@ def test_monitors_see_the_commands_of_the_application(antipode_mongodb: MongoDBT
         assert [*held.posts.find()]
     assert len(monitor.seen) >= 8
     assert not any("_ap" in each for each in monitor.seen)
+
+
+def test_monitors_see_no_command_of_the_library(
+    antipode_mongodb: MongoDBTopology, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither tombstones nor questions before a held read: the names are those of without."""
+    monkeypatch.setattr(_request, "sampled", lambda: True)
+    calls: list[Callable[[Any], Any]] = [
+        lambda posts: posts.insert_one({"_id": 1}),
+        lambda posts: posts.update_one(ONE, {"$set": {"a": 1}}),
+        lambda posts: posts.find_one(ONE),
+        lambda posts: posts.count_documents({}),
+        lambda posts: posts.delete_one(ONE),
+        lambda posts: posts.find_one(ONE),
+    ]
+    said: list[str] = []
+    with client(antipode_mongodb.primary) as writer, antipode.scope(Lineage([CAUSE])) as scope:
+        writer[DB].others.insert_one({})
+        lineage = scope.lineage.only("posts")
+    with both(antipode_mongodb, event_listeners=[Names(said)]) as held:
+        with antipode.scope(Lineage([CAUSE]).merge(lineage)):
+            antipode.barrier(timeout=5, at="read", only="posts")
+            for call in calls:
+                call(held.posts)
+        ours = [*said]
+        held.plain[DB].posts.drop()
+    said.clear()
+    with plain_client(antipode_mongodb.uri, event_listeners=[Names(said)]) as plain:
+        for call in calls:
+            call(plain[DB].posts)
+        assert ours == said
 
 
 def test_round_trips(antipode_mongodb: MongoDBTopology, monkeypatch: pytest.MonkeyPatch) -> None:

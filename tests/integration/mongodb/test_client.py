@@ -22,7 +22,7 @@ from pymongo.server_api import ServerApi
 import antipode
 from antipode import ConfigurationError
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy, NativeProvider
+from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 
 from ._clients import (
@@ -195,6 +195,18 @@ def test_unacknowledged_write_is_in_doubt(one: Any) -> None:
         with antipode.scope() as scope:
             write()
             assert IN_DOUBT in scope.lineage.incomplete
+
+
+def test_unacknowledged_bulk_write_under_a_floor(one: Any) -> None:
+    """It is sent as without one: nothing of it is a read that could wait."""
+    posts = one[DB].posts
+    blind = posts.with_options(write_concern=WriteConcern(0))
+    with antipode.scope() as scope:
+        posts.insert_one({})
+        antipode.barrier(timeout=5, at="read")
+        blind.bulk_write([InsertOne({"_id": "a"}), DeleteOne({"_id": "b"})], ordered=False)
+        assert IN_DOUBT in scope.lineage.incomplete
+    wait_until(lambda: posts.find_one({"_id": "a"}) is not None, timeout_s=5, what="the write")
 
 
 def test_unacknowledged_ordered_batch_is_acknowledged(one: Any) -> None:

@@ -12,7 +12,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 import antipode
 from antipode import BarrierTimeout, StaleSnapshot
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy
+from antipode.testing import LagProxy, wait_until
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 
 from ._clients import (
@@ -24,6 +24,7 @@ from ._clients import (
     counted,
     exact,
     exchanges,
+    plain_client,
     position,
 )
 
@@ -94,6 +95,21 @@ async def test_failed_writes(antipode_mongodb: MongoDBTopology) -> None:
             with antipode.scope() as scope:
                 await write()
                 assert scope.lineage.incomplete == {Incomplete("posts", "in_doubt")}
+
+
+async def test_unacknowledged_bulk_write_under_a_floor(antipode_mongodb: MongoDBTopology) -> None:
+    """It is sent as without one: nothing of it is a read that could wait."""
+    async with async_client(antipode_mongodb.primary) as one:
+        posts = one[DB].posts
+        await posts.delete_many({})
+        blind = posts.with_options(write_concern=WriteConcern(0))
+        with antipode.scope() as scope:
+            await posts.insert_one({})
+            await antipode.barrier_async(timeout=5, at="read")
+            await blind.bulk_write([InsertOne({"_id": "a"}), InsertOne({})], ordered=False)
+            assert scope.lineage.incomplete == {Incomplete("posts", "in_doubt")}
+    with plain_client(antipode_mongodb.primary) as plain:
+        wait_until(lambda: plain[DB].posts.find_one({"_id": "a"}), timeout_s=5, what="the write")
 
 
 async def test_writes_cost_no_round_trip(antipode_mongodb: MongoDBTopology) -> None:

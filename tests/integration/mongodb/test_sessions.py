@@ -26,7 +26,7 @@ from ._clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from antipode.testing import MongoDBTopology
 
@@ -221,6 +221,34 @@ def test_transaction_behind_the_barrier_reads_on(
                     posts.insert_one({"n": number}, session=session)
                 assert posts.find_one({"_id": number}, session=session)
                 assert posts.count_documents({"_id": number}, session=session) == 1
+
+
+@pytest.mark.parametrize("first", ["find", "insert", "count"])
+def test_transaction_whose_first_command_lost_its_connection(
+    antipode_mongodb: MongoDBTopology, one: Any, first: str
+) -> None:
+    """Its commands fail as without the library, so that whoever repeats it does."""
+    posts = one[DB].posts
+    begins: dict[str, Callable[[Any], Any]] = {
+        "find": lambda session: posts.find_one({}, session=session),
+        "insert": lambda session: posts.insert_one({}, session=session),
+        "count": lambda session: posts.count_documents({}, session=session),
+    }
+    command = "aggregate" if first == "count" else first
+    with antipode.scope(), one.start_session() as session:
+        posts.insert_one({"_id": 1})
+        antipode.barrier(timeout=5, at="read")
+        session.start_transaction()
+        with (
+            failing(antipode_mongodb.primary, command, closeConnection=True),
+            pytest.raises(ConnectionFailure),
+        ):
+            begins[first](session)
+        for read in ("find", "count"):
+            with pytest.raises(OperationFailure) as caught:
+                begins[read](session)
+            assert caught.value.has_error_label("TransientTransactionError")
+        session.abort_transaction()
 
 
 def test_snapshot_session(antipode_mongodb: MongoDBTopology, one: Any) -> None:

@@ -54,7 +54,7 @@ class Beside:
         return next(self._slots)
 
     def opened(self, cursor: int, request: Request) -> None:
-        """Remember what further batches of a cursor are like."""
+        """Remember what the next batch of a cursor is like."""
         with self._lock:
             self._cursors.pop(cursor, None)
             self._cursors[cursor] = request
@@ -110,12 +110,13 @@ class Exchange:
             self._go_on(self._request, cursor)
 
     def _go_on(self, request: Request, cursor: int) -> None:
-        """Expect what the first batch of *cursor* was like."""
+        """Expect what the batch of *cursor* before was like, and what it has yet to show."""
         request.cursor = cursor
         opened = self._beside.cursor(cursor)
         if opened is not None:
             request.keep, request.blind = opened.keep, opened.blind
             request.streams, request.majority = opened.streams, opened.majority
+            request.ids, request.least, request.ends = opened.ids, opened.least, opened.ends
 
     def outgoing(self, message: bytes) -> Conversation[bytes]:
         """What is sent instead of *message*, after the tombstones of what it deletes.
@@ -271,9 +272,13 @@ class Shown:
     def _judge(self, reply: Reply) -> None:
         request, shim = self._request, self._beside.shim
         shim.set_name = shim.set_name or self._beside.rules.found_set_name()
-        self.missed = self.documents < request.least and not request.streams
-        if self._cursor and not request.streams:
-            self.missed = self.missed and not self.documents
+        goes_on = self._cursor and request.ends
+        self.missed = self.documents < request.least and not (goes_on or request.streams)
+        if self._cursor:
+            request.least = max(0, request.least - self.documents)
+            self._beside.opened(self._cursor, request)
+        elif request.cursor:
+            self._beside.closed(request.cursor)
         lineages = [shim.covering(reply, majority=request.majority), *self._lineages]
         self.lineage = Lineage().merge(*lineages)
         if request.blind:
@@ -285,7 +290,8 @@ class Shown:
         if each.name != b"cursor" or each.kind != DOCUMENT:
             return each
         inner = [self._batch(one) for one in split(each.value)]
-        self._remember(inner)
+        held = {one.name: one.value for one in inner}
+        self._cursor = int.from_bytes(held[b"id"], "little", signed=True)
         return Element(DOCUMENT, each.name, join(inner))
 
     def _batch(self, each: Element) -> Element:
@@ -307,14 +313,6 @@ class Shown:
         elif not self._request.blind:
             count(Match.ABSENT.value, self._beside.shim.datastore)
         return document if self._request.keep else left
-
-    def _remember(self, cursor: list[Element]) -> None:
-        held = {each.name: each.value for each in cursor}
-        self._cursor = int.from_bytes(held[b"id"], "little", signed=True)
-        if b"firstBatch" in held and self._cursor:
-            self._beside.opened(self._cursor, self._request)
-        if self._request.cursor and not self._cursor:
-            self._beside.closed(self._request.cursor)
 
 
 def _sound(reply: Reply | Exception) -> Reply:

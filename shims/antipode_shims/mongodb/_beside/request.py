@@ -108,7 +108,8 @@ class Request:
         asked: whether the reply tells positions because this library asked.
         majority: whether it reads what a majority has.
         ids: of the documents it looks for, where that is known.
-        least: as many documents as it shows if none is missing.
+        least: as many documents as it has yet to show if none is missing.
+        ends: whether its cursor ends when it has shown all; one that tails a collection does not.
         reads: whether the application learns from it what is stored.
         deleted: the ids of the documents that go; None where they are not known.
         deletes: whether any go.
@@ -126,6 +127,7 @@ class Request:
     majority: bool = False
     ids: list[Any] | None = None
     least: int = 1
+    ends: bool = True
     reads: bool = False
     deleted: list[Any] | None = field(default_factory=list[Any])
     deletes: bool = False
@@ -252,6 +254,8 @@ class Rewriter:
         self._project(request, b"projection")
         keys = self._message.get(b"returnKey")
         request.blind = keys is not None and keys.value != b"\0"
+        tails = self._message.get(b"tailable")
+        request.ends = tails is None or tails.value == b"\0"
         query = self._message.get(b"filter")
         if query is None or any(self._message.get(each) for each in (b"skip", b"collation")):
             return

@@ -140,7 +140,8 @@ class Call:
     def __init__(self, rules: Rules) -> None:
         """Nothing happened yet."""
         self._rules = rules
-        self._kind = Kind.NEUTRAL
+        self._name, self._kind = "", Kind.NEUTRAL
+        self.session: Any = None
         self._writes: Mapping[str, WriteId] = _NONE
         self._open = self._in_doubt = self._told = False
         self._command: MutableMapping[str, Any] = _NOTHING
@@ -233,7 +234,18 @@ class Call:
             concern = self._command.get("readConcern")
             if concern and concern.get("level") in ("majority", "snapshot"):
                 self._rules.majority_cursors = True
-        if self.proved and ("startTransaction" in self._command or self._takes_snapshot):
+        if self._takes_snapshot:
+            self._prove()
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """A transaction's snapshot, if it has one, was taken after the floor was shown."""
+        if "startTransaction" in self._command:
+            self._prove()
+
+    def _prove(self) -> None:
+        if self.proved:
             self._rules.session(self.session).proved = self.proved
 
     @property
@@ -290,6 +302,7 @@ class Call:
             self._in_doubt = True
         if self._waits_for != 0:
             self._open = False
+        self._begin()
 
     def settle(self) -> None:
         """Enter what was written into the scope.

@@ -248,12 +248,9 @@ class SyncGuard(Guard):
                 connection.set_conn_timeout(connection.opts.socket_timeout)
 
     def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
-        connection, said = self.connection, dict(command)
+        said = dict(command)
         self._rules.gossip(said)
-        try:
-            return type(connection).command(connection, dbname, said, any_member())
-        except refusals() as error:
-            return error
+        return asked(self.connection, dbname, said)
 
 
 class AsyncGuard(Guard):
@@ -325,12 +322,9 @@ class AsyncGuard(Guard):
                 connection.set_conn_timeout(connection.opts.socket_timeout)
 
     async def _ask(self, dbname: str, command: dict[str, Any]) -> Any:
-        connection, said = self.connection, dict(command)
+        said = dict(command)
         self._rules.gossip(said)
-        try:
-            return await type(connection).command(connection, dbname, said, any_member())
-        except refusals() as error:
-            return error
+        return await asked_async(self.connection, dbname, said)
 
 
 @lru_cache(maxsize=1)
@@ -344,6 +338,24 @@ def any_member() -> Any:
     from pymongo import ReadPreference
 
     return ReadPreference.PRIMARY_PREFERRED
+
+
+def asked(connection: Any, dbname: str, command: dict[str, Any]) -> Any:
+    """What the server answers on *connection*, or its refusal; unseen by the client's monitors."""
+    plain, anywhere = type(connection).command, any_member()
+    try:
+        return plain(connection, dbname, command, anywhere, publish_events=False)
+    except refusals() as error:
+        return error
+
+
+async def asked_async(connection: Any, dbname: str, command: dict[str, Any]) -> Any:
+    """The asyncio twin of :func:`asked`."""
+    plain, anywhere = type(connection).command, any_member()
+    try:
+        return await plain(connection, dbname, command, anywhere, publish_events=False)
+    except refusals() as error:
+        return error
 
 
 def is_failure(error: BaseException) -> bool:

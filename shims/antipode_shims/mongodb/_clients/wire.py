@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from antipode_shims.mongodb._beside.exchange import Exchange
 from antipode_shims.mongodb._look import converse, converse_async
 
-from .guard import any_member
-from .pymongo import refusals
+from .guard import asked, asked_async
 from .wire_old import WIRED, redirected
 
 if TYPE_CHECKING:
@@ -114,11 +113,7 @@ class SyncWire(Wire):
         return reply
 
     def _ask(self, question: Question) -> Any:
-        connection, (database, command) = self._connection, question
-        try:
-            return type(connection).command(connection, database, command, any_member())
-        except refusals() as error:
-            return error
+        return asked(self._connection, *question)
 
 
 class AsyncWire(Wire):
@@ -142,11 +137,7 @@ class AsyncWire(Wire):
         return reply
 
     async def _ask(self, question: Question) -> Any:
-        connection, (database, command) = self._connection, question
-        try:
-            return await type(connection).command(connection, database, command, any_member())
-        except refusals() as error:
-            return error
+        return await asked_async(self._connection, *question)
 
 
 def _compressible(message: bytes) -> bool:
