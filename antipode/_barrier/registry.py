@@ -65,17 +65,22 @@ def looking_shim(datastore: str) -> Store | None:
     None where no shim of *datastore* can look.
 
     Raises:
-        ConfigurationError: two replicas are registered under one name.
+        ConfigurationError: two replicas are registered under one name, or two primaries and no
+            replica.
     """
     shims = [shim for shim in shims_of(datastore) if shim.looks]
     replicas = [shim for shim in shims if shim.reads_from == "replica"]
-    if len(replicas) > 1:
+    servers = replicas or shims
+    if len(servers) > 1:
+        kind, advice = ("replicas", "")
+        if not replicas:
+            kind, advice = "primaries", "say reads_from='replica' where one is a replica, "
         msg = (
-            f"{len(replicas)} replicas are registered as {datastore!r}: at='now' cannot know "
-            "which one the next read asks; use at='read', or give each its own datastore name"
+            f"{len(servers)} {kind} are registered as {datastore!r}: at='now' cannot know which "
+            f"one the next read asks; {advice}use at='read', or give each its own datastore name"
         )
         raise ConfigurationError(msg)
-    return next(iter(replicas or shims), None)
+    return next(iter(servers), None)
 
 
 def watcher_beside(client: Client) -> Watcher | None:

@@ -48,7 +48,7 @@ class Store(ABC):
     clock: Clock = SYSTEM_CLOCK
     claimed: Hashable | None = None
 
-    def __init__(self, datastore: str, *, reads_from: ReadsFrom = "replica") -> None:
+    def __init__(self, datastore: str, *, reads_from: ReadsFrom = "primary") -> None:
         """Name the datastore and say which of its servers this process reads from.
 
         Raises:

@@ -168,7 +168,7 @@ class FakeStore(Shim):
         datastore: str,
         clock: VirtualClock,
         *,
-        reads_from: ReadsFrom = "replica",
+        reads_from: ReadsFrom = "primary",
         waitable: bool = True,
         floors: bool = False,
         pinned: bool = False,

@@ -52,7 +52,7 @@ class EmbeddedContractStore(ContractStore):
         super().__init__(
             topology,
             writer=embedded.shim("posts", topology.primary, reads_from="primary"),
-            reader=embedded.shim("posts", self._link / topology.replica.name),
+            reader=embedded.shim("posts", self._link / topology.replica.name, reads_from="replica"),
         )
 
     def doubtful_write(self, key: str, value: bytes) -> None:

@@ -38,7 +38,7 @@ class Base(ShimContract):
         self.break_it(monkeypatch)
         with EmbeddedTopology() as topology:
             writer = embedded.shim("posts", topology.primary, reads_from="primary")
-            reader = embedded.shim("posts", topology.replica)
+            reader = embedded.shim("posts", topology.replica, reads_from="replica")
             yield Impatient(topology, writer, reader)
             writer.close()
             reader.close()

@@ -109,7 +109,7 @@ class EmbeddedStore(Store):
 
     def __init__(self, topology: Any, name: str, stack: ExitStack) -> None:
         home = stack.enter_context(embedded.shim(name, topology.primary, reads_from="primary"))
-        away = stack.enter_context(embedded.shim(name, topology.replica))
+        away = stack.enter_context(embedded.shim(name, topology.replica, reads_from="replica"))
         super().__init__(topology, home, away)
 
     def beside(self, key: str) -> int:

@@ -39,7 +39,7 @@ from antipode_shims import embedded
 @pytest.fixture
 def stores(tmp_path):
     writer = embedded.shim("posts", tmp_path / "posts.db", reads_from="primary")
-    reader = embedded.shim("posts", tmp_path / "posts.db")
+    reader = embedded.shim("posts", tmp_path / "posts.db", reads_from="replica")
     with writer, reader:
         yield writer, reader
 """

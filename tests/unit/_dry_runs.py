@@ -40,6 +40,6 @@ def write(version: int | str = 1, *, log: str = LOG, covering: bool = False) -> 
 
 def fake(**options: Any) -> FakeStore:
     """A store at whose replica this process reads; nothing is visible there before told so."""
-    store = FakeStore("posts", VirtualClock(), **options)
+    store = FakeStore("posts", VirtualClock(), **{"reads_from": "replica", **options})
     antipode.shim.register(store)
     return store

@@ -91,7 +91,7 @@ def test_two_replicas_under_one_name_are_refused_for_now() -> None:
 def test_the_replica_is_preferred_to_the_primary() -> None:
     """With both registered the barrier waits where the reads go."""
     primary, replica = FakeServer(position=7), FakeServer(position=7)
-    primary.reads_from = "primary"
+    replica.reads_from = "replica"
     antipode.shim.register(primary)
     antipode.shim.register(replica)
     antipode.barrier(LINEAGE, timeout=1)

@@ -188,7 +188,7 @@ class Balanced(FakeStore):
 
 def test_several_servers_behind_one_address_are_a_problem() -> None:
     """A load balancer: the barrier may look at another server than the one that is read."""
-    antipode.shim.register(Balanced("posts", VirtualClock()))
+    antipode.shim.register(Balanced("posts", VirtualClock(), reads_from="replica"))
     check = examined()["posts"]
     assert check.verdict.value == "problem"
     assert "2 servers answer as its replica" in check.said

@@ -130,7 +130,7 @@ def test_left_out_is_not_guarded(folder: Path, replica: FakeStore, options: Any)
 
 def test_unknown_store_is_not_guarded(folder: Path) -> None:
     """What nothing is registered for cannot be waited for, so it is not guarded."""
-    store = FakeStore("posts", VirtualClock())
+    store = FakeStore("posts", VirtualClock(), reads_from="replica")
     with antipode.scope():
         record_write(write())
         assert antipode.barrier(timeout=1).ok

@@ -61,7 +61,7 @@ antipode.configure(mode="dry-run", dry_run_dir=sys.argv[1])
 with EmbeddedTopology() as topology:
     topology.pause()
     writer = embedded.shim("posts", topology.primary, reads_from="primary")
-    reader = embedded.shim("posts", topology.replica)
+    reader = embedded.shim("posts", topology.replica, reads_from="replica")
     with antipode.scope():
         writer.write("key", b"1")
         reader.read("key")

@@ -36,7 +36,7 @@ from antipode.testing import FakeStore, VirtualClock
 from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
-store = FakeStore("posts", VirtualClock())
+store = FakeStore("posts", VirtualClock(), reads_from="replica")
 antipode.shim.register(store)
 propagator = antipode.propagation.AntipodePropagator(W3CBaggagePropagator())
 context.attach(propagator.extract(json.loads(sys.argv[1])))

@@ -31,7 +31,7 @@ def wait_for(visible_s: float, timeout_s: float, **options: bool) -> tuple[float
     """When a barrier ended and how many looks it took, for a write visible at *visible_s*."""
     antipode.shim.unregister("posts")
     clock = VirtualClock()
-    store = FakeStore("posts", clock, **options)
+    store = FakeStore("posts", clock, **options, reads_from="replica")
     antipode.shim.register(store)
     store.advance("log", 7, at_s=visible_s)
     call = clock.barrier(POST, timeout=timeout_s, on_unmet="return")
@@ -95,7 +95,7 @@ def test_a_store_that_blocks_is_looked_at_once_a_second(visible_s: float) -> Non
 def test_a_hundred_barriers_cost_the_looks_of_one() -> None:
     """Equal waits share every look, whenever they start together."""
     clock = VirtualClock()
-    store = FakeStore("posts", clock)
+    store = FakeStore("posts", clock, reads_from="replica")
     antipode.shim.register(store)
     store.advance("log", 7, at_s=1.0)
     calls = [clock.barrier(POST, timeout=5) for _ in range(100)]
@@ -107,7 +107,7 @@ def test_a_hundred_barriers_cost_the_looks_of_one() -> None:
 def test_failed_looks_back_off() -> None:
     """A server that is down for 20 seconds is asked a few dozen times, not thousands."""
     clock = VirtualClock()
-    store = FakeStore("posts", clock)
+    store = FakeStore("posts", clock, reads_from="replica")
     antipode.shim.register(store)
     store.advance("log", 7)
     store.take_down(from_s=0, until_s=20)

@@ -79,7 +79,7 @@ from antipode_shims import embedded
 def regions(antipode_embedded):
     antipode_embedded.pause()
     writer = embedded.shim("posts", antipode_embedded.primary, reads_from="primary")
-    with writer, embedded.shim("posts", antipode_embedded.replica) as reader:
+    with writer, embedded.shim("posts", antipode_embedded.replica, reads_from="replica") as reader:
         yield writer, reader
 
 def test_behind(regions):

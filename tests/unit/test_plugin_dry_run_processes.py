@@ -136,7 +136,7 @@ from antipode_shims import embedded
 from opentelemetry import context, propagate
 
 antipode.instrument()
-with embedded.shim("posts", sys.argv[1]) as reader:
+with embedded.shim("posts", sys.argv[1], reads_from="replica") as reader:
     for line in sys.stdin:
         token = context.attach(propagate.extract(json.loads(line)))
         reader.read("one")

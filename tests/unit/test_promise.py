@@ -55,7 +55,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 def store(clock: VirtualClock) -> Iterator[FakeStore]:
     """A fake store that can look for promises."""
-    with FakeStore("a", clock, promises=True) as store:
+    with FakeStore("a", clock, promises=True, reads_from="replica") as store:
         antipode.shim.register(store)
         yield store
 
@@ -239,7 +239,7 @@ def test_record_outlives_what_absence_means() -> None:
 
 def test_store_that_cannot_look(clock: VirtualClock) -> None:
     """A shim that cannot look for promises leaves them undecidable; none at all is unknown."""
-    with FakeStore("a", clock) as store:
+    with FakeStore("a", clock, reads_from="replica") as store:
         antipode.shim.register(store)
         here = clock.barrier(Lineage(promises=[promised()]), timeout=5)
         nowhere = clock.barrier(Lineage(promises=[promised(datastore="b")]), timeout=5)
@@ -251,7 +251,7 @@ def test_store_that_cannot_look(clock: VirtualClock) -> None:
 
 def test_store_without_receipts_is_not_waited_for(clock: VirtualClock) -> None:
     """A promised message of a store without receipts is reported, as its messages are."""
-    with FakeStore("a", clock, waitable=False) as store:
+    with FakeStore("a", clock, waitable=False, reads_from="replica") as store:
         antipode.shim.register(store)
         call = clock.barrier(Lineage(promises=[promised()]), timeout=5)
         clock.run()
@@ -262,7 +262,7 @@ def test_store_without_receipts_is_not_waited_for(clock: VirtualClock) -> None:
 
 def test_known_fulfilment_costs_no_look(clock: VirtualClock) -> None:
     """Where a server's history is pinned, what it showed is not asked for again."""
-    with FakeStore("a", clock, promises=True, pinned=True) as store:
+    with FakeStore("a", clock, promises=True, pinned=True, reads_from="replica") as store:
         antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE)
         clock.barrier(Lineage(promises=[promised()]), timeout=5)
@@ -274,7 +274,7 @@ def test_known_fulfilment_costs_no_look(clock: VirtualClock) -> None:
 
 def test_known_fulfilment_is_forgotten_when_it_regresses(clock: VirtualClock) -> None:
     """A server that shows less than it did is known for nothing."""
-    with FakeStore("a", clock, promises=True, pinned=True) as store:
+    with FakeStore("a", clock, promises=True, pinned=True, reads_from="replica") as store:
         antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE)
         store.record(promised(), Status.NOT_YET, at_s=1)
@@ -289,7 +289,7 @@ def test_known_fulfilment_is_forgotten_when_it_regresses(clock: VirtualClock) ->
 
 def test_blocking_server_is_asked_again_for_promises(clock: VirtualClock) -> None:
     """A server that only ends pauses for writes is polled while a promise is pending."""
-    with FakeStore("a", clock, promises=True, blocks=True) as store:
+    with FakeStore("a", clock, promises=True, blocks=True, reads_from="replica") as store:
         antipode.shim.register(store)
         store.record(promised(), Status.VISIBLE, at_s=0.3)
         call = clock.barrier(Lineage(promises=[promised()]), timeout=5)
@@ -319,7 +319,7 @@ def test_history_that_changes_during_a_look_proves_nothing(clock: VirtualClock) 
 
 def test_floor_holds_promises(clock: VirtualClock) -> None:
     """``at="read"`` leaves promises to the reads, where the client looks for them."""
-    with FakeStore("a", clock, promises=True, floors=True) as store:
+    with FakeStore("a", clock, promises=True, floors=True, reads_from="replica") as store:
         antipode.shim.register(store)
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             result = antipode.barrier(timeout=5, at="read")
@@ -331,7 +331,7 @@ def test_floor_holds_promises(clock: VirtualClock) -> None:
 
 def test_floor_without_promises(clock: VirtualClock) -> None:
     """A client that cannot look for promises at its reads is never asked to."""
-    with FakeStore("a", clock, floors=True) as store:
+    with FakeStore("a", clock, floors=True, reads_from="replica") as store:
         antipode.shim.register(store)
         with antipode.scope() as scope:
             lineage = Lineage([POST], promises=[promised()])
@@ -389,7 +389,7 @@ def test_request_keeps_the_promise(fails: bool) -> None:  # noqa: FBT001 - a par
 
 def test_branch_keeps_floors(clock: VirtualClock) -> None:
     """Floors from before the block hold in it, but for its promise; those of it hold after it."""
-    with FakeStore("a", clock, promises=True, floors=True) as store:
+    with FakeStore("a", clock, promises=True, floors=True, reads_from="replica") as store:
         antipode.shim.register(store)
         with antipode.scope(Lineage([POST], promises=[promised()])) as scope:
             antipode.barrier(timeout=5, at="read")
@@ -448,7 +448,10 @@ def test_fulfilling_without_a_scope() -> None:
 def test_abandon(clock: VirtualClock, first: Status) -> None:
     """Giving up is recorded by a shim that can; a fulfilment that came first stays."""
     gave_up = first is Status.NOT_YET
-    with Recorder("a", clock, promises=True) as store, FakeStore("a", clock) as replica:
+    with (
+        Recorder("a", clock, promises=True) as store,
+        FakeStore("a", clock, reads_from="replica") as replica,
+    ):
         store.first = first
         antipode.shim.register(replica)
         antipode.shim.register(store)

@@ -376,7 +376,7 @@ def read_in(store: FakeStore) -> None:
 def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
     """A dry run of this very process: the finding names the functions above, and its request."""
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
-    store = FakeStore("posts", VirtualClock())
+    store = FakeStore("posts", VirtualClock(), reads_from="replica")
     antipode.shim.register(store)
     with antipode.scope():
         record_write(WriteId("posts", "log", 1, 500_000))
@@ -402,7 +402,7 @@ def test_the_advice_is_a_barrier_that_would_not_fail(
 ) -> None:
     """Where a request depends on a queue that its process has no client of, it names the rest."""
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path, on_unknown=on_unknown)
-    store = FakeStore("posts", VirtualClock())
+    store = FakeStore("posts", VirtualClock(), reads_from="replica")
     antipode.shim.register(store)
     with antipode.scope():
         antipode.append(WriteId("queue", "log", 1, 500_000))

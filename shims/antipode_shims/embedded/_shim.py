@@ -75,7 +75,7 @@ class EmbeddedShim(Shim):
         datastore: str,
         path: str | PathLike[str],
         *,
-        reads_from: ReadsFrom = "replica",
+        reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
         """As :func:`shim`, without registering."""
@@ -338,7 +338,7 @@ def shim(
     datastore: str,
     path: str | PathLike[str],
     *,
-    reads_from: ReadsFrom = "replica",
+    reads_from: ReadsFrom = "primary",
     on_read: OnRead = "merge",
 ) -> EmbeddedShim:
     """Use the embedded store's file of this region, and register it for barriers.

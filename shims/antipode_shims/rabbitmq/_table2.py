@@ -52,7 +52,7 @@ class BaseRabbitMQShim(Shim):
         queue: str | None = None,
         receipts: Receipts | bool | None = None,
         sequence_by: SequenceBy = "exchange",
-        reads_from: ReadsFrom = "replica",
+        reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
         """Take over the options, and listen if receipts are wanted; registers nothing."""

@@ -181,7 +181,9 @@ _shims: dict[str, embedded.EmbeddedShim] = {}
 
 def use_posts() -> None:
     """Read posts at the replica and write them at the primary, in this process."""
-    _shims["replica"] = embedded.shim("posts", FOLDER / "eu.db", on_read="ignore")
+    _shims["replica"] = embedded.shim(
+        "posts", FOLDER / "eu.db", on_read="ignore", reads_from="replica"
+    )
     _shims["primary"] = embedded.shim("posts", FOLDER / "us.db", reads_from="primary")
 
 

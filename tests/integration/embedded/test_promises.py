@@ -52,7 +52,7 @@ def writer(topology: EmbeddedTopology) -> Iterator[EmbeddedShim]:
 @pytest.fixture
 def reader(topology: EmbeddedTopology) -> Iterator[EmbeddedShim]:
     """At the replica."""
-    with embedded.shim("posts", topology.replica) as shim:
+    with embedded.shim("posts", topology.replica, reads_from="replica") as shim:
         yield shim
 
 

@@ -327,7 +327,7 @@ def test_source_is_not_target(tmp_path: Path) -> None:
 
 def test_lost_write_under_a_waiting_read(regions: Regions) -> None:
     """End to end: the barrier of a lost write ends with DependencyLost at the promoted file."""
-    embedded.shim("posts", regions.b.path)
+    embedded.shim("posts", regions.b.path, reads_from="replica")
     regions.link.pause()
     write = WriteId("posts", *regions.a.put("post", b"1"), 500_000)
     regions.link.promote()

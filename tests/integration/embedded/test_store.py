@@ -181,7 +181,7 @@ def test_foreign_database(tmp_path: Path) -> None:
 
 def test_damaged_file(store: EmbeddedStore, tmp_path: Path) -> None:
     """A file that was damaged under the shim is unreachable: no barrier passes or hangs."""
-    shim = embedded.shim("posts", store.path)
+    shim = embedded.shim("posts", store.path, reads_from="replica")
     write = WriteId("posts", *store.put("post", b"1"), 500_000)
     assert antipode.barrier(Lineage([write]), timeout=5).ok
     damaged = tmp_path / "damaged"
@@ -215,7 +215,7 @@ def test_replaced_file_is_noticed(store: EmbeddedStore, tmp_path: Path) -> None:
 def test_impossible_path(tmp_path: Path, path: str) -> None:
     """A path where no file can be is a mistake, named at once."""
     with pytest.raises(ConfigurationError, match=r"folder|is no file"):
-        embedded.shim("posts", tmp_path / path)
+        embedded.shim("posts", tmp_path / path, reads_from="replica")
 
 
 def test_bad_options(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_messages_carry_their_lineage(tmp_path: Path) -> None:
     """The store as a notifier: a message has the lineage of its request, and its own write."""
     cause = WriteId("posts", "log", 3, 500_000)
     writer = embedded.shim("inbox", tmp_path / "a.db", reads_from="primary")
-    reader = embedded.shim("inbox", tmp_path / "b.db")
+    reader = embedded.shim("inbox", tmp_path / "b.db", reads_from="replica")
     with embedded.Replicator(tmp_path / "a.db", tmp_path / "b.db"):
         with antipode.scope(Lineage([cause])) as scope:
             writer.write("user", b"a post!")
@@ -320,21 +320,21 @@ def test_file_is_small(store: EmbeddedStore) -> None:
 def test_wait_unseeded_replica(tmp_path: Path) -> None:
     """A replica that no replicator ever seeded is not yet anything, and the cause is told."""
     EmbeddedStore(tmp_path / "b.db", create="replica").close()
-    embedded.shim("posts", tmp_path / "b.db")
+    embedded.shim("posts", tmp_path / "b.db", reads_from="replica")
     with pytest.raises(BarrierTimeout, match="never seeded"):
         antipode.barrier(Lineage([WriteId("posts", "log", 1)]), timeout=0.1)
 
 
 def test_token_of_another_kind_is_undecidable(store: EmbeddedStore) -> None:
     """A version that no embedded store issues cannot be judged; it is not waited for."""
-    embedded.shim("posts", store.path)
+    embedded.shim("posts", store.path, reads_from="replica")
     result = antipode.check(Lineage([WriteId("posts", "log", "opaque")]))
     assert [outcome.status for outcome in result.outcomes] == [Status.UNDECIDABLE]
 
 
 def test_barrier_follows_the_file(store: EmbeddedStore) -> None:
     """A waiting barrier looks when the file changes, not only when its pause is over."""
-    shim = embedded.shim("posts", store.path)
+    shim = embedded.shim("posts", store.path, reads_from="replica")
     endpoint = shim.open_endpoint(timeout_s=1)
     wake = shim.watcher.wake
     endpoint.observe([WriteId("posts", "log", 1)], timeout_s=1)

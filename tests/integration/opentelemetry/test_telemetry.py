@@ -32,7 +32,7 @@ def sdk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
 def reader(antipode_embedded: Any) -> Iterator[EmbeddedShim]:
     """A shim of a replica that lags behind, in a scope that depends on what is not there yet."""
     writer = embedded.shim("posts", antipode_embedded.primary, reads_from="primary")
-    near = embedded.shim("posts", antipode_embedded.replica)
+    near = embedded.shim("posts", antipode_embedded.replica, reads_from="replica")
     antipode_embedded.set_lag(LAG_MS)
     with antipode.scope(), writer, near:
         writer.write("post-1", b"hello")

@@ -50,7 +50,7 @@ def test_a_lost_dependency_is_given_up_at_once(
         topology.pause()
         (lost,) = primary.write("post:1", b"lost", Lineage())
     topology.failover(lose_unreplicated=True)
-    with embedded.shim("posts", topology.primary):
+    with embedded.shim("posts", topology.primary, reads_from="replica"):
         workers.publish(b"body", lost)
         why, letter = given_up(workers, **terms)
     assert why["reason"] == "dependency_lost"

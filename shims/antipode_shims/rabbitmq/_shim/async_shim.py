@@ -41,7 +41,7 @@ class RabbitMQAsyncShim(BaseRabbitMQShim):
         queue: str | None = None,
         receipts: Receipts | bool | None = None,
         sequence_by: SequenceBy = "exchange",
-        reads_from: ReadsFrom = "replica",
+        reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
         """See :func:`shim_async`; registers nothing."""
@@ -257,7 +257,7 @@ def shim_async(
     queue: str | None = None,
     receipts: Receipts | bool | None = None,
     sequence_by: SequenceBy = "exchange",
-    reads_from: ReadsFrom = "replica",
+    reads_from: ReadsFrom = "primary",
     on_read: OnRead = "merge",
 ) -> RabbitMQAsyncShim:
     """The asyncio twin of :func:`shim`: ``write`` and ``read`` are coroutines.

@@ -51,7 +51,7 @@ class RabbitMQShim(BaseRabbitMQShim):
         queue: str | None = None,
         receipts: Receipts | bool | None = None,
         sequence_by: SequenceBy = "exchange",
-        reads_from: ReadsFrom = "replica",
+        reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
         """See :func:`shim`; registers nothing."""
@@ -260,7 +260,7 @@ def shim(
     queue: str | None = None,
     receipts: Receipts | bool | None = None,
     sequence_by: SequenceBy = "exchange",
-    reads_from: ReadsFrom = "replica",
+    reads_from: ReadsFrom = "primary",
     on_read: OnRead = "merge",
 ) -> RabbitMQShim:
     """Make a datastore of a broker, and register it.
