@@ -1,0 +1,111 @@
+"""A shim of one's own, for Redis hashes: the public API alone, on one page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import redis
+
+from antipode import Lineage, Status, WriteId, current
+from antipode.shim import (
+    SYSTEM_CLOCK,
+    Endpoint,
+    Observation,
+    ReadsFrom,
+    Shim,
+    Unreachable,
+    mark_incomplete,
+    record_read,
+    record_write,
+    stored_lineage,
+    stored_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class HashShim(Shim):
+    """Values in hashes, each with its lineage beside it."""
+
+    def __init__(self, datastore: str, url: str, reads_from: ReadsFrom = "primary") -> None:
+        super().__init__(datastore, reads_from=reads_from)
+        self._url = url
+        self._client: Any = redis.Redis.from_url(url)
+
+    def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
+        """Write *value* with the lineage beside it; that lineage with the new write."""
+        stored = current() if lineage is None else lineage
+        try:
+            self._client.hset(key, mapping={"value": value, "lineage": stored_text(stored)})
+            write = self._position(self._client.info("replication"))
+        except (redis.ConnectionError, redis.TimeoutError):
+            mark_incomplete(self.datastore, "in_doubt")  # It may have been written.
+            raise
+        record_write(write)
+        return stored.append(write)
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        """The value and its lineage, with a position that has the write; merged into the scope."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            (value, text), info = (
+                pipeline.hmget(key, "value", "lineage").info("replication").execute()
+            )
+        if value is None:
+            return None, Lineage()
+        lineage = stored_lineage(self.datastore, text).append(self._position(info, covering=True))
+        record_read(lineage)
+        return value, lineage
+
+    def _position(self, info: dict[str, Any], *, covering: bool = False) -> WriteId:
+        """How far the server is: a write's own position, or one that covers all before it."""
+        log, hour = info["master_replid"], SYSTEM_CLOCK.hour()
+        return WriteId(self.datastore, log, shown(info), hour, covering=covering)
+
+    def open_endpoint(self, *, timeout_s: float) -> HashEndpoint:
+        """A connection of the barrier's own."""
+        return HashEndpoint(self._url, timeout_s)
+
+    def close(self) -> None:
+        """Unregister it, too."""
+        super().close()
+        self._client.close()
+
+
+class HashEndpoint(Endpoint):
+    """One server, as a barrier looks at it."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._client: Any = redis.Redis.from_url(url, socket_timeout=timeout_s)
+
+    def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
+        """Which of *writes* the server shows."""
+        del timeout_s  # The socket's own timeout, given as it was opened.
+        try:
+            info = self._client.info("replication")
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise Unreachable(str(error)) from error
+
+        def judge(write: WriteId) -> Status:
+            if not isinstance(write.version, int):
+                return Status.UNDECIDABLE  # No Redis server issued it.
+            if write.key == info["master_replid"]:
+                return Status.VISIBLE if write.version <= shown(info) else Status.NOT_YET
+            if write.key == info["master_replid2"]:  # The history that this server left.
+                # A position is sampled behind its write: beyond the end it may be there or not.
+                kept = write.version < info["second_repl_offset"]
+                return Status.VISIBLE if kept else Status.UNDECIDABLE
+            return Status.UNKNOWN_LOG
+
+        return Observation(info["master_replid"], {write: judge(write) for write in writes})
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+
+def shown(info: dict[str, Any]) -> int:
+    """How far a server has come; nothing while it loads a copy of the primary's data."""
+    if info.get("master_sync_in_progress"):
+        return -1
+    return int(info.get("slave_repl_offset", info["master_repl_offset"]))
