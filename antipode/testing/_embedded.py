@@ -56,6 +56,10 @@ class EmbeddedTopology(Topology):
         """The other region's file; after a `failover` the old primary's."""
         return self._path(int(not self._failed_over))
 
+    def url(self, server: Path | None = None) -> str:
+        """The path of *server*'s file, by default the primary's."""
+        return str(server or self.primary)
+
     @property
     def closed(self) -> bool:
         """Whether nothing replicates any more."""

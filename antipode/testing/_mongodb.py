@@ -78,9 +78,13 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
         return tuple(node.proxy.address for node in self._nodes)
 
     @property
-    def uri(self) -> str:
+    def set_url(self) -> str:
         """The connection string of a client that discovers the set."""
         return f"mongodb://{','.join(map(str, self.hosts))}/?replicaSet={SET_NAME}"
+
+    def url(self, server: Address | None = None) -> str:
+        """The connection string of a client that asks *server* alone, by default the primary."""
+        return f"mongodb://{server or self.primary}/?directConnection=true"
 
     def set_lag(
         self, ms: float, *, replica: int | None = None, back_ms: float | None = None

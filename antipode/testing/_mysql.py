@@ -35,9 +35,9 @@ class _SQLTopology(FedTopology[MySQLNode]):
         super().__init__(replicas, config, provider)
         self._replication_client = replication_client
 
-    def url(self, address: Address | None = None, *, driver: str = "mysql+pymysql") -> str:
-        """The address of a server, the primary by default, as SQLAlchemy takes it."""
-        place = address or self.primary
+    def url(self, server: Address | None = None, *, driver: str = "mysql+pymysql") -> str:
+        """The URL of *server*, by default the primary, with the account, as SQLAlchemy takes it."""
+        place = server or self.primary
         return f"{driver}://{self.user}:{self.password}@{place}/{self.database}"
 
     def execute(

@@ -94,9 +94,9 @@ class RabbitMQTopology(Topology):
         """The AMQP port of a region's broker."""
         return self._server(region).address
 
-    def url(self, region: Region) -> str:
-        """The AMQP URL of a region's broker, with the account."""
-        return f"amqp://{USER}:{PASSWORD}@{self.address(region)}/%2f"
+    def url(self, server: Address | None = None) -> str:
+        """The AMQP URL of *server*, by default the primary, with the account."""
+        return f"amqp://{USER}:{PASSWORD}@{server or self.primary}/%2f"
 
     def management(self, region: Region) -> Management:
         """The management API of a region's broker."""

@@ -14,6 +14,7 @@ from ._wait import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ._address import Address
     from ._proxy import LagProxy
     from ._topology import Provider
 
@@ -50,6 +51,10 @@ class RedisTopology(FedTopology[RedisNode]):
     ) -> None:
         more = {"appendonly": "yes"} if appendonly else {}
         super().__init__(replicas, {**(config or {}), **more}, provider)
+
+    def url(self, server: Address | None = None) -> str:
+        """The URL of *server*, by default the primary, for `redis.Redis.from_url`."""
+        return f"redis://{server or self.primary}"
 
     def config(self, settings: Mapping[str, str], *, replica: int | None = None) -> None:
         """``CONFIG SET`` on the primary, or on a replica; `reset` restores the values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +119,10 @@ class Topology(ABC):
     @abstractmethod
     def replica(self) -> Address | Path:
         """Where the other region reads. Ask again after `failover` and `reset`."""
+
+    @abstractmethod
+    def url(self, server: Any = None) -> str:
+        """How the store's clients name *server*, a place of this topology; default the primary."""
 
     @abstractmethod
     def start(self) -> None:

@@ -159,7 +159,7 @@ def notifier_servers(options: Options) -> Iterator[Spec]:
     from ._notifier_rabbitmq import declare
 
     with _started(RabbitMQTopology()) as topology:
-        spec = {"store": store, "writer": topology.url("us"), "reader": topology.url("eu")}
+        spec = {"store": store, "writer": topology.url(), "reader": topology.url(topology.replica)}
         declare(spec)
         topology.wait_federated(EXCHANGE)
         topology.set_lag(options.notifier_lag_ms)

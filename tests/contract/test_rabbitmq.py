@@ -63,12 +63,12 @@ class RabbitMQContractStore(ContractStore):
         self._exchange = f"geo.{uuid.uuid4().hex}"
         regions: tuple[Region, ...] = ("us", "eu")
         for region in regions:
-            self._declare(topology.url(region))
+            self._declare(topology.url(topology.address(region)))
             stack.callback(remove, topology, region, self._exchange)
         us, eu = (
             rabbitmq.shim(
                 "news",
-                topology.url(region),
+                topology.url(topology.address(region)),
                 exchange=self._exchange,
                 queue=self._exchange,
                 receipts=region == "eu" or None,
@@ -95,15 +95,13 @@ class RabbitMQContractStore(ContractStore):
 
     def refused_write(self, key: str, value: bytes) -> None:
         """Nobody takes it, and it must be taken."""
-        with rabbitmq.shim("news", self.topology.url("us")) as direct:
+        with rabbitmq.shim("news", self.topology.url()) as direct:
             direct.write(key, value, mandatory=True)
 
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The message arrives; its confirm does not."""
         with LagProxy(self.topology.address("us")) as proxy:
-            url = self.topology.url("us").replace(
-                str(self.topology.address("us")), str(proxy.address)
-            )
+            url = self.topology.url().replace(str(self.topology.address("us")), str(proxy.address))
             with rabbitmq.shim("news", url, exchange=self._exchange) as doubtful:
                 with antipode.scope():
                     doubtful.write("opens the connection", b"")
@@ -112,7 +110,7 @@ class RabbitMQContractStore(ContractStore):
 
     def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
         """In a transaction of AMQP's own."""
-        url = self.topology.url("us")
+        url = self.topology.url()
         with pika.BlockingConnection(pika.URLParameters(url)) as connection:
             channel = connection.channel()
             channel.tx_select()
@@ -122,7 +120,7 @@ class RabbitMQContractStore(ContractStore):
 
     def corrupt(self, key: str, text: str) -> None:
         """Publish such a message in the reader's region, without the library."""
-        url = self.topology.url("eu")
+        url = self.topology.url(self.topology.replica)
         with pika.BlockingConnection(pika.URLParameters(url)) as connection:
             channel = connection.channel()
             channel.confirm_delivery()

@@ -218,12 +218,15 @@ class Messages(Store):
         self._exchange = f"geo.{uuid.uuid4().hex}"
         regions: tuple[Region, ...] = ("us", "eu")
         for region in regions:
-            self._declare(topology.url(region))
+            self._declare(topology.url(topology.address(region)))
             stack.callback(remove, topology, region, self._exchange)
         shims = [
             stack.enter_context(
                 rabbitmq.shim(
-                    name, topology.url(region), exchange=self._exchange, queue=self._exchange
+                    name,
+                    topology.url(topology.address(region)),
+                    exchange=self._exchange,
+                    queue=self._exchange,
                 )
             )
             for region in regions

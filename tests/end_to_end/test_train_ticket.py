@@ -167,7 +167,7 @@ class Station:
 
     def channel(self) -> Any:
         """A channel of a connection of its own, in ``us``."""
-        connection = pika.BlockingConnection(pika.URLParameters(self._rabbit.url("us")))
+        connection = pika.BlockingConnection(pika.URLParameters(self._rabbit.url()))
         with self._lock:
             self._stack.callback(_close, connection)
         return connection.channel()

@@ -113,7 +113,7 @@ class RabbitMQSubject(Subject):
     def shown(self, key: str) -> int:
         """How many messages were routed: they are numbered by the order of their publication."""
         if (channel := getattr(self._local, "channel", None)) is None:
-            url = pika.URLParameters(self._topology.url("eu"))
+            url = pika.URLParameters(self._topology.url(self._topology.replica))
             self._connections.append(pika.BlockingConnection(url))
             channel = self._local.channel = self._connections[-1].channel()
         declared = channel.queue_declare(self._queue, passive=True)

@@ -26,6 +26,7 @@ OTHER_GUIDES = {
     "telemetry",
     "dry-run",
     "integrations",
+    "own-shim",
     "worked-example",
 }
 # Written apart, so that this file does not find itself.

@@ -63,7 +63,7 @@ class Regions:
         return {
             "ANTIPODE_REGION": "us",
             "MYSQL_URL": self.mysql.url(driver="mysql+aiomysql"),
-            "RABBITMQ_URL": self.rabbitmq.url("us"),
+            "RABBITMQ_URL": self.rabbitmq.url(),
             "REDIS_URL": f"redis://{self.redis.primary}",
         }
 
@@ -76,7 +76,7 @@ class Regions:
         return {
             "ANTIPODE_REGION": "eu",
             "MYSQL_URL": self.mysql.url(self.mysql.replica, driver=driver),
-            "RABBITMQ_URL": self.rabbitmq.url("eu"),
+            "RABBITMQ_URL": self.rabbitmq.url(self.rabbitmq.replica),
             "REDIS_PRIMARY_URL": f"redis://{self.redis.primary}",
             "REDIS_URL": f"redis://{self.redis.replica}",
         }

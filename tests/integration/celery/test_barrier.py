@@ -33,8 +33,8 @@ SLOTS = 4
 def url(antipode_rabbitmq: RabbitMQTopology) -> Iterator[str]:
     """The broker; this process publishes to it."""
     antipode_celery.instrument()
-    with publishing(antipode_rabbitmq.url("us")):
-        yield antipode_rabbitmq.url("us")
+    with publishing(antipode_rabbitmq.url()):
+        yield antipode_rabbitmq.url()
     antipode_celery.uninstrument()
 
 

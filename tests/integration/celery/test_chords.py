@@ -29,8 +29,8 @@ HEADER = tuple(range(1, 13))
 def url(antipode_rabbitmq: RabbitMQTopology) -> Iterator[str]:
     """The broker; this process publishes to it."""
     antipode_celery.instrument()
-    with publishing(antipode_rabbitmq.url("us")):
-        yield antipode_rabbitmq.url("us")
+    with publishing(antipode_rabbitmq.url()):
+        yield antipode_rabbitmq.url()
     antipode_celery.uninstrument()
 
 

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.store("rabbitmq")
 def url(antipode_rabbitmq: RabbitMQTopology) -> Iterator[str]:
     """The broker; this process publishes to it."""
     antipode_celery.instrument()
-    with publishing(antipode_rabbitmq.url("us")):
-        yield antipode_rabbitmq.url("us")
+    with publishing(antipode_rabbitmq.url()):
+        yield antipode_rabbitmq.url()
     antipode_celery.uninstrument()
 
 

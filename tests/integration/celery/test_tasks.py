@@ -40,7 +40,7 @@ def _shared(
     tmp_path_factory: pytest.TempPathFactory, antipode_rabbitmq: RabbitMQTopology
 ) -> Iterator[Worker]:
     """A worker of one process, for all tests of this file."""
-    url = antipode_rabbitmq.url("us")
+    url = antipode_rabbitmq.url()
     with publishing(url), worker(tmp_path_factory.mktemp("celery"), url) as started:
         yield started
 

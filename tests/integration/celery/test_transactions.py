@@ -28,7 +28,7 @@ def test_publishing_in_a_transaction_is_flagged(
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path / "records")
     antipode_celery.instrument()
     connection = sql.connect()
-    with publishing(antipode_rabbitmq.url("us")), antipode.scope():
+    with publishing(antipode_rabbitmq.url()), antipode.scope():
         run(connection, "BEGIN")
         tasks.see.delay(1)
         assert not flagged(tmp_path)

@@ -102,8 +102,8 @@ def test_rabbitmq(antipode_rabbitmq: Any) -> None:
     from antipode_shims import rabbitmq
 
     exchange = f"doctor-{uuid.uuid4().hex[:8]}"
-    url = antipode_rabbitmq.url("eu")
+    url = antipode_rabbitmq.url(antipode_rabbitmq.replica)
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         connection.channel().exchange_declare(exchange, "fanout", auto_delete=True)
-    rabbitmq.shim("posts", url, exchange=exchange, receipts=True)
+    rabbitmq.shim("posts", url, exchange=exchange, receipts=True, reads_from="replica")
     assert_healthy()

@@ -24,7 +24,7 @@ def client(address: Address) -> Any:
 
 def discovering(topology: MongoDBTopology, **options: Any) -> Any:
     return closing(
-        pymongo.MongoClient(topology.uri, serverSelectionTimeoutMS=5000, **options),
+        pymongo.MongoClient(topology.set_url, serverSelectionTimeoutMS=5000, **options),
     )
 
 

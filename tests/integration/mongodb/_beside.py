@@ -71,7 +71,7 @@ def both(topology: MongoDBTopology, **options: Any) -> Iterator[Both]:
     """An empty database, of which two collections carry lineages."""
     with plain_client(topology.primary) as plain:
         plain.drop_database(DB)
-        with client(topology.uri, {**BESIDE}, **options) as one:
+        with client(topology.set_url, {**BESIDE}, **options) as one:
             yield Both(one, plain)
 
 

@@ -196,7 +196,7 @@ def test_table_2_and_native_clients_meet(held: Both, antipode_mongodb: MongoDBTo
     """Each reads, changes and deletes what the other wrote."""
     from antipode_shims import mongodb
 
-    table = mongodb.shim("posts", antipode_mongodb.uri, database=DB, collection="posts")
+    table = mongodb.shim("posts", antipode_mongodb.set_url, database=DB, collection="posts")
     try:
         table.write("k", {"a": 1}, Lineage([CAUSE]))
         held.write(lambda: held.posts.update_one({"_id": "k"}, {"$set": {"value.b": 2}}), OTHER)
@@ -378,7 +378,7 @@ def test_tombstones_of_both_faces_are_merged(held: Both, antipode_mongodb: Mongo
     """A native delete of what Table 2 deleted keeps what that depended on."""
     from antipode_shims import mongodb
 
-    table = mongodb.shim("posts", antipode_mongodb.uri, database=DB, collection="posts")
+    table = mongodb.shim("posts", antipode_mongodb.set_url, database=DB, collection="posts")
     try:
         table.delete("k", Lineage([CAUSE]))
         for cause in (OTHER, OPAQUE):

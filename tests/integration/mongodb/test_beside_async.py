@@ -34,7 +34,7 @@ async def one(antipode_mongodb: MongoDBTopology) -> AsyncIterator[Any]:
     """A client of an empty database, of which two collections carry lineages."""
     with plain_client(antipode_mongodb.primary) as plain:
         plain.drop_database(DB)
-    async with async_client(antipode_mongodb.uri, BESIDE) as made:
+    async with async_client(antipode_mongodb.set_url, BESIDE) as made:
         yield made
 
 
@@ -167,7 +167,7 @@ async def test_barrier_behind_a_stored_lineage(antipode_mongodb: MongoDBTopology
     antipode_mongodb.set_lag(100)
     near = {**BESIDE, "reads_from": "replica"}
     async with (
-        async_client(antipode_mongodb.uri, BESIDE) as home,
+        async_client(antipode_mongodb.set_url, BESIDE) as home,
         async_client(antipode_mongodb.replica, near) as reader,
     ):
         for number in range(5):

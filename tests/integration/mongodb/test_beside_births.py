@@ -48,7 +48,7 @@ def held(antipode_mongodb: MongoDBTopology) -> Iterator[Both]:
 @pytest.fixture
 def table(antipode_mongodb: MongoDBTopology) -> Iterator[Any]:
     """Table 2 over one of them."""
-    made = mongodb.shim("posts", antipode_mongodb.uri, database=DB, collection="posts")
+    made = mongodb.shim("posts", antipode_mongodb.set_url, database=DB, collection="posts")
     yield made
     made.close()
 
@@ -223,7 +223,7 @@ def test_racing_deletes_and_updates(held: Both) -> None:
 
 def test_first_deletions_of_a_collection_at_once(held: Both, antipode_mongodb: Any) -> None:
     """They make the same tombstones at the same time, and none fails."""
-    url = antipode_mongodb.uri
+    url = antipode_mongodb.set_url
     tables = [mongodb.shim("posts", url, database=DB, collection="posts") for _ in range(4)]
     start = threading.Barrier(len(tables))
 

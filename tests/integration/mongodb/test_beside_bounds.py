@@ -78,7 +78,7 @@ def test_many_clients(held: Both, update: Any, most: int) -> None:
 def test_many_clients_of_table_2(antipode_mongodb: MongoDBTopology) -> None:
     """Table 2 never keeps more, and keeps the logs that are still written."""
     where: dict[str, Any] = {"database": DB, "collection": "posts"}
-    with closing(mongodb.shim("posts", antipode_mongodb.uri, **where)) as table:
+    with closing(mongodb.shim("posts", antipode_mongodb.set_url, **where)) as table:
         table.write("k", {}, Lineage())
         for number in range(3 * MOST_LOGS):
             if number % 32 == 0:

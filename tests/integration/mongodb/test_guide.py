@@ -24,7 +24,9 @@ def test_examples_run(antipode_mongodb: MongoDBTopology) -> None:
     antipode_mongodb.set_lag(50)
     text = GUIDE.read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
-    examples = examples.replace("mongodb://localhost:27017/?replicaSet=rs0", antipode_mongodb.uri)
+    examples = examples.replace(
+        "mongodb://localhost:27017/?replicaSet=rs0", antipode_mongodb.set_url
+    )
     examples = examples.replace("localhost:27018", str(antipode_mongodb.replica))
     names: dict[str, Any] = {}
     exec(compile(examples, str(GUIDE), "exec"), names)  # noqa: S102 - our own examples

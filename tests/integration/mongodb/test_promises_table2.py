@@ -193,8 +193,8 @@ def test_two_at_once_are_both_done(antipode_mongodb: MongoDBTopology, writer: An
 def test_a_client_of_several_members_reads_where_it_shows() -> None:
     """The record is found on one secondary, the value must not be read from another too early."""
     with MongoDBTopology(replicas=2) as topology:
-        away = f"{topology.uri}&readPreference=secondary&localThresholdMS=1000"
-        writer = mongodb.shim(STORE, topology.uri, **WHERE)
+        away = f"{topology.set_url}&readPreference=secondary&localThresholdMS=1000"
+        writer = mongodb.shim(STORE, topology.set_url, **WHERE)
         reader = mongodb.shim(STORE, away, **WHERE, reads_from="replica", one_server=False)
         with closing(writer), closing(reader):
             with antipode.scope():

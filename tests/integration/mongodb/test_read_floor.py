@@ -89,9 +89,9 @@ def test_read_after_the_barrier_is_never_stale() -> None:
     with MongoDBTopology(replicas=2) as topology:
         options = {"localThresholdMS": 1000, **SECONDARY}
         with (
-            client(topology.uri) as writer,
+            client(topology.set_url) as writer,
             client(
-                topology.uri, {"datastore": "posts", "reads_from": "replica"}, **options
+                topology.set_url, {"datastore": "posts", "reads_from": "replica"}, **options
             ) as both,
         ):
             posts = both[DB].posts
@@ -113,9 +113,9 @@ async def test_async_read_after_the_barrier_is_never_stale() -> None:
     """The asyncio twin."""
     with MongoDBTopology(replicas=2) as topology:
         options = {"localThresholdMS": 1000, **SECONDARY}
-        with client(topology.uri) as writer:
+        with client(topology.set_url) as writer:
             async with async_client(
-                topology.uri, {"datastore": "posts", "reads_from": "replica"}, **options
+                topology.set_url, {"datastore": "posts", "reads_from": "replica"}, **options
             ) as both:
                 posts = both[DB].posts
                 topology.stall(replica=0)
@@ -182,7 +182,7 @@ def test_server_waits_before_the_read(
 ) -> None:
     """A secondary that has heard of the position waits for it itself: it is not polled."""
     # One client of the whole set tells each member what it heard from the others.
-    with client(antipode_mongodb.uri, {"datastore": "posts", **READER}, **SECONDARY) as both:
+    with client(antipode_mongodb.set_url, {"datastore": "posts", **READER}, **SECONDARY) as both:
         both[DB].posts.delete_many({})
         antipode_mongodb.wait_replicated()
         check_waits(antipode_mongodb, both, both, questions)
@@ -344,7 +344,7 @@ def test_rollback_closes_connections() -> None:
 @pytest.mark.parametrize("lose", [False, True])
 def test_change_of_primary_under_load(lose: bool) -> None:  # noqa: FBT001
     """Whatever a read behind a barrier returns, it has the write; errors are clear ones."""
-    with MongoDBTopology(1 if lose else 2) as topology, client(topology.uri) as one:
+    with MongoDBTopology(1 if lose else 2) as topology, client(topology.set_url) as one:
         posts = one[DB].posts
         stale: list[int] = []
         seen = [0]
@@ -389,7 +389,7 @@ def test_tags_choose_the_server_that_is_held(
     """A read preference with tags reads at its own server, late as it is."""
     antipode_mongodb.set_lag(100)
     eu = Secondary(tag_sets=[{"region": "eu"}])
-    with client(antipode_mongodb.uri, READER) as reader:
+    with client(antipode_mongodb.set_url, READER) as reader:
         posts = reader[DB].get_collection("posts", read_preference=eu)
         lineage = written(writer, _id=1)
         with antipode.scope(lineage):

@@ -208,7 +208,7 @@ def test_majority_readers(regions: Regions) -> None:
 def test_client_of_the_set(regions: Regions) -> None:
     """A client that discovers the set writes to its primary, after an election too."""
     regions.close()
-    with closing(mongodb.shim("posts", regions.topology.uri, **WHERE)) as shim:
+    with closing(mongodb.shim("posts", regions.topology.set_url, **WHERE)) as shim:
         with antipode.scope():
             shim.write("k", 1)
             assert antipode.barrier(timeout=TIMEOUT_S).ok

@@ -99,7 +99,7 @@ def writes(python: str, program: str, *arguments: str) -> None:
 @pytest.mark.store("redis")
 def test_redis(wheel: Path, antipode_redis: RedisTopology, tmp_path: Path) -> None:
     """Table 2 writes with redis-py alone."""
-    writes(alone(wheel, "redis", tmp_path), REDIS, f"redis://{antipode_redis.primary}")
+    writes(alone(wheel, "redis", tmp_path), REDIS, antipode_redis.url())
 
 
 @pytest.mark.store("mysql")
@@ -123,7 +123,7 @@ def test_mongodb(wheel: Path, antipode_mongodb: MongoDBTopology, tmp_path: Path)
 @pytest.mark.store("rabbitmq")
 def test_rabbitmq(wheel: Path, antipode_rabbitmq: RabbitMQTopology, tmp_path: Path) -> None:
     """The shim opens with pika and aio-pika alone."""
-    writes(alone(wheel, "rabbitmq", tmp_path), RABBITMQ, antipode_rabbitmq.url("us"))
+    writes(alone(wheel, "rabbitmq", tmp_path), RABBITMQ, antipode_rabbitmq.url())
 
 
 @pytest.mark.store("mysql")
@@ -136,7 +136,7 @@ def test_the_install_line_of_the_readme(
     prepare(antipode_mysql)
     python = alone(wheel, ALL, tmp_path)
     writes(python, MYSQL, antipode_mysql.url())
-    writes(python, REDIS, f"redis://{antipode_redis.primary}")
+    writes(python, REDIS, antipode_redis.url())
 
 
 @pytest.mark.parametrize("extra", ["embedded", "requests", "httpx", "aiohttp", "grpc", "celery"])

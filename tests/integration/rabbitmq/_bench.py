@@ -33,7 +33,9 @@ def remove(topology: RabbitMQTopology, region: Region, name: str) -> None:
     # A broker deletes a federated exchange when its link has ended, which it cannot while held.
     topology.link.set_lag(0)
     topology.link.resume()
-    with pika.BlockingConnection(pika.URLParameters(topology.url(region))) as connection:
+    with pika.BlockingConnection(
+        pika.URLParameters(topology.url(topology.address(region)))
+    ) as connection:
         channel = connection.channel()
         channel.queue_delete(name)
         channel.exchange_delete(name)
@@ -51,7 +53,7 @@ class Bench:
     def connection(self, region: Region = "us", *, via: LagProxy | None = None) -> Any:
         """A connection; its end is no error when the test already ended it."""
         self._regions.add(region)
-        parameters = pika.URLParameters(self.topology.url(region))
+        parameters = pika.URLParameters(self.topology.url(self.topology.address(region)))
         parameters.socket_timeout = parameters.stack_timeout = TIMEOUT_S
         if via is not None:
             parameters.host, parameters.port = via.address

@@ -44,7 +44,7 @@ async def connected(
     bench: Bench, *, via: LagProxy | None = None, connect: Any = aio_pika.connect, **channel: Any
 ) -> AsyncIterator[Any]:
     """An instrumented channel of a connection of its own."""
-    url = bench.topology.url("us")
+    url = bench.topology.url()
     if via is not None:
         url = url.replace(str(bench.topology.address("us")), str(via.address))
     connection = await connect(url, timeout=TIMEOUT_S)

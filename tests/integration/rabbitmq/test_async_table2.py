@@ -43,7 +43,7 @@ def shim_of(
     bench: Bench, *, via: LagProxy | None = None, **options: Any
 ) -> rabbitmq.RabbitMQAsyncShim:
     """A shim on the test's exchange and queue."""
-    url = bench.topology.url("us")
+    url = bench.topology.url()
     if via is not None:
         us, proxy = bench.topology.address("us"), via.address
         url = url.replace(f"{us.host}:{us.port}", f"{proxy.host}:{proxy.port}")
@@ -77,7 +77,7 @@ async def test_a_message_of_one_twin_is_read_by_the_other(
     written = await shim.write("k", "text", CAUSES)
 
     def read() -> tuple[bytes | None, Lineage]:
-        with rabbitmq.shim(NEWS, bench.topology.url("us"), queue=bench.name) as twin:
+        with rabbitmq.shim(NEWS, bench.topology.url(), queue=bench.name) as twin:
             return twin.read(timeout=TIMEOUT_S)
 
     assert await asyncio.to_thread(read) == (b"text", written)

@@ -30,7 +30,7 @@ class Loop:
     """A SelectConnection that the test turns by hand, and its channel."""
 
     def __init__(self, bench: Bench, *, via: LagProxy | None = None) -> None:
-        parameters = pika.URLParameters(bench.topology.url("us"))
+        parameters = pika.URLParameters(bench.topology.url())
         if via is not None:
             parameters.host, parameters.port = via.address
         self.closed: list[object] = []

@@ -172,7 +172,7 @@ def test_with_a_prefetch_of_one_nothing_waits(workers: Workers, later: Posts) ->
 
 def test_waiting_starves_no_heartbeats(workers: Workers, later: Posts) -> None:
     """A message waits four times as long as a heartbeat of the connection may be late."""
-    parameters = pika.URLParameters(workers.topology.url("us"))
+    parameters = pika.URLParameters(workers.topology.url())
     parameters.heartbeat = 1
     connection = pika.BlockingConnection(parameters)
     seen = Seen()

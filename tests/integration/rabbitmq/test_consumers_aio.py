@@ -50,7 +50,7 @@ async def connected(
     workers: Workers, *, via: LagProxy | None = None, connect: Any = aio_pika.connect
 ) -> AsyncIterator[Any]:
     """A channel of a connection of its own."""
-    url = workers.topology.url("us")
+    url = workers.topology.url()
     if via is not None:
         url = url.replace(str(workers.topology.address("us")), str(via.address))
     connection = await connect(url, timeout=TIMEOUT_S)

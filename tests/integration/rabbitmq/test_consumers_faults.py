@@ -213,7 +213,7 @@ def test_a_message_of_another_user_is_not_deferred_under_a_false_name(
     name = f"u{uuid.uuid4().hex}"
     api.put(f"users/{name}", {"password": name, "tags": ""})
     api.put(f"permissions/%2f/{name}", {"configure": ".*", "write": ".*", "read": ".*"})
-    parameters = pika.URLParameters(workers.topology.url("us"))
+    parameters = pika.URLParameters(workers.topology.url())
     parameters.credentials = pika.PlainCredentials(name, name)
     with pika.BlockingConnection(parameters) as connection:
         headers = {"baggage": _baggage(later)}

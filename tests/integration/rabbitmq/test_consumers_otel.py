@@ -155,7 +155,7 @@ async def test_aio_pika(workers: Workers, later: Posts, spans: Spans, order: str
     """aio-pika's instrumentation before ours, after it and without."""
     if order != "after":
         AioPikaInstrumentor().instrument(tracer_provider=spans.provider)
-    connection = await aio_pika.connect_robust(workers.topology.url("us"), timeout=TIMEOUT_S)
+    connection = await aio_pika.connect_robust(workers.topology.url(), timeout=TIMEOUT_S)
     async with connection:
         channel = await connection.channel()
         if order != "alone":

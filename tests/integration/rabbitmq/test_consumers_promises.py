@@ -80,7 +80,7 @@ async def test_nor_does_it_over_aio_pika(workers: Workers, later: Posts) -> None
     def fulfils(message: Any) -> str | None:
         return message.body.decode() if message.type == KEEPS else None
 
-    async with await aio_pika.connect(workers.topology.url("us"), timeout=TIMEOUT_S) as connection:
+    async with await aio_pika.connect(workers.topology.url(), timeout=TIMEOUT_S) as connection:
         channel = await connection.channel()
         async with rabbitmq.consume_async(
             channel, workers.queue, handle, datastore=NEWS, delay_s=SOON, fulfils=fulfils

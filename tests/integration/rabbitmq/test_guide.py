@@ -31,7 +31,7 @@ EXCHANGE = "geo.notifications"
 @pytest.fixture
 def url(antipode_rabbitmq: RabbitMQTopology) -> Iterator[str]:
     """A broker with the exchange of the guide; its queue and exchange are removed afterwards."""
-    url = antipode_rabbitmq.url("us")
+    url = antipode_rabbitmq.url()
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         channel = connection.channel()
         channel.exchange_declare(EXCHANGE, "topic")

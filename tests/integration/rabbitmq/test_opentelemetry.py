@@ -53,7 +53,7 @@ async def test_aio_pika(bench: Bench, order: str) -> None:
     """The same with aio-pika."""
     bench.declare(bench.channel())
     with Tracing(AioPikaInstrumentor(), order) as tracing:
-        connection = await aio_pika.connect(bench.topology.url("us"), timeout=TIMEOUT_S)
+        connection = await aio_pika.connect(bench.topology.url(), timeout=TIMEOUT_S)
         async with connection:
             channel = await connection.channel()
             assert rabbitmq.instrument_channel(channel, datastore=NEWS) is channel

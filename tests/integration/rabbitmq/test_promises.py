@@ -40,7 +40,7 @@ class Regions(Bench):
         shim = self.stack.enter_context(
             rabbitmq.shim(
                 NEWS,
-                self.topology.url("eu"),
+                self.topology.url(self.topology.replica),
                 exchange=self.name,
                 receipts=receipts,
                 queue=self.name,
@@ -90,13 +90,13 @@ def test_asyncio_message_fulfils(regions: Regions, promise: Promise) -> None:
         other = antipode.promise(NEWS, expires_in_s=60)
 
     async def publish() -> None:
-        connection = await aio_pika.connect(regions.topology.url("us"))
+        connection = await aio_pika.connect(regions.topology.url())
         async with connection:
             channel = await connection.channel()
             exchange = await channel.get_exchange(regions.name, ensure=False)
             headers = rabbitmq.fulfil(None, promise)
             await exchange.publish(aio_pika.Message(b"", headers=headers), "k")
-        url = regions.topology.url("us")
+        url = regions.topology.url()
         async with rabbitmq.shim_async(NEWS, url, exchange=regions.name) as shim:
             with antipode.scope():
                 await shim.write("k", b"", fulfils=other)

@@ -46,7 +46,7 @@ class Regions(Bench):
 
     def listen(self, receipts: Receipts = PATIENT, *, via: LagProxy | None = None) -> Any:
         """A shim in ``eu`` with receipts, once its tap is federated."""
-        parameters = pika.URLParameters(self.topology.url("eu"))
+        parameters = pika.URLParameters(self.topology.url(self.topology.replica))
         if via is not None:
             parameters.host, parameters.port = via.address
         shim = self.stack.enter_context(
@@ -251,7 +251,7 @@ def test_consumers_are_the_receipts_of_a_direct_queue(regions: Regions) -> None:
     """Without a tap: what wrapped consumers of this process received, in full, is visible."""
     queue = f"{regions.name}.direct"
     regions.us.queue_declare(queue, auto_delete=True)
-    url = regions.topology.url("us")
+    url = regions.topology.url()
     shim = regions.stack.enter_context(
         rabbitmq.shim(NEWS, url, queue=queue, receipts=Receipts(tap=False))
     )
@@ -275,7 +275,7 @@ def test_a_direct_exchange_is_listened_to_by_key(regions: Regions) -> None:
         regions.channel("us"), datastore=NEWS, sequence_by="routing_key"
     )
     receipts = Receipts(bindings=("mine",))
-    url = regions.topology.url("eu")
+    url = regions.topology.url(regions.topology.replica)
     regions.stack.enter_context(rabbitmq.shim(NEWS, url, exchange=name, receipts=receipts))
     regions.topology.wait_federated(name)
     for key in ("mine", "other", "mine"):
@@ -289,7 +289,7 @@ def test_a_broker_that_does_not_have_the_exchange_is_a_configuration_error(
     regions: Regions,
 ) -> None:
     """At once, naming the exchange; nothing is registered, no thread is left."""
-    url = regions.topology.url("eu")
+    url = regions.topology.url(regions.topology.replica)
     with pytest.raises(antipode.ConfigurationError, match="no-such-exchange"):
         rabbitmq.shim(NEWS, url, exchange="no-such-exchange", receipts=True)
     with pytest.raises(antipode.ConfigurationError, match="default exchange"):
@@ -305,7 +305,7 @@ def test_a_broker_that_is_down_is_connected_to_when_it_is_up(regions: Regions) -
     """Created while the broker cannot be reached: unreachable, then as ever."""
     proxy = regions.proxy("eu")
     proxy.cut()
-    parameters = pika.URLParameters(regions.topology.url("eu"))
+    parameters = pika.URLParameters(regions.topology.url(regions.topology.replica))
     parameters.host, parameters.port = proxy.address
     shim = rabbitmq.shim(NEWS, parameters, exchange=regions.name, receipts=True)
     with shim:

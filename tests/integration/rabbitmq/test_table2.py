@@ -41,7 +41,7 @@ def bench(antipode_rabbitmq: RabbitMQTopology) -> Iterator[Bench]:
 
 def shim_of(bench: Bench, *, via: LagProxy | None = None, **options: Any) -> rabbitmq.RabbitMQShim:
     """A shim on the test's exchange and queue."""
-    parameters = pika.URLParameters(bench.topology.url("us"))
+    parameters = pika.URLParameters(bench.topology.url())
     if via is not None:
         parameters.host, parameters.port = via.address
     options = {"exchange": bench.name, "queue": bench.name, **options}

@@ -43,7 +43,9 @@ class Stream:
         self.declare_away()
 
     def _channel(self, region: Any) -> Any:
-        connection = pika.BlockingConnection(pika.URLParameters(self.topology.url(region)))
+        connection = pika.BlockingConnection(
+            pika.URLParameters(self.topology.url(self.topology.address(region)))
+        )
         self._stack.callback(self._close, connection)
         return connection.channel()
 

@@ -307,7 +307,7 @@ def test_asyncio_table2(antipode_redis: RedisTopology, promise: Promise, refund:
         given_up = antipode.promise("posts", expires_in_s=60)
 
     async def request() -> None:
-        writer = shims.shim_async("posts", f"redis://{antipode_redis.primary}")
+        writer = shims.shim_async("posts", antipode_redis.url())
         try:
             with antipode.scope():
                 await writer.write(refund, b"80", fulfils=promise)
