@@ -11,8 +11,15 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+#: What the library may add to a call: a share of it, or so many microseconds if that is more.
+BOUND, BOUND_US = 1.05, 30.0
 #: Standard deviations to either side that hold 95 %.
 _Z = 1.959964
+
+
+def bound_of(plain_us: float) -> float:
+    """How many times the *plain_us* microseconds of a call one with the library may take."""
+    return round(max(BOUND, 1 + BOUND_US / plain_us), 3)
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:

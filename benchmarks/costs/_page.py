@@ -90,7 +90,8 @@ _WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files i
 _INTRODUCTION = (
     "Calls with the library beside the same calls without it, by turns. Times are medians in "
     "microseconds; ratios say more, for both sides ran on the same machine at the same time. A "
-    "bound is the greatest ratio that we ask for; whether it is kept is decided before rounding."
+    "bound is the greatest ratio that we ask for, which in a dry run and for requests is 5 % or "
+    "30 µs, whichever is more; whether it is kept is decided before rounding."
 )
 _LOAD = (
     "The load is the machine's over one minute, and that afterwards counts the benchmark itself."

@@ -12,9 +12,6 @@ from antipode._runtime import observers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: How many times the median of a read outside of a dry run one within may take.
-BOUND = 1.05
-
 
 class Turn(Protocol):
     """Makes calls happen within the dry run or outside of it."""

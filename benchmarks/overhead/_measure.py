@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import antipode
-from benchmarks._statistics import Summary, percentile
+from benchmarks._statistics import Summary, bound_of, percentile
 
 from . import _dry_run
 from ._clients import CLIENTS, NETWORK_BOUND, Server, running
@@ -86,7 +86,7 @@ def measure(
                     stack.enter_context(processors.for_clients())
                     server = Server.of(topology, address)
                     limit = bound if link == "loopback" else NETWORK_BOUND
-                    for compared, most in ((_clients, limit), (_dry_runs, _dry_run.BOUND)):
+                    for compared, most in ((_clients, limit), (_dry_runs, None)):
                         with compared(make, server) as one_round:
                             timed = _rounds(one_round, rounds, advance)
                         for call, times in timed.items():
@@ -110,12 +110,16 @@ def _rounds(one_round: Round, rounds: int, advance: Callable[[], None]) -> dict[
     return found
 
 
-def _summary(client: str, link: str, call: str, timed: list[Times], bound: float) -> Measured:
+def _summary(
+    client: str, link: str, call: str, timed: list[Times], bound: float | None
+) -> Measured:
+    """What all rounds say of one call; without a *bound* of the store's the common one holds."""
     plain = Summary.of(time for times, _ in timed for time in times)
     ours = Summary.of(time for _, times in timed for time in times)
     ratios = Summary.of(_median(ours) / _median(plain) for plain, ours in timed)
     assert plain and ours and ratios  # noqa: PT018, S101 - there is a round at least
-    return Measured(client, link, call, ours.median / plain.median, ratios, plain, ours, bound)
+    most = bound or bound_of(plain.median)
+    return Measured(client, link, call, ours.median / plain.median, ratios, plain, ours, most)
 
 
 @contextmanager

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-#: How many times the median with OpenTelemetry alone a call with Antipode as well may take.
-BOUND = 1.05
 #: Has no bound: it tells what is possible.
 LEAST = "grpc, least"
 

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks._statistics import Summary
+from benchmarks._statistics import Summary, bound_of
 
-from ._cases import BOUND, LEAST
+from ._cases import LEAST
 from ._process import side
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def measure(
             advance()
         spread = _summary(ratios)
         otel, ours = map(_summary, times)
-        bound = None if name == LEAST else BOUND
+        bound = None if name == LEAST else bound_of(otel.median)
         yield Measured(name, spread.median, spread, otel, ours, failed, bound)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks._statistics import Summary, median_of, percentile, share_of, upper_bound
+from benchmarks._statistics import Summary, bound_of, median_of, percentile, share_of, upper_bound
 
 
 def test_percentiles_interpolate_between_neighbours() -> None:
@@ -49,6 +49,12 @@ def test_a_summary_is_in_order(values: list[float]) -> None:
 def test_a_summary_of_nothing_is_none() -> None:
     """A missing measurement is missing, not zero."""
     assert Summary.of([]) is None
+
+
+@pytest.mark.parametrize(("plain_us", "bound"), [(100.0, 1.3), (600.0, 1.05), (6000.0, 1.05)])
+def test_a_call_may_cost_five_percent_or_thirty_microseconds(plain_us: float, bound: float) -> None:
+    """Whichever is more."""
+    assert bound_of(plain_us) == bound
 
 
 def test_no_event_in_3000_trials_excludes_a_thousandth() -> None:
