@@ -135,7 +135,7 @@ async def test_reads_without_documents(one: Any) -> None:
 async def test_monitors_see_no_command_of_the_library(antipode_mongodb: MongoDBTopology) -> None:
     """Neither tombstones nor questions before a held read."""
     said: list[str] = []
-    async with async_client(antipode_mongodb.uri, BESIDE, event_listeners=[Names(said)]) as one:
+    async with async_client(antipode_mongodb.set_url, BESIDE, event_listeners=[Names(said)]) as one:
         posts = one[DB].posts
         with antipode.scope():
             await one[DB].others.insert_one({})

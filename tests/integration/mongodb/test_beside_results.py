@@ -385,7 +385,7 @@ def test_monitors_see_no_command_of_the_library(
         ours = [*said]
         held.plain[DB].posts.drop()
     said.clear()
-    with plain_client(antipode_mongodb.uri, event_listeners=[Names(said)]) as plain:
+    with plain_client(antipode_mongodb.set_url, event_listeners=[Names(said)]) as plain:
         for call in calls:
             call(plain[DB].posts)
         assert ours == said
