@@ -7,14 +7,15 @@ import re
 import threading
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 from antipode._lineage.errors import ConfigurationError
 
 from . import egress_hosts
+from . import peers as _peers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 Mode = Literal["enforce", "dry-run", "off"]
 MODES = ("enforce", "dry-run", "off")
@@ -39,6 +40,7 @@ class Config:
     on_unscoped: Policy | None = None
     egress: frozenset[str] | None = None
     egress_hosts: frozenset[str] | None = None
+    peers: _peers.Peers = ()
     dry_run_dir: str | None = None
 
 
@@ -106,6 +108,7 @@ def configure(
     on_unscoped: Policy | _Unset | None = _UNSET,
     egress: Iterable[str] | _Unset | None = _UNSET,
     egress_hosts: Iterable[str] | _Unset | None = _UNSET,
+    peers: Mapping[str, _peers.Answers] | _Unset = _UNSET,
     dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
 ) -> None:
     """Change settings of this process; what is not given stays as it is.
@@ -133,6 +136,10 @@ def configure(
         egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
             take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
             and a port where it is of that port alone; None for all.
+        peers: whether those whom instrumented clients call answer with lineages: hosts as above,
+            each with the path below which it holds or without, and ``always``, ``never`` or
+            ``auto``: learnt from successful answers. ``orders.internal/v1=always`` in its
+            variable.
         dry_run_dir: the directory into which a dry run writes its records, a file for each
             process; made where it is missing. None: it writes none.
 
@@ -142,13 +149,9 @@ def configure(
     given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
     with _lock:
         base = _current if _current is not None else _from_environment()
-        for name in ("egress", "egress_hosts"):
-            if isinstance(given.get(name), str):
-                _refuse(name, given[name], "an iterable of names")
+        for name, take in _TAKEN.items():
             if given.get(name) is not None:
-                given[name] = frozenset(cast("Iterable[str]", given[name]))
-        if isinstance(dry_run_dir, os.PathLike):
-            given["dry_run_dir"] = os.fspath(dry_run_dir)
+                given[name] = take(name, given[name])
         _take(_validated(replace(base, **given)))  # pyright: ignore[reportArgumentType]
 
 
@@ -179,13 +182,21 @@ def _validated(new: Config) -> Config:
         _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
     if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
         _refuse("horizon", horizon, "a positive timedelta")
-    for host in new.egress_hosts or ():
-        if not isinstance(host, str) or egress_hosts.refused(host):
-            _refuse("egress_hosts", host, "of names or addresses of hosts, without scheme or path")
+    _validate_hosts(new)
     (directory,) = _untyped(new, "dry_run_dir")
     if directory is not None and not (isinstance(directory, str) and directory):
         _refuse("dry_run_dir", directory, "the path of a directory")
     return new
+
+
+def _validate_hosts(new: Config) -> None:
+    for host in new.egress_hosts or ():
+        if not isinstance(host, str) or egress_hosts.refused(host):
+            _refuse("egress_hosts", host, "of names or addresses of hosts, without scheme or path")
+    for entry, answers in new.peers:
+        _one_of("peers", answers, _peers.ANSWERS)
+        if not isinstance(entry, str) or _peers.refused(entry):
+            _refuse("peers", entry, "of hosts, without scheme, each with a path or without")
 
 
 def _untyped(new: Config, *names: str) -> list[object]:
@@ -198,7 +209,7 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         _refuse(name, value, " or ".join(map(repr, allowed)))
 
 
-def _refuse(name: str, value: object, wanted: str) -> None:
+def _refuse(name: str, value: object, wanted: str) -> NoReturn:
     msg = f"{name} must be {wanted}, not {value!r} (configure({name}=...) or {_variable(name)})"
     raise ConfigurationError(msg)
 
@@ -214,6 +225,7 @@ def _from_environment() -> Config:
         "horizon": _read_horizon,
         "egress": _read_names,
         "egress_hosts": _read_names,
+        "peers": _read_peers,
     }
     given: dict[str, object] = {}
     for setting in fields(Config):
@@ -224,8 +236,44 @@ def _from_environment() -> Config:
     return Config(**given)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
+def _take_names(name: str, value: object) -> frozenset[str]:
+    if isinstance(value, str):
+        _refuse(name, value, "an iterable of names")
+    return frozenset(cast("Iterable[str]", value))
+
+
+def _take_path(_: str, value: object) -> object:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _take_peers(name: str, value: object) -> object:
+    if not isinstance(value, dict):
+        _refuse(name, value, "a dict of hosts, with paths or without")
+    return tuple(sorted(value.items(), key=str))
+
+
+#: How the values of arguments are held, where that is not as they are.
+_TAKEN: dict[str, Callable[[str, object], object]] = {
+    "egress": _take_names,
+    "egress_hosts": _take_names,
+    "peers": _take_peers,
+    "dry_run_dir": _take_path,
+}
+
+
 def _read_names(_: str, text: str) -> frozenset[str]:
     return frozenset(filter(None, map(str.strip, text.split(","))))
+
+
+def _read_peers(name: str, text: str) -> object:
+    found: dict[str, str] = {}
+    for each in filter(None, map(str.strip, text.split(","))):
+        entry, sign, answers = map(str.strip, each.rpartition("="))
+        if not sign:
+            msg = f"{_variable(name)} must be like orders.internal=always, not {each!r}"
+            raise ConfigurationError(msg)
+        found[entry] = answers
+    return _take_peers(name, found)
 
 
 def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:

@@ -19,6 +19,11 @@ def refused(entry: str) -> bool:
     return not (whole and known and host.strip(".")) or _FOREIGN.search(host) is not None
 
 
+def has_port(entry: str) -> bool:
+    """Whether *entry*, which is not refused, is of one port alone."""
+    return _split(entry.removeprefix(_BELOW))[1] is not None
+
+
 @lru_cache(maxsize=2048)
 def names(allowed: frozenset[str], host: str, port: int | None = None) -> bool:
     """Whether one of *allowed* names *host*.

@@ -18,8 +18,19 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
 
 _Call = TypeVar("_Call", bound="HttpCall")
-#: What proxies answer by themselves, whether or not the service behind them got the request.
-_OF_PROXIES = frozenset({502, 503, 504})
+#: What says that nothing was executed: the request goes elsewhere, or was refused before any of
+#: the service's code ran. Gateways, servers and routers answer so by themselves.
+_NOT_EXECUTED = frozenset(
+    {
+        *(300, 301, 304, 305, 307, 308),
+        *(400, 401, 403, 404, 405, 406, 407, 410, 411, 413, 414, 415, 416, 417),
+        *(421, 425, 426, 428, 429, 431, 451, 501, 505),
+    }
+)
+#: What a server or a proxy answers in place of a service that may have executed the request.
+_TIMEOUT = 408
+_FIRST_ERROR_OF_SERVERS = 500
+_SUCCESS = range(200, 300)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -43,19 +54,23 @@ class HttpCall:
 
     __slots__ = ("_call",)
 
-    def __init__(self, scheme: str, host: str, port: int | None, service: str | None) -> None:
+    def __init__(
+        self, scheme: str, host: str, port: int | None, path: str, service: str | None
+    ) -> None:
         """Begin.
 
         Args:
             scheme: of the URL.
             host: of the URL, without port, as it is looked up.
             port: of the URL; None for the scheme's.
+            path: of the URL, as it is sent, without a query.
             service: the name of whom is called; None: the host, and the port where it is stated.
         """
         usual = _PORTS.get(scheme)
         named = host if port is None or port == usual else f"{host}:{port}"
         known = usual if port is None else port
-        self._call = Outgoing(service or named, host, known, peer=named)
+        origin = f"{scheme}://{named}"
+        self._call = Outgoing(service or named, host, known, peer=origin, path=path)
 
     def sending(self) -> AbstractContextManager[None]:
         """See :meth:`Outgoing.sending`."""
@@ -90,13 +105,17 @@ class HttpCall:
             status: of the response.
             lineage: its header ``antipode-lineage``; None without one.
         """
-        if lineage is None and status in _OF_PROXIES:
-            self._call.failed()
-        elif lineage is None:
-            self._call.answered(None)
-        else:
+        if lineage is not None:
             for text in lineage.split(","):  # Where somebody repeated the header.
                 self._call.answered(text.strip())
+        elif status in _SUCCESS:
+            self._call.answered(None)
+        elif status in _NOT_EXECUTED:
+            return
+        elif status == _TIMEOUT or status >= _FIRST_ERROR_OF_SERVERS:
+            self._call.failed()
+        else:
+            self._call.answered(None, success=False)
 
     @_harmless
     def failed(self) -> None:
@@ -104,10 +123,12 @@ class HttpCall:
         self._call.failed()
 
 
-def began(scheme: str, host: str, port: int | None, service: str | None) -> HttpCall | None:
+def began(
+    scheme: str, host: str, port: int | None, path: str, service: str | None
+) -> HttpCall | None:
     """A call; None where it cannot begin, which is logged."""
     try:
-        return HttpCall(scheme, host, port, service)
+        return HttpCall(scheme, host, port, path, service)
     except Exception:  # noqa: BLE001 - a request of the application never fails by us
         logger.warning("a call goes without a lineage", exc_info=True)
         return None

@@ -15,6 +15,7 @@ from antipode._request.context import context_with, scope_in
 from antipode._request.lineage_text import encode_bounded, readable
 from antipode._request.scope import INCOMING_SUBJECT, NOTHING
 from antipode._runtime import egress_hosts as _hosts
+from antipode._runtime import peers as _peers
 from antipode._runtime.metrics import count, log_once
 from antipode.propagation import MEMBER, members, with_member, without_member
 from antipode.shim import config
@@ -28,10 +29,16 @@ if TYPE_CHECKING:
 
 #: Why a call leaves its service incomplete: it may have written, and its answer was not learned.
 IN_DOUBT = "in_doubt"
+_UNANSWERED = (
+    "%r answered without a lineage, although it sends them: the lineage is incomplete. Where "
+    "something stands at the same address that never sends one, name its path: "
+    'configure(peers={"host/path": "never"})'
+)
+_UNKNOWN = "the outcome of a call of %r is not known: the lineage is incomplete"
 _EMPTY = Lineage()
-_MOST_SERVICES = 10_000
+_MOST_PEERS = 10_000
 _lock = threading.Lock()
-#: Of each service whether it ever answered with a lineage.
+#: Of each peer whether it ever answered with a lineage; a peer without an answer is missing.
 _answers: dict[str, bool] = {}
 
 
@@ -43,20 +50,28 @@ class Outgoing:
     :meth:`finished`.
     """
 
-    __slots__ = ("_allowed", "_peer", "_scope", "_service", "text")
+    __slots__ = ("_allowed", "_expected", "_peer", "_scope", "_service", "text")
 
-    def __init__(self, service: str, host: str, port: int | None = None, *, peer: str = "") -> None:
+    def __init__(
+        self, service: str, host: str, port: int | None = None, *, peer: str = "", path: str = ""
+    ) -> None:
         """Begin a call.
 
         Args:
             service: the subject of marks, and the service's name in messages.
-            host: for ``egress_hosts``.
+            host: for ``egress_hosts`` and ``peers``.
             port: likewise; None where it is not known.
             peer: by what it is remembered how the service answers, where its name says too little.
+            path: what is called there, for ``peers``.
         """
+        settings = config()
         self._service = service
         self._peer = peer or service
-        self._allowed = config().egress_hosts is None or may_leave_to(host, port)
+        self._expected: _peers.Answers = "auto"
+        if settings.peers:
+            self._expected, above = _peers.expected(settings.peers, host, port, path)
+            self._peer += above
+        self._allowed = settings.egress_hosts is None or may_leave_to(host, port)
         context = otel_context.get_current()
         held = scope_in(context)
         self._scope: Scope | None = held if self._allowed else None
@@ -112,18 +127,23 @@ class Outgoing:
         changed = context_with(self._scope, context)
         return None if changed is context else changed
 
-    def answered(self, text: str | None) -> None:
+    def answered(self, text: str | None, *, success: bool = True) -> None:
         """The service answered, with the lineage *text* or without one.
 
-        One that is missing although this service has sent some before was lost on the way, if this
-        call asked for it: others are answered only where something was added.
+        An answer without one, though this peer is known to send some, lost it on the way, or comes
+        from an instance that takes no part: what it wrote is missing, if this call asked for it.
+
+        Args:
+            text: None for no lineage.
+            success: whether the call succeeded. Only then an answer without a lineage says that
+                the peer takes no part: a gateway before it may have given the others.
         """
         if not self._allowed or not (text or self.text):
             return
         if text is None:
-            if _answers.get(self._peer):
-                self.failed()
-            else:
+            if self._takes_part:
+                self._mark(_UNANSWERED)
+            elif success:
                 _note(self._peer, speaks=False)
             return
         if not _answers.get(self._peer):
@@ -141,16 +161,25 @@ class Outgoing:
     def failed(self) -> None:
         """The call was sent, and what became of it is not known.
 
-        Nothing is marked for a service that answers without lineages: what it does is unknown
-        to us however it ends.
+        Nothing is marked for a peer that answers without lineages: what it does is unknown to us
+        however it ends.
         """
+        if self._takes_part is not False:
+            self._mark(_UNKNOWN)
+
+    @property
+    def _takes_part(self) -> bool | None:
+        """Whether the peer answers with lineages; None where that is not known yet."""
+        if self._expected == "auto":
+            return _answers.get(self._peer)
+        return self._expected == "always"
+
+    def _mark(self, message: str) -> None:
         held = self._scope
-        if held is None or _answers.get(self._peer) is False:
-            return
-        count("incomplete", self._service)
-        held.mark_incomplete(self._service, IN_DOUBT)
-        message = "the outcome of a call of %r is not known: the lineage is incomplete"
-        log_once("call_in_doubt", self._service, "", message, self._service)
+        if held is not None:
+            count("incomplete", self._service)
+            held.mark_incomplete(self._service, IN_DOUBT)
+            log_once("call_in_doubt", self._service, message, message, self._service)
 
     def later(self, judge: Callable[[], None]) -> None:
         """Let *judge* say how the call ended, when somebody looks at the lineage of its scope.
@@ -183,14 +212,14 @@ def _together(text: str, others: Iterable[str]) -> str:
     return encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
 
 
-def _note(service: str, *, speaks: bool) -> None:
-    """Remember how *service* answers; one answer with a lineage outweighs all without."""
-    known = _answers.get(service)
+def _note(peer: str, *, speaks: bool) -> None:
+    """Remember how *peer* answers; one answer with a lineage outweighs all without."""
+    known = _answers.get(peer)
     if known is None or (speaks and not known):
         with _lock:
-            if len(_answers) >= _MOST_SERVICES:
-                _answers.clear()  # Known services are soon known again.
-            _answers[service] = speaks
+            if len(_answers) >= _MOST_PEERS:
+                _answers.clear()  # Known peers are soon known again.
+            _answers[peer] = speaks
 
 
 def may_leave_to(host: str, port: int | None = None) -> bool:

@@ -148,7 +148,7 @@ async def _carry(
 def _begin(service: str | None, request: ClientRequest) -> HttpCall | None:
     """The call that *request* is, with its headers set."""
     url = request.url
-    call = began(url.scheme, url.raw_host or "", url.explicit_port, service)
+    call = began(url.scheme, url.raw_host or "", url.explicit_port, url.raw_path, service)
     if call is not None:
         call.outfit(request.headers, request.headers.getall(BAGGAGE, ()))
     return call

@@ -231,7 +231,8 @@ def _begin(client: object, request: httpx.Request) -> _Attempts | None:
         return None
     url = request.url
     host = url.raw_host.decode("ascii")
-    call = began(url.scheme, host, url.port, None if choice is None else choice.service)
+    path = url.raw_path.partition(b"?")[0].decode("ascii")
+    call = began(url.scheme, host, url.port, path, None if choice is None else choice.service)
     if call is None:
         return None
     call.outfit(request.headers, request.headers.get_list(BAGGAGE))

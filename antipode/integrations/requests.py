@@ -228,7 +228,7 @@ def _begin(request: requests.PreparedRequest, choice: _Choice | None) -> HttpCal
         host, port = url.hostname or "", url.port
     except ValueError:  # Of which requests will tell the caller.
         return None
-    call = began(url.scheme, host, port, None if choice is None else choice.service)
+    call = began(url.scheme, host, port, url.path, None if choice is None else choice.service)
     if call is not None:
         headers = request.headers
         call.outfit(headers, [headers[BAGGAGE]] if BAGGAGE in headers else ())

@@ -35,6 +35,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         "ON_UNSCOPED": "raise",
         "EGRESS": "posts, users",
         "EGRESS_HOSTS": "posts.internal, *.eu.internal",
+        "PEERS": "posts.internal/v=1=always, *.eu.internal = never",
     }
     for name, text in given.items():
         monkeypatch.setenv(f"ANTIPODE_{name}", text)
@@ -50,6 +51,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         on_unscoped="raise",
         egress=frozenset({"posts", "users"}),
         egress_hosts=frozenset({"posts.internal", "*.eu.internal"}),
+        peers=(("*.eu.internal", "never"), ("posts.internal/v=1", "always")),
     )
 
 
@@ -80,6 +82,12 @@ def test_configure_changes_only_what_it_is_given() -> None:
         ({"horizon": 7}, "ANTIPODE_HORIZON"),
         ({"on_unknown": "pass"}, "ANTIPODE_ON_UNKNOWN"),
         ({"egress": "posts"}, "ANTIPODE_EGRESS"),
+        ({"peers": {"posts.internal": "maybe"}}, "ANTIPODE_PEERS"),
+        ({"peers": {"http://posts.internal": "always"}}, "ANTIPODE_PEERS"),
+        ({"peers": {"/orders": "always"}}, "ANTIPODE_PEERS"),
+        ({"peers": {"posts.internal/a?b": "always"}}, "ANTIPODE_PEERS"),
+        ({"peers": {1: "always"}}, "ANTIPODE_PEERS"),
+        ({"peers": "posts.internal"}, "ANTIPODE_PEERS"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_names(options: dict[str, object], variable: str) -> None:
@@ -91,7 +99,13 @@ def test_a_wrong_value_is_refused_with_its_names(options: dict[str, object], var
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("MAX_TIMEOUT", "soon"), ("HORIZON", "a week"), ("MODE", "maybe"), ("HORIZON", "0")],
+    [
+        ("MAX_TIMEOUT", "soon"),
+        ("HORIZON", "a week"),
+        ("MODE", "maybe"),
+        ("HORIZON", "0"),
+        ("PEERS", "posts"),
+    ],
 )
 def test_a_wrong_environment_is_refused(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str

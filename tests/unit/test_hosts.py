@@ -7,6 +7,7 @@ import pytest
 import antipode
 from antipode._runtime import config as _config
 from antipode._runtime.egress_hosts import names
+from antipode._runtime.peers import expected
 from antipode.integrations._outgoing import may_leave_to
 
 YES = [
@@ -103,3 +104,37 @@ def test_the_environment_is_held_to_the_same(monkeypatch: pytest.MonkeyPatch) ->
     _config.reset_config()
     with pytest.raises(antipode.ConfigurationError, match="https://users"):
         antipode.shim.config()
+
+
+PEERS = {
+    "gateway.internal": "auto",
+    "gateway.internal/orders": "always",
+    "gateway.internal/orders/old/": "never",
+    "gateway.internal:8080/orders": "auto",
+    "*.internal": "never",
+    "*.eu.internal/static": "always",
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "path", "found"),
+    [
+        ("gateway.internal", 80, "/", ("auto", "")),
+        ("gateway.internal", 80, "/ordersx", ("auto", "")),
+        ("Gateway.Internal.", 80, "/orders", ("always", "/orders")),
+        ("gateway.internal", 80, "/orders/1", ("always", "/orders")),
+        ("gateway.internal", 80, "/orders/old/1", ("never", "/orders/old")),
+        ("gateway.internal", 8080, "/orders/old/1", ("auto", "/orders")),
+        ("gateway.internal:8080", None, "/orders", ("auto", "/orders")),
+        ("users.internal", 80, "/", ("never", "")),
+        ("users.eu.internal", 80, "/static/a.css", ("always", "/static")),
+        ("users.eu.internal", 80, "/a.css", ("never", "")),
+        ("elsewhere.example", 80, "/", ("auto", "")),
+    ],
+)
+def test_the_most_exact_peer_counts(
+    host: str, port: int | None, path: str, found: tuple[str, str]
+) -> None:
+    """The host first, then the path; a path covers what is below it, and no longer names."""
+    antipode.configure(peers=PEERS)  # type: ignore[arg-type]
+    assert expected(antipode.shim.config().peers, host, port, path) == found

@@ -32,6 +32,14 @@ _ANSWERED = frozenset(
         grpc.StatusCode.DATA_LOSS,
     }
 )
+#: Codes that say that nothing was executed: gateways make them of the statuses 401, 403 and 404.
+_NOT_EXECUTED = frozenset(
+    {
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.PERMISSION_DENIED,
+    }
+)
 #: How gRPC's messages begin where it found no connection to send a call on.
 _UNSENT = (
     "failed to connect to all addresses",
@@ -69,12 +77,13 @@ class Channel:
 class Method:
     """What the calls of one method have in common."""
 
-    __slots__ = ("_channel", "_fixed", "_host", "_peer", "_service")
+    __slots__ = ("_channel", "_fixed", "_path", "_peer", "_service")
 
     def __init__(self, channel: Channel, name: str | bytes) -> None:
         self._channel = channel
         self._service = service_of(name)
         self._peer = f"{channel.target} {self._service}"
+        self._path = name if isinstance(name, str) else name.decode("latin-1")
         self._fixed = len(name) + len(channel.target)
 
     def begin(self, metadata: Iterable[Entry] | None) -> tuple[Outgoing, Entries]:
@@ -84,11 +93,11 @@ class Method:
             metadata: what it is to be sent with.
         """
         hosts = self._channel.hosts
-        call = Outgoing(self._service, hosts[0], peer=self._peer)
+        call = Outgoing(self._service, hosts[0], peer=self._peer, path=self._path)
         if len(hosts) > _ONE and call.text:
             # To several addresses: any of them may get it, so each must be one that may.
             for host in hosts[1:]:
-                other = Outgoing(self._service, host, peer=self._peer)
+                other = Outgoing(self._service, host, peer=self._peer, path=self._path)
                 call = call if other.text else other
         return call, sending(call, metadata, self._fixed)
 
@@ -98,9 +107,11 @@ class Method:
             if texts := answers(trailing):
                 for text in texts:
                     call.answered(text)
-            elif (code is _OK or code in _ANSWERED) and not may_have_lost_answer(trailing):
-                call.answered(None)
-            elif self._channel.retries or not _unsent(code, details):
+            elif may_have_lost_answer(trailing):
+                call.failed()
+            elif code is _OK or code in _ANSWERED:
+                call.answered(None, success=code is _OK)
+            elif self._channel.retries or not _not_executed(code, details):
                 call.failed()
         except Exception:  # noqa: BLE001 - a hook never fails the call
             logger.warning("the outcome of a gRPC call cannot be read", exc_info=True)
@@ -117,9 +128,11 @@ class Method:
         self.ended(call, code, details, trailing)
 
 
-def _unsent(code: Any, details: str | None) -> bool:
-    """Whether a call certainly never left: no connection could be made."""
-    return code is grpc.StatusCode.UNAVAILABLE and (details or "").startswith(_UNSENT)
+def _not_executed(code: Any, details: str | None) -> bool:
+    """Whether nobody executed a call: it was refused, or no connection could be made for it."""
+    return code in _NOT_EXECUTED or (
+        code is grpc.StatusCode.UNAVAILABLE and (details or "").startswith(_UNSENT)
+    )
 
 
 def _local(error: Any) -> bool:

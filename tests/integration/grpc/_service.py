@@ -206,12 +206,13 @@ async def served(
     interceptors: Sequence[Any] = (),
     options: Sequence[tuple[str, Any]] = (),
     workers: int = 4,
+    port: int = 0,
 ) -> AsyncIterator[int]:
     """A server of *kind* ``sync`` or ``aio`` on loopback; yields its port."""
     with ThreadPoolExecutor(workers) as pool:
         make = grpc.server if kind == "sync" else grpc.aio.server
         server = make(pool, handlers, interceptors=interceptors, options=options)
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
         if kind == "sync":
             server.start()
         else:

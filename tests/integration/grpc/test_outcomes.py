@@ -392,3 +392,61 @@ async def test_services_that_take_no_part_leave_no_marks(seen: Seen) -> None:
                     await to.one("wait", b"a", timeout=0.1)
                 assert not held.lineage.incomplete
             seen.leave.set()
+
+
+@clients
+async def test_what_was_not_executed_leaves_nothing(client: str, seen: Seen) -> None:
+    """A gateway says so for a service that takes part, or gRPC where a method is missing."""
+    async with served(handler(aio_methods(seen)), kind="aio") as port, called(port, client) as to:
+        await to.one("unary_unary", b"a")
+        with antipode.scope() as held:
+            with pytest.raises(grpc.RpcError) as raised:
+                await to.one("missing", b"a")
+            assert code_of(raised.value) is grpc.StatusCode.UNIMPLEMENTED
+            assert held.lineage == Lineage()
+
+
+@clients
+@pytest.mark.parametrize("code", ["UNIMPLEMENTED", "UNAUTHENTICATED", "PERMISSION_DENIED"])
+async def test_what_was_not_executed_does_not_say_who_takes_part(
+    client: str, code: str, seen: Seen
+) -> None:
+    """Nor does an error of a service: after them a deadline is in doubt all the same."""
+    ours.uninstrument()
+
+    async def refuse(request: bytes, context: Any) -> bytes:
+        await context.abort(grpc.StatusCode[request.decode()], "no")
+        return request
+
+    methods = handler({**aio_methods(seen), "refuse": refuse})
+    async with served(methods, kind="aio") as port:
+        ours.instrument()
+        async with called(port, client) as to:
+            with antipode.scope() as held:
+                for each in (code, "NOT_FOUND"):
+                    with pytest.raises(grpc.RpcError):
+                        await to.one("refuse", each.encode())
+                assert held.lineage == Lineage()
+                with pytest.raises(grpc.RpcError):
+                    await to.one("wait", b"a", timeout=0.2)
+                assert held.lineage.incomplete == IN_DOUBT
+        seen.leave.set()
+
+
+@clients
+async def test_a_service_that_must_answer_is_in_doubt_without(client: str, seen: Seen) -> None:
+    """Where a gateway strips trailers from the first answer on; the method's path counts."""
+    ours.uninstrument()
+    async with served(handler(aio_methods(seen)), kind="aio") as port:
+        ours.instrument()
+        antipode.configure(
+            peers={f"127.0.0.1/{SERVICE}": "always", f"127.0.0.1/{SERVICE}/wait": "never"}
+        )
+        async with called(port, client) as to:
+            with antipode.scope() as held:
+                with pytest.raises(grpc.RpcError):
+                    await to.one("wait", b"a", timeout=0.2)
+                assert not held.lineage.incomplete
+                await to.one("unary_unary", b"a")
+                assert held.lineage.incomplete == IN_DOUBT
+        seen.leave.set()

@@ -43,6 +43,7 @@ class Driver(ABC):
         timeouts: tuple[float, float] = PATIENT,
         service: str | None = None,
         chosen: bool | None = None,
+        method: str = "GET",
     ) -> list[int]:
         """Ask each URL in turn by one session; the statuses.
 
@@ -52,6 +53,7 @@ class Driver(ABC):
             timeouts: of the connection and of the response, in seconds.
             service: for :func:`instrument_client`.
             chosen: whether the session is instrumented by itself (or not at all); None: neither.
+            method: of all requests.
         """
 
     def _choose(self, session: object, *, chosen: bool | None, service: str | None) -> None:
@@ -72,13 +74,17 @@ class Requests(Driver):
         timeouts: tuple[float, float] = PATIENT,
         service: str | None = None,
         chosen: bool | None = None,
+        method: str = "GET",
     ) -> list[int]:
         import requests
 
         with requests.Session() as session:
             session.trust_env = False
             self._choose(session, chosen=chosen, service=service)
-            return [session.get(url, headers=headers, timeout=timeouts).status_code for url in urls]
+            return [
+                session.request(method, url, headers=headers, timeout=timeouts).status_code
+                for url in urls
+            ]
 
 
 class Httpx(Driver):
@@ -92,12 +98,13 @@ class Httpx(Driver):
         timeouts: tuple[float, float] = PATIENT,
         service: str | None = None,
         chosen: bool | None = None,
+        method: str = "GET",
     ) -> list[int]:
         import httpx
 
         with httpx.Client(**_httpx_options(timeouts)) as client:
             self._choose(client, chosen=chosen, service=service)
-            return [client.get(url, headers=headers).status_code for url in urls]
+            return [client.request(method, url, headers=headers).status_code for url in urls]
 
 
 class HttpxAsync(Httpx):
@@ -108,13 +115,15 @@ class HttpxAsync(Httpx):
         timeouts: tuple[float, float] = PATIENT,
         service: str | None = None,
         chosen: bool | None = None,
+        method: str = "GET",
     ) -> list[int]:
         import httpx
 
         async def run() -> list[int]:
             async with httpx.AsyncClient(**_httpx_options(timeouts)) as client:
                 self._choose(client, chosen=chosen, service=service)
-                return [(await client.get(url, headers=headers)).status_code for url in urls]
+                answers = [await client.request(method, url, headers=headers) for url in urls]
+                return [answer.status_code for answer in answers]
 
         return asyncio.run(run())
 
@@ -130,6 +139,7 @@ class Aiohttp(Driver):
         timeouts: tuple[float, float] = PATIENT,
         service: str | None = None,
         chosen: bool | None = None,
+        method: str = "GET",
     ) -> list[int]:
         import aiohttp
 
@@ -140,7 +150,7 @@ class Aiohttp(Driver):
                 self._choose(session, chosen=chosen, service=service)
                 statuses: list[int] = []
                 for url in urls:
-                    async with session.get(url, headers=headers) as response:
+                    async with session.request(method, url, headers=headers) as response:
                         await response.read()
                         statuses.append(response.status)
                 return statuses

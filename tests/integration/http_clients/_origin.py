@@ -39,7 +39,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, query: dict[str, str], **headers: str) -> None:
         """What was received, with the lineage of ``key`` where the query has one."""
-        body = json.dumps(self.server.origin.requests[-1]).encode()
+        body = b"" if status in {204, 304} else json.dumps(self.server.origin.requests[-1]).encode()
         self.send_response(status)
         if "key" in query:
             headers[HEADER] = serialize(Lineage([write(query["key"])]))

@@ -159,6 +159,105 @@ def test_who_stops_answering_is_in_doubt(client: Driver, origin: Origin) -> None
         assert antipode.current().incomplete == in_doubt(origin)
 
 
+#: Statuses that say that nothing was executed, of redirects, of servers and of gateways.
+REFUSALS = [301, 304, 307, 308, 400, 401, 403, 404, 405, 413, 421, 429, 431, 501]
+
+
+#: What an application answers, which may have written.
+APPLICATION = [302, 303, 409, 422]
+
+
+def statuses(origin: Origin, *numbers: int) -> list[str]:
+    """Where answers with these statuses come from, without the header."""
+    return [origin.url(f"status?status={number}") for number in numbers]
+
+
+def test_a_refusal_without_the_header_leaves_nothing(client: Driver, origin: Origin) -> None:
+    """A gateway gives it for a service that takes part: nothing of the service was executed."""
+    client.get(origin.url("nothing"))
+    with antipode.scope():
+        client.get(*statuses(origin, *REFUSALS))
+        assert antipode.current() == Lineage()
+
+
+def test_a_refusal_does_not_say_who_takes_part(client: Driver, origin: Origin) -> None:
+    """After it as a process's first answer, a POST that times out is in doubt all the same."""
+    with antipode.scope():
+        client.get(*statuses(origin, *REFUSALS, *APPLICATION))
+        assert antipode.current() == Lineage()
+        with pytest.raises(FAILURE):
+            client.get(origin.url("slow?key=a"), method="POST", timeouts=SHORT)
+        assert antipode.current().incomplete == in_doubt(origin)
+
+
+def test_an_application_may_have_executed_what_it_refuses(client: Driver, origin: Origin) -> None:
+    """Without the header, from a service that takes part, it lost what the service wrote."""
+    client.get(origin.url("nothing"))
+    for url in statuses(origin, *APPLICATION):
+        with antipode.scope():
+            client.get(url)
+            assert antipode.current().incomplete == in_doubt(origin)
+
+
+@pytest.mark.parametrize("status", [408, 500])
+def test_a_server_answers_for_an_application_that_failed(
+    client: Driver, origin: Origin, status: int
+) -> None:
+    """It may have written before: unless it takes no part, that is in doubt."""
+    with antipode.scope():
+        client.get(origin.url(f"status?status={status}"))
+        assert antipode.current().incomplete == in_doubt(origin)
+    with antipode.scope():
+        client.get(*statuses(origin, 200, status))
+        assert antipode.current() == Lineage()
+
+
+def test_a_gateway_that_hides_the_header_is_seen_by_who_expects_it(
+    client: Driver, origin: Origin
+) -> None:
+    """From the first answer on: ``auto`` takes the service for one that takes no part."""
+    with antipode.scope():
+        client.get(*statuses(origin, 200, 201, 204), method="POST")
+        assert antipode.current() == Lineage()
+    antipode.configure(peers={origin.service: "always"})
+    with antipode.scope():
+        client.get(*statuses(origin, 404))
+        assert antipode.current() == Lineage()
+        client.get(*statuses(origin, 200), method="POST")
+        assert antipode.current().incomplete == in_doubt(origin)
+    with antipode.scope():
+        client.get(origin.url("write?key=a"))
+        assert antipode.current() == Lineage([write("a")])
+
+
+def test_who_is_known_never_to_answer_leaves_nothing(client: Driver, origin: Origin) -> None:
+    """From the first call on, however it ends; what it answers all the same is merged."""
+    antipode.configure(peers={origin.service: "never"})
+    with antipode.scope():
+        with pytest.raises(FAILURE):
+            client.get(origin.url("drop"), method="POST")
+        client.get(origin.url("nothing"), *statuses(origin, 200, 503))
+        assert antipode.current() == Lineage()
+        client.get(origin.url("write?key=a"))
+        assert antipode.current() == Lineage([write("a")])
+
+
+def test_services_behind_one_host_are_told_apart_by_their_paths(
+    client: Driver, origin: Origin
+) -> None:
+    """A path that is named answers for itself; what is not below any answers for the host."""
+    antipode.configure(
+        peers={f"{origin.service}/status": "auto", f"{origin.service}/drop/often": "never"}
+    )
+    client.get(origin.url("nothing"))
+    with antipode.scope():
+        client.get(*statuses(origin, 200, 503))
+        assert antipode.current() == Lineage()
+        with pytest.raises(FAILURE):
+            client.get(origin.url("drop"))
+        assert antipode.current().incomplete == in_doubt(origin)
+
+
 def _requests_with(retry: Any) -> Any:
     import requests
     from requests.adapters import HTTPAdapter

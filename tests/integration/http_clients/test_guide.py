@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import antipode
 from antipode import Lineage
+from antipode._runtime.peers import expected
 from antipode.integrations import httpx as lineages
 from antipode.integrations._outgoing import may_leave_to
 from tests.integration.asgi.test_guide import run
@@ -31,6 +32,16 @@ def test_the_hosts_that_are_allowed() -> None:
     assert not may_leave_to("eu.internal", 80)
     assert may_leave_to("fd00:0::1", 8080)
     assert not may_leave_to("fd00::1", 80)
+
+
+def test_who_takes_part() -> None:
+    """Each entry says what its comment says."""
+    run("    peers={")
+    peers = antipode.shim.config().peers
+    assert expected(peers, "orders.internal", 80, "/orders/1") == ("always", "")
+    assert expected(peers, "gateway.internal", 80, "/static/a.css") == ("never", "/static")
+    assert expected(peers, "gateway.internal", 80, "/legacy") == ("auto", "/legacy")
+    assert expected(peers, "gateway.internal", 80, "/orders") == ("auto", "")
 
 
 def test_a_gateway() -> None:
