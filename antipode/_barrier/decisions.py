@@ -21,6 +21,8 @@ OnUnmet = Literal["raise", "return"]
 
 #: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
 PROMISE_GRACE_S = 3600
+#: The longest pause between two looks, in seconds; looks this far apart are of one moment.
+MOST_PAUSE_S = 0.050
 
 #: Outcomes that ``on_unknown="report"`` lets pass.
 UNKNOWN = frozenset({Status.UNKNOWN_STORE, Status.UNKNOWN_LOG, Status.UNDECIDABLE})
@@ -73,8 +75,12 @@ class Policies:
 class Wait:
     """One barrier, or one floor, while it waits. Not thread-safe.
 
+    A datastore is met by *one* look that shows all that is asked of it: two looks may reach
+    servers of different histories. Where others had to be waited for, its server may have been
+    replaced meanwhile: it is asked again before the barrier succeeds.
+
     Attributes:
-        pending: for each datastore, what may still become visible.
+        pending: for each datastore that no look has met, all that is asked of it.
         deadline_s: on the clock that all ``now_s`` come from.
     """
 
@@ -94,10 +100,13 @@ class Wait:
         self.incomplete = frozenset(incomplete)
         self.started_s = now_s
         self.deadline_s = now_s + timeout_s
-        self.pending = {datastore: set(found) for datastore, found in pending.items() if found}
+        self.pending = {name: frozenset(found) for name, found in pending.items() if found}
         self._unix_at_zero_s = unix_s - now_s
         self._outcomes: dict[Dependency, Outcome] = {}
         self._etas: dict[str, float] = {}
+        self._met: dict[str, tuple[float, frozenset[Dependency]]] = {}
+        self._late_s = now_s
+        self._fresh_from_s: float | None = None
         self._fatal = False
         for outcome in settled:
             self._settle(outcome)
@@ -108,7 +117,7 @@ class Wait:
     def _settle(self, outcome: Outcome) -> None:
         outcome = self.policies.settle(outcome)
         self._outcomes[outcome.write] = outcome
-        if not outcome.met:
+        if not outcome.met and not outcome.status.pending:
             self._fatal = True
 
     @property
@@ -122,12 +131,10 @@ class Wait:
     ) -> None:
         """Wait for *writes*, the primary's position, in place of what *marks* say is missing."""
         self.incomplete -= frozenset(marks)
-        waiting = self.pending.setdefault(datastore, set())
+        if asked := self.pending.get(datastore, frozenset()) | frozenset(writes):
+            self.pending[datastore] = asked
         for write in writes:
-            waiting.add(write)
             self._outcomes.setdefault(write, Outcome(write, Status.NOT_YET))
-        if not waiting:
-            del self.pending[datastore]
 
     def defer(self, writes: Iterable[WriteId]) -> None:
         """Leave *writes* to the reads that follow."""
@@ -135,38 +142,65 @@ class Wait:
             self._settle(Outcome(write, Status.DEFERRED))
 
     def record(self, datastore: str, observation: Observation, now_s: float) -> None:
-        """Take over what a server of *datastore* showed."""
-        waiting = self.pending.get(datastore)
-        if waiting is None:
+        """Take over what a server of *datastore* showed at one look."""
+        asked = self.pending.get(datastore)
+        if asked is None:
             return
-        waited_s = now_s - self.started_s
-        for write in list(waiting):
-            status, cause = observation.of(write)
-            if isinstance(write, Promise) and observation.promises.get(write) is Status.NOT_YET:
-                status, why = self.policies.judge(write, now_s + self._unix_at_zero_s)
-                cause = why or cause
-            outcome = Outcome(write, status, waited_s, observation.server, cause)
-            if status.pending:
-                self._outcomes[write] = outcome
-            else:
-                waiting.discard(write)
-                self._settle(outcome)
-        if not waiting:
-            del self.pending[datastore]
         if observation.eta_s is not None:
             self._etas[datastore] = observation.eta_s
+        late = [write for write in asked if self._judge(write, observation, now_s)]
+        if late:
+            self._wait_on(now_s)
+            return
+        del self.pending[datastore]
+        self._met[datastore] = now_s, asked
+        if not self.pending:
+            self._doubt(now_s)
+
+    def _judge(self, write: Dependency, observation: Observation, now_s: float) -> bool:
+        """Take over the outcome of *write*; whether it is pending."""
+        status, cause = observation.of(write)
+        if isinstance(write, Promise) and observation.promises.get(write) is Status.NOT_YET:
+            status, why = self.policies.judge(write, now_s + self._unix_at_zero_s)
+            cause = why or cause
+        held = self._outcomes[write]
+        if held.met and held.status is status and held.server == observation.server:
+            return False  # As before: how long it was waited for stays.
+        self._settle(Outcome(write, status, now_s - self.started_s, observation.server, cause))
+        return status.pending
+
+    def _wait_on(self, now_s: float) -> None:
+        """Note that a look left something to wait for."""
+        self._late_s = now_s
+        self._fresh_from_s = None
+
+    def _doubt(self, now_s: float) -> None:
+        """Ask again for what was met before others had to be waited for."""
+        if self._fresh_from_s is None:
+            self._fresh_from_s = max(self._late_s, now_s - MOST_PAUSE_S)
+        for datastore, (met_s, asked) in self._met.items():
+            if met_s < self._fresh_from_s:
+                self.pending[datastore] = asked
+                for write in asked:
+                    held = self._outcomes[write]
+                    self._outcomes[write] = replace(held, status=Status.NOT_YET, cause=_DOUBTED)
 
     def unreachable(self, datastore: str, cause: str, now_s: float) -> None:
         """Note that a look failed; the next one may not."""
-        for write in self.pending.get(datastore, ()):
+        if (asked := self.pending.get(datastore)) is None:
+            return
+        self._wait_on(now_s)
+        for write in asked:
             self._outcomes[write] = Outcome(
                 write, Status.UNREACHABLE, now_s - self.started_s, cause=cause
             )
 
     def failed(self, datastore: str, cause: str, now_s: float) -> None:
         """Note that looking again cannot help: what is pending there is undecidable."""
-        for write in self.pending.pop(datastore, set()):
+        for write in self.pending.pop(datastore, ()):
             self._settle(Outcome(write, Status.UNDECIDABLE, now_s - self.started_s, cause=cause))
+        if not self.pending:
+            self._doubt(now_s)
 
     def result(self, now_s: float) -> BarrierResult:
         """How things stand at *now_s*; whatever is pending then is unmet."""
@@ -178,6 +212,10 @@ class Wait:
             incomplete=self.incomplete,
             incomplete_ok=self.policies.on_incomplete == "report",
         )
+
+
+#: The cause of what was visible, while it is asked whether it still is.
+_DOUBTED = "it was visible, and was to be seen once more before the barrier succeeds"
 
 
 def _order(outcome: Outcome) -> tuple[str, str, bool, bool, int, str]:
@@ -200,7 +238,7 @@ class Pacer:
 
     SHARE = 0.02
     LEAST_S = 0.001
-    MOST_S = 0.050
+    MOST_S = MOST_PAUSE_S
     JITTER = 0.25
     BACKOFF_LEAST_S = 0.010
     BACKOFF_MOST_S = 1.0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from .contract import Unreachable
 from .registry import looking_shim
-from .watcher import LOOK_S, why
+from .watcher import CLOSED, LOOK_S, why
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from antipode._lineage.write_id import Dependency
     from antipode._runtime.clock import Clock
@@ -46,11 +46,12 @@ class Waiter:
         self._lock = threading.Lock()
         self._looked: set[str] = set()
         self._over = False
-        self._watchers: list[tuple[str, Watcher]] = [
-            (datastore, shim.watcher)
-            for datastore in wait.pending
-            if (shim := looking_shim(datastore)) is not None
-        ]
+        self._watchers: dict[str, Watcher] = {}
+        for datastore in tuple(wait.pending):
+            if (shim := looking_shim(datastore)) is None:
+                wait.failed(datastore, CLOSED, self.since_s)
+            else:
+                self._watchers[datastore] = shim.watcher
 
     @property
     def finished(self) -> bool:
@@ -61,10 +62,14 @@ class Waiter:
 
     def recall(self) -> None:
         """Settle what the watchers know already, without a round trip."""
-        for datastore, watcher in self._watchers:
+        for datastore, watcher in self._watchers.items():
             if watcher.away:
                 self._wait.unreachable(datastore, watcher.away, self._clock.monotonic())
-            known = watcher.recall(self._wait.pending.get(datastore, ()))
+        self._recall(self._watchers)
+
+    def _recall(self, datastores: Iterable[str]) -> None:
+        for datastore in datastores:
+            known = self._watchers[datastore].recall(self._wait.pending[datastore])
             if known is not None:
                 self._wait.record(datastore, known, self._clock.monotonic())
 
@@ -77,10 +82,10 @@ class Waiter:
         pending = self._wait.pending
         if len(pending) != 1:
             return False
-        ((datastore, watcher),) = [each for each in self._watchers if each[0] in pending]
+        ((datastore, asked),) = pending.items()
         left_s = self._wait.deadline_s - self._clock.monotonic()
         try:
-            observation = watcher.try_look(frozenset(pending[datastore]), min(left_s, LOOK_S))
+            observation = self._watchers[datastore].try_look(asked, min(left_s, LOOK_S))
         except Unreachable as error:
             self.unreachable(datastore, why(error))
             return True
@@ -93,15 +98,14 @@ class Waiter:
 
     def subscribe(self) -> None:
         """Start to wait at the watchers of all that is pending."""
-        for datastore, watcher in self._watchers:
-            if datastore in self._wait.pending:
-                watcher.subscribe(self)
+        for datastore in tuple(self._wait.pending):
+            self._watchers[datastore].subscribe(self)
 
     def cancel(self) -> None:
         """Stop to wait; nothing is recorded any more. Idempotent."""
         with self._lock:
             self._over = True
-        for _, watcher in self._watchers:
+        for watcher in self._watchers.values():
             watcher.unsubscribe(self)
 
     def wanted(self, datastore: str) -> Collection[Dependency]:
@@ -109,7 +113,7 @@ class Waiter:
         with self._lock:
             if self._over or self.finished or (self._once and datastore in self._looked):
                 return ()
-            return tuple(self._wait.pending.get(datastore, ()))
+            return self._wait.pending.get(datastore, ())
 
     def take(self, datastore: str, observation: Observation) -> None:
         """Record what a server showed."""
@@ -127,9 +131,17 @@ class Waiter:
         with self._lock:
             if self._over:
                 return
+            before = frozenset(self._wait.pending)
             record(self._clock.monotonic())
             self._looked.add(datastore)
+            doubted = [each for each in self._wait.pending if each not in before]
+            self._looked.difference_update(doubted)
+            self._recall(doubted)
+            doubted = [each for each in doubted if each in self._wait.pending]
             finished = self.finished
             self._over = finished
         if finished:
             self._notify()
+            return
+        for each in doubted:  # Its watcher believes that nobody waits here any more.
+            self._watchers[each].subscribe(self)

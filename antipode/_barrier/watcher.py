@@ -31,6 +31,8 @@ LOOK_S = 1.0
 SLICE_S = 1.0
 #: What a look gets when connecting has used up its time: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
+#: Why nobody looks any more.
+CLOSED = "its shim was closed"
 
 
 class Watched(Protocol):
@@ -163,14 +165,15 @@ class Watcher:
         with self._lock:
             closed = self._closed
             if not closed:
-                self._subscribers.append(subscriber)
+                if subscriber not in self._subscribers:
+                    self._subscribers.append(subscriber)
                 if self._running:
                     self.wake.set()
                 else:
                     self._running = True
                     self._thread = self.clock.spawn(self)
         if closed:
-            subscriber.failed(self._shim.datastore, "its shim was closed")
+            subscriber.failed(self._shim.datastore, CLOSED)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Stop looking for *subscriber*; without others the thread ends."""
@@ -317,7 +320,7 @@ class Watcher:
         if (endpoint := self._endpoint) is not None:
             endpoint.interrupt()
         for each in left:
-            each.failed(self._shim.datastore, "its shim was closed")
+            each.failed(self._shim.datastore, CLOSED)
         if thread is not None and thread is not threading.current_thread():
             thread.join(2 * LOOK_S)
         with self._using:

@@ -64,10 +64,14 @@ class VirtualClock:
         *,
         timeout: float,
         at_s: float = 0.0,
+        checks: bool = False,
         **options: Any,
     ) -> VirtualBarrier:
-        """Start ``antipode.barrier`` with these arguments when it is *at_s*."""
-        call = VirtualBarrier(self)
+        """Start ``antipode.barrier`` with these arguments when it is *at_s*.
+
+        Where it *checks*, it looks once at each datastore, as ``antipode.check`` does.
+        """
+        call = VirtualBarrier(self, once=checks)
         self.at(at_s, lambda: call.start(lineage, timeout, options))
         return call
 
@@ -101,12 +105,13 @@ class VirtualBarrier:
         finished_s: when it ended.
     """
 
-    def __init__(self, clock: VirtualClock) -> None:
-        """Not started."""
+    def __init__(self, clock: VirtualClock, *, once: bool) -> None:
+        """Not started; *once*: one look at each datastore."""
         self.result: BarrierResult | None = None
         self.error: AntipodeError | None = None
         self.finished_s: float | None = None
         self._clock = clock
+        self._once = once
 
     def start(self, lineage: Lineage | str | None, timeout: float, options: dict[str, Any]) -> None:
         """Start now."""
@@ -122,7 +127,7 @@ class VirtualBarrier:
                 self._finish(call)
                 waiter.cancel()
 
-        waiter = call.waiter(lambda: clock.at(clock.monotonic(), finish))
+        waiter = call.waiter(lambda: clock.at(clock.monotonic(), finish), once=self._once)
         waiter.recall()
         if waiter.finished:
             finish()
@@ -184,7 +189,8 @@ class FakeStore(Shim):
             reads_from: as of every shim.
             waitable: False for a message store without receipts.
             floors: whether its imaginary client satisfies floors.
-            pinned: whether its history cannot change under a connection.
+            pinned: whether its history cannot change under a connection: to be replaced or down
+                breaks those that there are.
             push: whether it wakes its watcher when something changes.
             blocks: whether its pauses last until it does so; for promises they do not.
             promises: whether it can look for promises.
@@ -255,6 +261,21 @@ class FakeStore(Shim):
             msg = "scripted to be down"
             raise Unreachable(msg)
 
+    def lost_since(self, opened_s: float) -> bool:
+        """Whether a connection that was opened then has broken: replaced or down after it."""
+        changes = [at_s for at_s, _ in (*self._script.servers, *self._script.down)]
+        return any(opened_s < at_s <= self.clock.monotonic() for at_s in changes)
+
+    def lose(self) -> None:
+        """Fail like a server at which the connection has broken.
+
+        Raises:
+            Unreachable: always.
+        """
+        self.look_times_s.append(self.clock.monotonic())
+        msg = "scripted to be replaced"
+        raise Unreachable(msg)
+
     def look(self, writes: Collection[WriteId], promises: Collection[Promise] = ()) -> Observation:
         """Judge by what the script says for now.
 
@@ -291,9 +312,14 @@ class FakeStore(Shim):
 class _FakeEndpoint(Endpoint):
     def __init__(self, store: FakeStore) -> None:
         self._store: FakeStore | None = store
-        self.pinned = store.pinned
+        self._opened_s = store.clock.monotonic()
         self.blocks = store.blocks
         store.open_endpoints += 1
+
+    @property
+    def pinned(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
+        store = self._store
+        return store is not None and store.pinned and not store.lost_since(self._opened_s)
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         del timeout_s
@@ -308,6 +334,8 @@ class _FakeEndpoint(Endpoint):
             msg = "closed"
             raise Unreachable(msg)
         self._store.raise_if_down()
+        if self._store.pinned and not self.pinned:
+            self._store.lose()
         return self._store
 
     def close(self) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 import antipode
 from antipode import Promise, Status
-from antipode._barrier.floor import floor_in
-from antipode.shim import Incomplete
+from antipode._barrier.decisions import Policies
+from antipode._barrier.floor import Floor, floor_in
+from antipode.shim import Incomplete, Observation
 from antipode.testing import FakeStore, VirtualClock
 from tests.conformance import _vectors as vectors
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: The virtual hour in which every script starts; it is part of the format.
 HOUR = 500_000
+#: What a read may be held back for, in real seconds.
+READ_S = 0.1
+POLICIES = Policies("raise", "raise", "raise", horizon_h=168, hour=HOUR)
 #: Virtual seconds are sums of floats.
 ROUNDING_S = 1e-9
 _RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
@@ -42,6 +46,34 @@ def test_script(script: dict[str, Any]) -> None:
         _check_looks(found, store)
     if scope is not None:
         _check_scope(script, scope)
+
+
+@pytest.mark.parametrize("read", vectors.cases("L4-barrier", "reads"))
+def test_read(read: dict[str, Any]) -> None:
+    """A read under a floor is answered after the look that shows all, and not before."""
+    writes = frozenset(map(vectors.write_of, read["writes"]))
+    (datastore,) = {write.datastore for write in writes}
+    floor = Floor(datastore, writes, timeout_s=READ_S, policies=POLICIES)
+    looks = 0
+
+    def observe(timeout_s: float) -> Observation:
+        nonlocal looks
+        assert timeout_s > 0
+        look = read["looks"][min(looks, len(read["looks"]) - 1)]
+        looks += 1
+        visible = map(vectors.write_of, look["visible"])
+        return Observation(look["server"], dict.fromkeys(visible, Status.VISIBLE))
+
+    match read["expect"]:
+        case {"looks": expected}:
+            floor.hold(observe)
+            assert looks == expected
+        case {"code": code}:
+            with pytest.raises(antipode.UnmetError) as raised:
+                floor.hold(observe)
+            assert raised.value.code == code
+        case _:
+            raise AssertionError(read)
 
 
 def _configure(settings: dict[str, Any]) -> None:
@@ -93,8 +125,13 @@ def _start(found: dict[str, Any], clock: VirtualClock) -> VirtualBarrier:
         vectors.lineage_of(lineage) if isinstance(lineage, dict) else lineage,
         timeout=found["timeout_s"],
         at_s=found["at_s"],
-        **found.get("options", {}),
+        **_options(found),
     )
+
+
+def _options(found: dict[str, Any]) -> dict[str, Any]:
+    checks = {"checks": True, "on_unmet": "return"} if found.get("check") else {}
+    return {**found.get("options", {}), **checks}
 
 
 def _check_barrier(expect: dict[str, Any], call: VirtualBarrier) -> None:
