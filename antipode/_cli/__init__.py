@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from . import _doctor_command, _explain_command, _report_command
+from . import _doctor_command, _explain_command, _lab_command, _report_command
 from ._exits import INTERRUPTED, PIPE_CLOSED, USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _COMMANDS = {
     "report": _report_command,
     "explain": _explain_command,
     "doctor": _doctor_command,
+    "lab": _lab_command,
 }
 _DESCRIPTION = "Find the missing barriers of services that use Antipode."
 _EPILOG = "Exit status: 0 clean, 1 findings, 2 usage or an input that cannot be read."

@@ -23,9 +23,9 @@ ROOMS = (
     "_startup",
     PUBLIC,
     "integrations",
+    "testing",
     "_report",
     "_cli",
-    "testing",
 )
 #: What is above the public modules may be in a circle of its own room; the core may not.
 CORE_ROOMS = ROOMS[: ROOMS.index(PUBLIC)]
