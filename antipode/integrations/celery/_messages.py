@@ -11,11 +11,11 @@ from antipode._request.lineage_text import readable
 from antipode.propagation import MEMBER, members, with_member, without_member
 from antipode.shim import Scope
 
-from ._celery_chords import lineages_of_header, publishes_body
-from ._celery_task import SERVICE, baggage_of, running_task
+from ._chords import lineages_of_header, publishes_body
+from ._task import SERVICE, baggage_of, running_task
 
 if TYPE_CHECKING:
-    from ._celery_task import Task
+    from ._task import Task
 
 _UNCHANGED = "_antipode_unchanged"
 

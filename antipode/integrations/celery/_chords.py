@@ -12,10 +12,10 @@ from typing import Any
 
 from antipode._request.context import scope_in
 from antipode._runtime.metrics import count, log_once, logger
+from antipode.integrations._method import Method
+from antipode.integrations._outgoing import IN_DOUBT
 
-from ._celery_task import SERVICE, Task
-from ._method import Method
-from ._outgoing import IN_DOUBT
+from ._task import SERVICE, Task
 
 _UNLOCK = "celery.chord_unlock"
 #: Behind the key of a header's group.

@@ -12,8 +12,8 @@ from antipode._lineage.unmet_errors import error_of
 from antipode._runtime.metrics import count
 from antipode.shim import config, names_of
 
-from ._celery_messages import publish_unchanged
-from ._celery_task import SERVICE, Task, running_task
+from ._messages import publish_unchanged
+from ._task import SERVICE, Task, running_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,39 +42,39 @@ def when_visible(
         @when_visible(only="posts")
         def notify(post_id): ...
 
-    The task looks once, as :func:`antipode.check`. What is not visible yet is published again,
+    The task checks once, as :func:`antipode.check`. What is not visible yet is published again,
     with the lineage that it came with, to run after the time that the store estimates; what can
     never become visible fails at once. Its own retries are not used up. A worker's slot is free
-    meanwhile, so that what is waited for can be written by a task behind. Run eagerly or called
+    meanwhile, so that what is waited for can be written by a later task. Run eagerly or called
     as a function it waits in place, as :func:`antipode.barrier`, for at most ``max_timeout``.
 
     Args:
-        only: look at these datastores alone.
-        exclude: do not look at these datastores.
-        max_attempts: after that many looks the task fails.
-        delay_s: the least and the most seconds between two looks. Where the store cannot
+        only: check these datastores alone.
+        exclude: do not check these datastores.
+        max_attempts: after that many checks the task fails.
+        delay_s: the least and the most seconds between two checks. Where the store cannot
             estimate, the delay doubles from the least on.
 
     Raises:
         ConfigurationError: an argument is out of range.
     """
     names = None if only is None else names_of(only)
-    terms = _Terms(names, names_of(exclude), max_attempts, delay_s)
+    options = _Options(names, names_of(exclude), max_attempts, delay_s)
 
     def decorate(function: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
         @functools.wraps(function)
         def call(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
-            terms.see_to_it()
+            options.require_visible()
             return function(*args, **kwargs)
 
-        # Celery checks the arguments of a call against this one, and not behind wrappers.
+        # Celery checks the arguments of a call against this one, and not those of what it wraps.
         call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
         return call
 
     return decorate
 
 
-class _Terms:
+class _Options:
     """The arguments of :func:`when_visible`."""
 
     def __init__(
@@ -93,7 +93,7 @@ class _Terms:
         self._max_attempts = max_attempts
         self._least_s, self._most_s = least, most
 
-    def see_to_it(self) -> None:
+    def require_visible(self) -> None:
         """Return when everything is visible; otherwise the task ends here.
 
         Raises:

@@ -26,15 +26,15 @@ def signals() -> Any:
     return found
 
 
-def put(signal: Any, receiver: Receiver, *, first: bool = False) -> None:
-    """Connect *receiver* to *signal*, before or behind all others, however late they come."""
+def connect(signal: Any, receiver: Receiver, *, first: bool = False) -> None:
+    """Connect *receiver* to *signal*, before or after all others, however late they come."""
     signal.connect(receiver, weak=False)
     _order(signal, receiver, first=first)
     if first or "connect" in vars(signal):
         return
     plain = signal.connect
 
-    def connect(*args: Any, **kwargs: Any) -> Any:
+    def connect_before(*args: Any, **kwargs: Any) -> Any:
         found = plain(*args, **kwargs)
         if args and callable(args[0]):
             _order(signal, receiver, first=False)
@@ -47,7 +47,7 @@ def put(signal: Any, receiver: Receiver, *, first: bool = False) -> None:
 
         return decorate
 
-    vars(signal)["connect"] = connect
+    vars(signal)["connect"] = connect_before
 
 
 def _order(signal: Any, receiver: Receiver, *, first: bool) -> None:
@@ -58,8 +58,8 @@ def _order(signal: Any, receiver: Receiver, *, first: bool) -> None:
         signal.receivers[:] = ours + others if first else others + ours
 
 
-def take_out(signal: Any, *receivers: Receiver) -> None:
-    """Undo :func:`put`."""
+def disconnect(signal: Any, *receivers: Receiver) -> None:
+    """Undo :func:`connect`."""
     vars(signal).pop("connect", None)
     for receiver in receivers:
         signal.disconnect(receiver)

@@ -1,9 +1,4 @@
-"""Celery: a task has a scope of its own, from its message's headers until it ends.
-
-What a task publishes (chains, groups, callbacks, retries) carries its lineage, in the header
-``baggage`` of the message. Works beside OpenTelemetry's instrumentation of Celery, whichever comes
-first, and without it. Result backends are not needed; of chords, which need one, see the guide.
-"""
+"""The scopes of tasks, and the lineages of the messages that they publish."""
 
 from __future__ import annotations
 
@@ -13,26 +8,18 @@ from opentelemetry import context as otel_context
 
 from antipode._request.background import outside
 from antipode._request.context import context_with, scope_in
+from antipode.integrations._incoming import Incoming
 from antipode.propagation import BAGGAGE
 
-from . import _celery_chords as chords
-from ._celery_barrier import when_visible
-from ._celery_messages import baggage_to_send
-from ._celery_signals import put, signals, take_out
-from ._celery_task import Task, baggage_of
-from ._incoming import Incoming
+from . import _chords as chords
+from ._messages import baggage_to_send
+from ._signals import connect, disconnect, signals
+from ._task import Task, baggage_of
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from antipode.shim import Scope
-
-__all__ = ["instrument", "uninstrument", "when_visible"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 _OUTER = "_antipode_outer"
 _HELD = "_antipode_held"
@@ -46,18 +33,18 @@ def instrument() -> None:
     ``CeleryInstrumentor`` does not matter.
     """
     sent = signals()
-    put(sent.task_prerun, _before_receivers, first=True)
-    put(sent.task_prerun, _before_run)
-    put(sent.task_postrun, _after_run, first=True)
-    put(sent.before_task_publish, _before_publish)
+    connect(sent.task_prerun, _before_receivers, first=True)
+    connect(sent.task_prerun, _before_run)
+    connect(sent.task_postrun, _after_run, first=True)
+    connect(sent.before_task_publish, _before_publish)
     chords.instrument()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent; tasks that run now end in their scopes."""
     sent = signals()
-    take_out(sent.task_prerun, _before_receivers, _before_run)
-    take_out(sent.before_task_publish, _before_publish)
+    disconnect(sent.task_prerun, _before_receivers, _before_run)
+    disconnect(sent.before_task_publish, _before_publish)
     chords.uninstrument()
 
 
@@ -75,7 +62,7 @@ class _TaskRequest:
             otel_context.detach(self._token)
 
 
-class _PartOf:
+class _EagerTask:
     """A task that runs within a request, in whose scope it stays."""
 
     def __init__(self, outer: Scope) -> None:
@@ -94,18 +81,18 @@ def _before_receivers(task: Task, **_: object) -> None:
 
 
 def _before_run(task: Task, **_: object) -> None:
-    """Open the scope of a task, behind all other receivers."""
+    """Open the scope of a task, after all other receivers."""
     request = task.request
     outer: Scope | None = vars(request).pop(_OUTER, None)
     if request.is_eager and outer is not None:
-        vars(request)[_HELD] = _PartOf(outer)
+        vars(request)[_HELD] = _EagerTask(outer)
     else:
         vars(request)[_HELD] = _TaskRequest(baggage_of(request), outer)
 
 
 def _after_run(task: Task, **_: object) -> None:
     """End the scope of a task, before all other receivers."""
-    held: _TaskRequest | _PartOf | None = vars(task.request).pop(_HELD, None)
+    held: _TaskRequest | _EagerTask | None = vars(task.request).pop(_HELD, None)
     if held is not None:
         held.end()
 
