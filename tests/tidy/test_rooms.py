@@ -23,8 +23,8 @@ ROOMS = (
     "_startup",
     PUBLIC,
     "integrations",
-    "testing",
     "_report",
+    "testing",
     "_cli",
 )
 #: What is above the public modules may be in a circle of its own room; the core may not.
