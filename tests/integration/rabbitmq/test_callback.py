@@ -109,27 +109,29 @@ def test_a_publication_enters_its_own_request_when_it_is_confirmed(
         assert CAUSES.merge(held.lineage) == held.lineage
 
 
-def test_refused_and_returned_publications_do_not_enter(bench: Bench, loop: Loop) -> None:
-    """Nacked by a full queue, or returned as unroutable: nothing enters, no doubt."""
-    full = f"{bench.name}.full"
+def test_nacked_and_returned_publications_do_not_enter(bench: Bench, loop: Loop) -> None:
+    """Returned as unroutable: nothing; nacked by a full queue: its request is in doubt."""
+    full, empty = f"{bench.name}.full", f"{bench.name}.empty"
     plain = bench.channel()
-    plain.queue_declare(
-        full,
-        exclusive=False,
-        auto_delete=True,
-        arguments={"x-max-length": 1, "x-overflow": "reject-publish"},
-    )
+    plain.queue_declare(full, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     plain.basic_publish("", full, b"fills it")
+    for exchange in (full, empty):
+        plain.exchange_declare(exchange, "fanout")
+    for queue in (full, bench.name):
+        plain.queue_bind(queue, full)
     loop.confirms()
-    with antipode.scope() as held:
-        loop.channel.basic_publish("", full, b"refused")
-        loop.channel.basic_publish("", "no-such-queue", b"returned", mandatory=True)
-        loop.channel.basic_publish(bench.name, "k", b"fine")
-    loop.until(lambda: len(held.lineage) > 0 and bool(loop.returned))
-    assert {w.version for w in held.lineage} == {1}
-    assert len(held.lineage) == 1
-    assert not held.lineage.incomplete
+    nacked, returned, fine = Scope(), Scope(), Scope()
+    for held, exchange in ((nacked, full), (returned, empty), (fine, bench.name)):
+        with within(held):
+            loop.channel.basic_publish(exchange, "k", b"", mandatory=True)
+    loop.until(lambda: bool(fine.lineage and loop.returned and nacked.lineage.incomplete))
+    assert [len(held.lineage) for held in (nacked, returned, fine)] == [0, 0, 1]
+    assert nacked.lineage.incomplete == IN_DOUBT
+    assert not returned.lineage.incomplete
+    assert not fine.lineage.incomplete
     plain.queue_delete(full)
+    for exchange in (full, empty):
+        plain.exchange_delete(exchange)
 
 
 def test_a_connection_lost_before_the_confirms_is_in_doubt(bench: Bench) -> None:

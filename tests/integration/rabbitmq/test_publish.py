@@ -167,20 +167,23 @@ def test_a_transaction_mints_nothing(bench: Bench) -> None:
     assert bench.get(channel)[2] == b"committed"
 
 
-def test_a_refused_publication_mints_nothing(bench: Bench) -> None:
-    """A full queue that rejects nacks it: no entry, no doubt, and a new incarnation follows."""
+def test_a_nacked_publication_is_in_doubt(bench: Bench) -> None:
+    """A full queue that rejects nacks it, while another queue has it; a new incarnation follows."""
     channel = bench.channel()
     bench.declare(channel, arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
     rabbitmq.instrument_channel(channel, datastore=NEWS)
     with antipode.scope():
         channel.basic_publish(bench.name, "k", b"fits")
-        before = antipode.current()
+        (fitted,) = antipode.current()
+        roomy = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(roomy, bench.name, "#")
         with pytest.raises(pika.exceptions.NackError):
             channel.basic_publish(bench.name, "k", b"too many")
-        assert antipode.current() == before
+        assert channel.basic_get(roomy, auto_ack=True)[2] == b"too many"
+        assert [*antipode.current()] == [fitted]
+        assert antipode.current().incomplete == IN_DOUBT
         bench.get(channel)
         channel.basic_publish(bench.name, "k", b"fits again")
-        (fitted,) = before
         (new,) = antipode.current().remove(fitted)
     assert new.key != fitted.key
     assert new.version == 1

@@ -141,8 +141,8 @@ def test_the_applications_properties_are_sent_and_not_touched(shim: rabbitmq.Rab
         assert POST in delivery.lineage
 
 
-def test_refusals_are_the_clients_errors_and_enter_nothing(bench: Bench) -> None:
-    """Nacked or returned: pika's error, nothing in the scope."""
+def test_refusals_are_the_clients_errors(bench: Bench) -> None:
+    """Returned: pika's error, nothing in the scope; nacked: another queue may have it."""
     shim = shim_of(bench, exchange="")
     full = f"{bench.name}.full"
     bench.channel().queue_declare(
@@ -150,11 +150,12 @@ def test_refusals_are_the_clients_errors_and_enter_nothing(bench: Bench) -> None
     )
     with antipode.scope():
         before = shim.write(full, b"fits")
-        with pytest.raises(pika.exceptions.NackError):
-            shim.write(full, b"too many")
         with pytest.raises(pika.exceptions.UnroutableError):
             shim.write("no-such-queue", b"", mandatory=True)
         assert antipode.current() == before
+        with pytest.raises(pika.exceptions.NackError):
+            shim.write(full, b"too many")
+        assert antipode.current() == before.merge(Lineage(incomplete=IN_DOUBT))
     assert shim.read(full)[0] == b"fits"
 
 

@@ -95,19 +95,12 @@ def _with_headers(properties: Any, state: State, write: WriteId | None) -> Any:
 def certainly_absent(error: BaseException) -> bool:
     """Whether *error* of a publication proves that the broker has no message of it.
 
-    Nacked, returned, or never sent. All else, a timeout or a cancellation included, leaves it in
-    doubt.
+    Returned, or never sent. All else leaves it in doubt: a timeout, a cancellation, and a nack, for
+    another queue than the one that refused may have it.
     """
     import aiormq.exceptions
 
-    return isinstance(
-        error,
-        (
-            aiormq.exceptions.DeliveryError,  # PublishError is one
-            TypeError,
-            ValueError,
-        ),
-    )
+    return isinstance(error, (aiormq.exceptions.PublishError, TypeError, ValueError))
 
 
 def is_returned(result: object) -> bool:

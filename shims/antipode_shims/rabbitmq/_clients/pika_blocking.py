@@ -74,8 +74,8 @@ def send(state: State, write: Any, publish: Callable[[], None]) -> None:
 def certainly_absent(error: BaseException) -> bool:
     """Whether *error* of a publication proves that the broker has no message of it.
 
-    Nacked, returned, never sent, or the channel closed because there is no such exchange. All
-    else, an interrupt included, leaves it in doubt.
+    Returned, never sent, or the channel closed because there is no such exchange. All else leaves
+    it in doubt: an interrupt, and a nack, for another queue than the one that refused may have it.
     """
     exceptions = pika().exceptions
     if isinstance(error, exceptions.ChannelClosedByBroker):
@@ -83,7 +83,6 @@ def certainly_absent(error: BaseException) -> bool:
     return isinstance(
         error,
         (
-            exceptions.NackError,
             exceptions.UnroutableError,
             exceptions.ChannelWrongStateError,
             exceptions.ConnectionWrongStateError,

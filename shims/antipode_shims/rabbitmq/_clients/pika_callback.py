@@ -61,20 +61,26 @@ class Confirms:
             pending = self.pending.pop(each, None)
             if pending is None:
                 continue
-            if accepted and not pending.returned:
-                if pending.held is not None:
-                    pending.held.append(pending.write)
-            else:
+            if pending.returned:
                 self.state.refused(pending.write)
+            elif not accepted:
+                self._doubt(pending)
+            elif pending.held is not None:
+                pending.held.append(pending.write)
 
     def closed(self) -> None:
         """The channel is gone: what was not confirmed is in doubt."""
         pending, self.pending = self.pending, {}
         self.tag = None
         for each in pending.values():
-            count("incomplete", self.state.datastore)
-            if each.held is not None:
-                each.held.mark_incomplete(self.state.datastore, "in_doubt")
+            self._doubt(each)
+
+    def _doubt(self, pending: _Pending) -> None:
+        """The broker may have it, in some queues."""
+        self.state.publications.void(pending.write)
+        count("incomplete", self.state.datastore)
+        if pending.held is not None:
+            pending.held.mark_incomplete(self.state.datastore, "in_doubt")
 
 
 def instrument(channel: Any, state: State) -> None:

@@ -95,7 +95,7 @@ class RabbitMQShim(BaseRabbitMQShim):
             *lineage* with this publication, which enters the current scope too.
 
         Raises:
-            pika.exceptions.NackError: the broker refused it.
+            pika.exceptions.NackError: a queue refused it; another may have it: it is in doubt.
             pika.exceptions.UnroutableError: ``mandatory``, and nobody takes it.
             pika.exceptions.AMQPError: the connection was lost: it is in doubt.
             Unreachable: there is no connection, and nothing was sent.
