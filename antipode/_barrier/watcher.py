@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 #: The longest one look may take; a stopped server is noticed after this.
 LOOK_S = 1.0
+#: The longest that making a connection may take: several round trips, to a server far away too.
+CONNECT_S = 5.0
 #: The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
 SLICE_S = 1.0
-#: What a look gets when connecting has used up its time: clients take 0 for "no limit".
+#: What the second half of a look gets at least: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
 #: Why nobody looks any more.
 CLOSED = "its shim was closed"
@@ -198,9 +200,8 @@ class Watcher:
     def try_look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation | None:
         """Look from the caller's thread; None when the watcher has to.
 
-        That is when it is at work itself, and when there is no connection: to make one takes
-        several round trips, each with a limit of its own, and would outlast a short deadline,
-        only to be given up and begun anew by the next caller.
+        That is when it is at work itself, and when there is no connection: to make one may
+        outlast a short deadline, only to be given up and begun anew by the next caller.
 
         Raises:
             Unreachable: the look failed.
@@ -263,12 +264,15 @@ class Watcher:
             return None
 
     def _look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation:
-        """Look once, connecting first if need be, within *timeout_s* for both."""
+        """Look once within *timeout_s*, after connecting if need be, which has its own limit.
+
+        Who waits may give up while a connection is made: it is kept for who waits next.
+        """
         count("looks", self._shim.datastore)
-        deadline_s = self.clock.monotonic() + timeout_s
         try:
             if self._endpoint is None:
-                self._endpoint = self._shim.open_endpoint(timeout_s=timeout_s)
+                self._endpoint = self._shim.open_endpoint(timeout_s=CONNECT_S)
+            deadline_s = self.clock.monotonic() + timeout_s
             observation = _observed(self._endpoint, wanted, deadline_s, self.clock)
         except BaseException as error:
             self._away = why(error) if isinstance(error, Unreachable) else ""
@@ -303,6 +307,8 @@ class Watcher:
     def _rest(self) -> None:
         """Tell the endpoint that nobody waits, unless somebody came meanwhile."""
         with self._using:
+            if self._closed:
+                self._drop_endpoint()
             if self._endpoint is None or self._running:
                 return
             try:
@@ -323,6 +329,8 @@ class Watcher:
             each.failed(self._shim.datastore, CLOSED)
         if thread is not None and thread is not threading.current_thread():
             thread.join(2 * LOOK_S)
+            if thread.is_alive():
+                return  # It is making a connection, which it releases itself.
         with self._using:
             self._drop_endpoint()
 

@@ -33,6 +33,7 @@ class FakeServer(Shim):
         self.hang: threading.Event | None = None
         self.connecting: threading.Event | None = None
         self.fenced = 0
+        self.connect_s = self.look_s = 0.0
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         self.fenced += 1
@@ -42,6 +43,7 @@ class FakeServer(Shim):
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         self.opened += 1
+        self.connect_s = timeout_s
         if self.connecting is not None:
             self.connecting.wait(timeout_s)
         self.open_now += 1
@@ -58,6 +60,7 @@ class FakeConnection(Endpoint):
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         server = self.server
         server.looks_made += 1
+        server.look_s = timeout_s
         server.looked.set()
         server.threads.add(threading.get_ident())
         if server.hang is not None:

@@ -12,6 +12,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, WriteId
+from antipode._barrier.watcher import CONNECT_S, LOOK_S
 from antipode.shim import Unreachable
 from antipode.testing import wait_until
 from antipode.testing._contract_base import in_time, seconds
@@ -166,6 +167,28 @@ def test_connecting_takes_no_more_than_the_barrier_has(
     posts.connecting.set()
     assert face(5)
     assert posts.opened == 1
+
+
+def test_connecting_does_not_use_up_the_look(posts: FakeServer) -> None:
+    """A server far away is connected to within seconds, and looked at within one."""
+    posts.position = 7
+    assert antipode.barrier(LINEAGE, timeout=1)
+    assert posts.connect_s == pytest.approx(CONNECT_S)
+    assert posts.look_s == pytest.approx(LOOK_S, abs=0.1)
+
+
+def test_closing_does_not_wait_for_a_connection(
+    posts: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that is being made as the shim is closed is released once it is there."""
+    monkeypatch.setattr("antipode._barrier.watcher.LOOK_S", 0.05)
+    posts.connecting = threading.Event()
+    assert not antipode.barrier(LINEAGE, timeout=0.05, on_unmet="return")
+    antipode.shim.unregister("posts")
+    assert watching()
+    posts.connecting.set()
+    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=2)
+    assert (posts.opened, posts.open_now) == (1, 0)
 
 
 def test_a_look_that_cannot_succeed_ends_the_barrier_at_once(posts: FakeServer) -> None:

@@ -11,7 +11,8 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, Status
 from antipode.telemetry import Metric
-from antipode.testing import wait_until
+from antipode.testing import LagProxy, wait_until
+from antipode_shims import mysql as shims
 
 from ._servers import (
     FLAVORS,
@@ -89,6 +90,24 @@ def test_nothing_to_wait_for_costs_no_look(here: Regions) -> None:
     for _ in range(10):
         assert antipode.barrier(lineage, timeout=5).ok
     assert looks() == before
+
+
+@pytest.mark.slow
+def test_server_far_away_is_reached(here: Regions) -> None:
+    """Round trips of 200 ms: connecting takes more than a look may, and is no look."""
+    lineage = here.replicated()
+    here.reader.close()
+    with (
+        LagProxy(here.topology.replica, lag_ms=100, request_lag_ms=100) as far,
+        shims.shim("posts", here.topology.url(far.address), reads_from="replica"),
+    ):
+        assert antipode.barrier(lineage, timeout=10).ok
+        opened = far.traffic().connections
+        here.topology.pause()
+        with pytest.raises(BarrierTimeout) as late:
+            antipode.barrier(here.write(), timeout=0.5)
+        assert [each.status for each in late.value.result.outcomes] == [Status.NOT_YET]
+        assert far.traffic().connections <= opened + 1  # The one that waits.
 
 
 def test_stopped_server_keeps_the_deadline(here: Regions) -> None:

@@ -142,6 +142,8 @@ class ServerSettings:
     def connect(self, reads_from: ReadsFrom, *, timeout_s: float) -> Any:
         """A client of the one server where the process reads, which listens.
 
+        One seed may not use up the time of the others.
+
         Raises:
             Unreachable: the server is not known now.
             ConfigurationError: there are several, a mongos, or a server outside of a set.
@@ -152,7 +154,7 @@ class ServerSettings:
         passing: tuple[type[Exception], ...] = (Unreachable, *link_errors())
         for seed in self.seeds:
             try:
-                with farewell(self._client(seed, timeout_s)) as client:
+                with farewell(self._client(seed, timeout_s / len(self.seeds))) as client:
                     reply = client.admin.command("hello")
             except passing as error:
                 cause = str(error)
