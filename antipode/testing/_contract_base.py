@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-import antipode
 from antipode import BarrierTimeout, Lineage, Status, WriteId
 
 from ._wait import wait_until
@@ -18,6 +17,8 @@ from ._wait import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
+
+    from antipode import BarrierResult
 
     from ._contract_store import ContractStore
 
@@ -85,18 +86,18 @@ def minted(store: ContractStore, before: Lineage, after: Lineage) -> WriteId:
 
 def written(store: ContractStore, key: str, value: bytes = b"1") -> WriteId:
     """Write outside of the caller's scope; the new write."""
-    with antipode.scope():
+    with store.antipode.scope():
         return minted(store, Lineage(), store.write(key, value))
 
 
 def replicated(store: ContractStore, key: str, value: bytes = b"1") -> WriteId:
     """Write outside of the caller's scope, and wait until the replica shows it."""
     write = written(store, key, value)
-    antipode.barrier(Lineage([write]), timeout=store.timeout_s)
+    store.antipode.barrier(Lineage([write]), timeout=store.timeout_s)
     return write
 
 
-def statuses(result: antipode.BarrierResult) -> set[Status]:
+def statuses(result: BarrierResult) -> set[Status]:
     """The outcomes of a barrier."""
     return {outcome.status for outcome in result.outcomes}
 
@@ -104,7 +105,7 @@ def statuses(result: antipode.BarrierResult) -> set[Status]:
 def times_out(store: ContractStore, lineage: Lineage, *, timeout: float) -> BarrierTimeout:
     """The error of a barrier that must not pass."""
     with pytest.raises(BarrierTimeout) as caught:
-        antipode.barrier(lineage, timeout=timeout, only=store.datastore)
+        store.antipode.barrier(lineage, timeout=timeout, only=store.datastore)
     return caught.value
 
 
@@ -141,9 +142,3 @@ def pass_time(some_s: float) -> None:
     """Let time pass where the claim is that nothing happens meanwhile."""
     end_s = time.monotonic() + some_s
     wait_until(lambda: time.monotonic() >= end_s, what="time to pass", timeout_s=some_s + 10)
-
-
-def watchers() -> list[str]:
-    """The library's threads that look at stores now."""
-    names = (thread.name for thread in threading.enumerate())
-    return [name for name in names if name.startswith("antipode-watch")]

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import antipode
 from antipode import Lineage, WriteId
 
 from ._contract_base import category, replicated, written
@@ -28,7 +27,7 @@ class DryRunContract:
         self, store: ContractStore, key: str, tmp_path: Path
     ) -> None:
         """In a dry run a read at the replica without a barrier is a finding."""
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             write = own_write(store, key)
             store.read(key)
         assert all_verdicts(tmp_path) == [("unguarded", [named(write)])]
@@ -38,7 +37,7 @@ class DryRunContract:
         self, store: ContractStore, key: str, tmp_path: Path
     ) -> None:
         """So is one without blocking the event loop."""
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             write = own_write(store, key)
             asyncio.run(store.read_async(key))
         assert all_verdicts(tmp_path) == [("unguarded", [named(write)])]
@@ -49,18 +48,18 @@ class DryRunContract:
     ) -> None:
         """A barrier in a dry run waits for nothing, and guards the reads behind it."""
         store.topology.pause()
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             write = own_write(store, key)
-            assert antipode.barrier(timeout=store.timeout_s).ok
+            assert store.antipode.barrier(timeout=store.timeout_s).ok
             store.read(key)
         assert all_verdicts(tmp_path) == [("guarded", [named(write)])]
 
     @category("dry_run")
     def test_enforced_barrier_guards(self, store: ContractStore, key: str, tmp_path: Path) -> None:
         """A barrier that waits, though its process is in a dry run, guards as well."""
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             store.write(key, b"1")
-            assert antipode.barrier(timeout=store.timeout_s, mode="enforce").ok
+            assert store.antipode.barrier(timeout=store.timeout_s, mode="enforce").ok
             assert store.read(key)[0] == b"1"
         assert {verdict for verdict, _ in all_verdicts(tmp_path)} == {"guarded"}
 
@@ -70,7 +69,7 @@ class DryRunContract:
     ) -> None:
         """What a read sampled is waited for, and never reported."""
         covering = replace(written(store, key), covering=True)
-        with dry_run(tmp_path), antipode.scope(Lineage([covering])):
+        with dry_run(store, tmp_path), store.antipode.scope(Lineage([covering])):
             store.read(key)
         assert not all_verdicts(tmp_path)
 
@@ -79,7 +78,7 @@ class DryRunContract:
         self, store: ContractStore, key: str, tmp_path: Path
     ) -> None:
         """A read at the primary misses nothing."""
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             store.write(key, b"1")
             store.read_primary(key)
         assert not all_verdicts(tmp_path)
@@ -90,27 +89,30 @@ class DryRunContract:
     ) -> None:
         """What one read at the replica showed, the next need not wait for."""
         replicated(store, key)
-        with dry_run(tmp_path), antipode.scope():
+        with dry_run(store, tmp_path), store.antipode.scope():
             store.read(key)
             store.read(key)
         assert "unguarded" not in {verdict for verdict, _ in all_verdicts(tmp_path)}
 
 
 @contextmanager
-def dry_run(folder: Path) -> Iterator[None]:
+def dry_run(store: ContractStore, folder: Path) -> Iterator[None]:
     """A block in which this process is in a dry run and writes its records into *folder*."""
-    before = antipode.shim.config()
-    antipode.configure(mode="dry-run", dry_run_dir=folder)
+    before = store.antipode.shim.config()
+    store.antipode.configure(mode="dry-run", dry_run_dir=folder)
     try:
         yield
     finally:
-        antipode.configure(mode=before.mode, dry_run_dir=before.dry_run_dir)
+        store.antipode.configure(mode=before.mode, dry_run_dir=before.dry_run_dir)
 
 
 def own_write(store: ContractStore, key: str) -> WriteId:
     """Write in the current scope; what entered it."""
     store.write(key, b"1")
-    mine = (w for w in antipode.current() if w.datastore == store.datastore and not w.covering)
+    mine = (
+        w for w in store.antipode.current() if w.datastore == store.datastore and not w.covering
+    )
+    write: WriteId
     (write,) = mine
     return write
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import antipode
 from antipode import Lineage, Status, UnmetError, VisibilityCheckError, WriteId
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode.telemetry import Metric
@@ -24,12 +23,13 @@ from ._contract_base import (
     seconds,
     statuses,
     times_out,
-    watchers,
     written,
 )
 from ._wait import wait_until
 
 if TYPE_CHECKING:
+    from antipode import BarrierResult
+
     from ._contract_store import ContractStore
 
 WRITERS = 6
@@ -45,8 +45,8 @@ class FaultContract:
         """A write that the promoted replica has stays visible there."""
         write = written(store, key)
         store.topology.failover(lose_unreplicated=False)
-        assert antipode.barrier(Lineage([write]), timeout=store.timeout_s).ok
-        with antipode.scope():
+        assert store.antipode.barrier(Lineage([write]), timeout=store.timeout_s).ok
+        with store.antipode.scope():
             assert store.read(key)[0] == b"1"
 
     @category("failover")
@@ -59,7 +59,7 @@ class FaultContract:
 
         def fails() -> None:
             with pytest.raises(UnmetError) as caught:
-                antipode.barrier(Lineage([write]), timeout=store.timeout_s)
+                store.antipode.barrier(Lineage([write]), timeout=store.timeout_s)
             assert statuses(caught.value.result) <= store.lost
 
         assert seconds(fails) < store.timeout_s / 2
@@ -70,14 +70,14 @@ class FaultContract:
         replicated(store, key, b"old")
         store.topology.pause()
         write = written(store, key, b"new")
-        ended: list[antipode.BarrierResult] = []
+        ended: list[BarrierResult] = []
         done = threading.Event()
 
-        def callback(result: antipode.BarrierResult) -> None:
+        def callback(result: BarrierResult) -> None:
             ended.append(result)
             done.set()
 
-        antipode.barrier_callback(callback, Lineage([write]), timeout=store.timeout_s)
+        store.antipode.barrier_callback(callback, Lineage([write]), timeout=store.timeout_s)
         store.topology.failover(lose_unreplicated=True)
         assert done.wait(2 * store.timeout_s)
         assert statuses(ended[0]) <= store.lost
@@ -90,8 +90,8 @@ class FaultContract:
         store.topology.failover(lose_unreplicated=False)
         store.reconnect()
         after = written(store, key, b"2")
-        assert antipode.barrier(Lineage([before, after]), timeout=store.timeout_s).ok
-        with antipode.scope():
+        assert store.antipode.barrier(Lineage([before, after]), timeout=store.timeout_s).ok
+        with store.antipode.scope():
             assert store.read(key)[0] == b"2"
 
     @category("failover", "race")
@@ -114,10 +114,10 @@ class FaultContract:
 
         in_threads(work, 3)
         for mine, write in acknowledged:
-            shown = statuses(antipode.check(Lineage([write])))
+            shown = statuses(store.antipode.check(Lineage([write])))
             value = b"1" if shown == {Status.VISIBLE} else None
             assert value is not None or shown <= store.lost
-            with antipode.scope():
+            with store.antipode.scope():
                 assert store.read(mine)[0] == value, f"{mine} is {shown}"
 
     @category("unknown_log")
@@ -127,7 +127,7 @@ class FaultContract:
 
         def fails() -> None:
             with pytest.raises(VisibilityCheckError) as caught:
-                antipode.barrier(Lineage([unknown]), timeout=store.timeout_s)
+                store.antipode.barrier(Lineage([unknown]), timeout=store.timeout_s)
             assert statuses(caught.value.result) == {Status.UNKNOWN_LOG}
 
         assert seconds(fails) < store.timeout_s / 2
@@ -136,7 +136,9 @@ class FaultContract:
     def test_unknown_log_reported(self, store: ContractStore, key: str) -> None:
         """``on_unknown="report"`` lets it pass and tells."""
         unknown = replace(store.unknown(replicated(store, key)), minted_h=SYSTEM_CLOCK.hour())
-        result = antipode.barrier(Lineage([unknown]), timeout=store.timeout_s, on_unknown="report")
+        result = store.antipode.barrier(
+            Lineage([unknown]), timeout=store.timeout_s, on_unknown="report"
+        )
         assert result.ok
         assert statuses(result) == {Status.UNKNOWN_LOG}
 
@@ -146,30 +148,30 @@ class FaultContract:
         long_ago = SYSTEM_CLOCK.hour() - LONG_AGO_H
         unknown = replace(store.unknown(replicated(store, key)), minted_h=long_ago)
         metric = Metric("aged", store.datastore)
-        before = antipode.telemetry.metrics().get(metric, 0)
-        with antipode.scope(Lineage([unknown])) as scope:
-            result = antipode.barrier(timeout=store.timeout_s)
+        before = store.antipode.telemetry.metrics().get(metric, 0)
+        with store.antipode.scope(Lineage([unknown])) as scope:
+            result = store.antipode.barrier(timeout=store.timeout_s)
             assert result.ok
             assert statuses(result) == {Status.AGED}
             assert unknown not in scope.lineage
-        assert antipode.telemetry.metrics()[metric] == before + 1
+        assert store.antipode.telemetry.metrics()[metric] == before + 1
 
     @category("reseed")
     def test_regress_is_noticed(self, store: ContractStore, key: str) -> None:
         """What was visible before the replica went back is not taken for visible after."""
         lineage = Lineage([replicated(store, key)])
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
         with store.regressed():
             times_out(store, lineage, timeout=store.settle_s)
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("reseed")
     def test_reseed_keeps_tokens(self, store: ContractStore, key: str) -> None:
         """After a re-seed from the same primary old tokens are visible with their values."""
         lineage = Lineage([replicated(store, key)])
         store.topology.reseed()
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
-        with antipode.scope():
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
+        with store.antipode.scope():
             assert store.read(key)[0] == b"1"
 
     @category("unreachable")
@@ -184,22 +186,22 @@ class FaultContract:
                 assert statuses(error.result) == {Status.UNREACHABLE}
 
             assert in_time(0.3 + LATE_S, fails)
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("unreachable")
     def test_server_comes_back_while_waiting(self, store: ContractStore, key: str) -> None:
         """A barrier that waits for a server passes when the server is back."""
         replicated(store, key)
-        ended: list[antipode.BarrierResult] = []
+        ended: list[BarrierResult] = []
         done = threading.Event()
 
-        def callback(result: antipode.BarrierResult) -> None:
+        def callback(result: BarrierResult) -> None:
             ended.append(result)
             done.set()
 
         with store.unreachable():
             lineage = Lineage([written(store, key, b"2")])
-            antipode.barrier_callback(callback, lineage, timeout=store.timeout_s)
+            store.antipode.barrier_callback(callback, lineage, timeout=store.timeout_s)
             assert not done.wait(store.settle_s)
         assert done.wait(2 * store.timeout_s)
         assert ended[0].ok
@@ -211,9 +213,9 @@ class FaultContract:
         def work(index: int) -> None:
             own = WriteId("elsewhere", f"request-{index}", 1, 500_000)
             for number in range(5):
-                with antipode.scope(Lineage([own])) as scope:
+                with store.antipode.scope(Lineage([own])) as scope:
                     store.write(f"{key}-{index}", str(number).encode())
-                    antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+                    store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
                     store.read(f"{key}-{index}")
                     assert set(scope.lineage.only("elsewhere")) == {own}
 
@@ -225,9 +227,9 @@ class FaultContract:
 
         async def request(index: int) -> None:
             own = WriteId("elsewhere", f"request-{index}", 1, 500_000)
-            with antipode.scope(Lineage([own])) as scope:
+            with store.antipode.scope(Lineage([own])) as scope:
                 store.write(f"{key}-{index}", b"1")
-                await antipode.barrier_async(timeout=store.timeout_s, only=store.datastore)
+                await store.antipode.barrier_async(timeout=store.timeout_s, only=store.datastore)
                 store.read(f"{key}-{index}")
                 assert set(scope.lineage.only("elsewhere")) == {own}
 
@@ -239,9 +241,9 @@ class FaultContract:
     @category("isolation")
     def test_sequential_requests_do_not_mix(self, store: ContractStore, key: str) -> None:
         """What one request wrote is no dependency of the next one on the same thread."""
-        with antipode.scope():
+        with store.antipode.scope():
             store.write(key, b"1")
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             assert scope.lineage.empty
 
     @category("leaks")
@@ -265,7 +267,7 @@ class FaultContract:
 
         async def cancelled() -> None:
             waiting = asyncio.ensure_future(
-                antipode.barrier_async(lineage, timeout=store.timeout_s)
+                store.antipode.barrier_async(lineage, timeout=store.timeout_s)
             )
             await asyncio.sleep(0.02)
             waiting.cancel()
@@ -276,7 +278,9 @@ class FaultContract:
         called: list[object] = []
         for _ in range(3):
             asyncio.run(cancelled())
-            antipode.barrier_callback(called.append, lineage, timeout=store.timeout_s).cancel()
+            store.antipode.barrier_callback(
+                called.append, lineage, timeout=store.timeout_s
+            ).cancel()
         _nothing_is_left(store, before)
         assert not called
 
@@ -294,34 +298,29 @@ class FaultContract:
         """Closing a shim ends the barriers that wait at it; nobody hangs."""
         store.topology.pause()
         write = minted(store, Lineage(), store.write(key, b"1"))
-        ended: list[antipode.BarrierResult] = []
+        ended: list[BarrierResult] = []
         done = threading.Event()
 
-        def callback(result: antipode.BarrierResult) -> None:
+        def callback(result: BarrierResult) -> None:
             ended.append(result)
             done.set()
 
-        antipode.barrier_callback(callback, Lineage([write]), timeout=store.timeout_s)
-        wait_until(watchers_run, what="the watcher", timeout_s=store.timeout_s)
+        store.antipode.barrier_callback(callback, Lineage([write]), timeout=store.timeout_s)
+        wait_until(lambda: bool(store.watchers()), what="the watcher", timeout_s=store.timeout_s)
         store.reader.close()
         assert done.wait(store.timeout_s / 2)
         assert not ended[0].ok
 
 
-def watchers_run() -> bool:
-    """Whether somebody waits at a store."""
-    return bool(watchers())
-
-
 def _kept(store: ContractStore, lineage: Lineage) -> int:
     """How many connections there are after a first barrier: the library keeps its own."""
     times_out(store, lineage, timeout=0.5)
-    wait_until(lambda: not watchers_run(), what="threads to end", timeout_s=store.timeout_s)
+    wait_until(lambda: not store.watchers(), what="threads to end", timeout_s=store.timeout_s)
     return store.connections()
 
 
 def _nothing_is_left(store: ContractStore, before: int) -> None:
-    wait_until(lambda: not watchers_run(), what="threads to end", timeout_s=store.timeout_s)
+    wait_until(lambda: not store.watchers(), what="threads to end", timeout_s=store.timeout_s)
     wait_until(
         lambda: store.connections() <= before,
         what="connections to be closed",

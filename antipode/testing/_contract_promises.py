@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import antipode
 from antipode import (
     BarrierTimeout,
     DependencyLost,
@@ -54,9 +53,9 @@ class PromiseContract:
         fulfilled(store, key, b"new", promise)
         times_out(store, lineage, timeout=store.settle_s)
         store.topology.resume()
-        result = antipode.barrier(lineage, timeout=store.timeout_s)
+        result = store.antipode.barrier(lineage, timeout=store.timeout_s)
         assert statuses(result) == {Status.VISIBLE}
-        with antipode.scope():
+        with store.antipode.scope():
             assert store.read(key)[0] == b"new"
 
     @category("promises")
@@ -66,7 +65,7 @@ class PromiseContract:
 
         async def wait() -> float:
             waiting = asyncio.ensure_future(
-                antipode.barrier_async(lineage, timeout=store.timeout_s)
+                store.antipode.barrier_async(lineage, timeout=store.timeout_s)
             )
             await asyncio.sleep(store.settle_s)
             assert not waiting.done()
@@ -99,21 +98,21 @@ class PromiseContract:
         error = times_out(store, lineage, timeout=store.settle_s)
         assert {outcome.write for outcome in error.unmet} == {write, promise}
         store.topology.resume()
-        assert antipode.barrier(Lineage([write]), timeout=store.timeout_s).ok
+        assert store.antipode.barrier(Lineage([write]), timeout=store.timeout_s).ok
         error = times_out(store, lineage, timeout=store.settle_s)
         assert [outcome.write for outcome in error.unmet] == [promise]
         fulfilled(store, key, b"2", promise)
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("promises")
     def test_rolled_back_transaction_fulfils_nothing(self, store: ContractStore, key: str) -> None:
         """The record is of the same transaction as the data: it goes when that is rolled back."""
         promise = promised(store)
-        with contextlib.suppress(Exception), antipode.scope():
+        with contextlib.suppress(Exception), store.antipode.scope():
             store.rolled_back(key, b"never", promise)
         times_out(store, Lineage(promises=[promise]), timeout=store.settle_s)
         fulfilled(store, key, b"after all", promise)
-        assert antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
+        assert store.antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
 
     @category("promises")
     def test_second_fulfilment_is_the_same(self, store: ContractStore, key: str) -> None:
@@ -121,7 +120,7 @@ class PromiseContract:
         promise = promised(store)
         for value in b"1", b"2":
             fulfilled(store, key, value, promise)
-        assert antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
+        assert store.antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
 
     @category("promises")
     def test_fulfilment_enters_the_scope(self, store: ContractStore, key: str) -> None:
@@ -130,23 +129,25 @@ class PromiseContract:
         The branch got the promise with its message, and runs in ``fulfilling()``.
         """
         promise = promised(store)
-        with antipode.scope(Lineage(promises=[promise])) as scope:
-            with antipode.fulfilling(promise.token) as mine:
-                assert antipode.check().ok
+        with store.antipode.scope(Lineage(promises=[promise])) as scope:
+            with store.antipode.fulfilling(promise.token) as mine:
+                assert store.antipode.check().ok
                 store.fulfil(key, b"1", mine)
             assert scope.lineage.promises == {promise}
             assert scope.lineage.datastores == {store.datastore}
             assert len(scope.lineage) == 1
-            assert antipode.barrier(timeout=store.timeout_s).ok
+            assert store.antipode.barrier(timeout=store.timeout_s).ok
 
     @category("promises")
     def test_check_tells_of_promises(self, store: ContractStore, key: str) -> None:
         """A consumer that checks learns that the branch has not written yet, and that it has."""
         lineage = Lineage(promises=[promise := promised(store)])
-        assert statuses(antipode.check(lineage)) == {Status.NOT_YET}
+        assert statuses(store.antipode.check(lineage)) == {Status.NOT_YET}
         fulfilled(store, key, b"1", promise)
-        wait_until(lambda: antipode.check(lineage).ok, what="the record", timeout_s=store.timeout_s)
-        assert statuses(asyncio.run(antipode.check_async(lineage))) == {Status.VISIBLE}
+        wait_until(
+            lambda: store.antipode.check(lineage).ok, what="the record", timeout_s=store.timeout_s
+        )
+        assert statuses(asyncio.run(store.antipode.check_async(lineage))) == {Status.VISIBLE}
 
     @category("promises", "abandonment")
     def test_expired_promise_is_abandoned(self, store: ContractStore, key: str) -> None:
@@ -155,12 +156,12 @@ class PromiseContract:
         fulfilled(store, key, b"1", kept)
         lineage = Lineage(promises=[kept])
         wait_until(
-            lambda: statuses(antipode.check(lineage)) == {Status.VISIBLE},
+            lambda: statuses(store.antipode.check(lineage)) == {Status.VISIBLE},
             what="the record of an expired promise",
             timeout_s=store.timeout_s,
         )
         with pytest.raises(DependencyLost):
-            antipode.barrier(Lineage(promises=[broken]), timeout=store.timeout_s)
+            store.antipode.barrier(Lineage(promises=[broken]), timeout=store.timeout_s)
 
     @category("abandonment")
     def test_abandoned_promise_ends_the_barrier(self, store: ContractStore, key: str) -> None:
@@ -170,10 +171,10 @@ class PromiseContract:
 
         async def wait() -> None:
             waiting = asyncio.ensure_future(
-                antipode.barrier_async(lineage, timeout=store.timeout_s)
+                store.antipode.barrier_async(lineage, timeout=store.timeout_s)
             )
             await asyncio.sleep(store.settle_s)
-            assert await antipode.abandon_async(promise)
+            assert await store.antipode.abandon_async(promise)
             with pytest.raises(DependencyLost) as caught:
                 await asyncio.wait_for(waiting, store.timeout_s / 2)
             assert statuses(caught.value.result) == {Status.ABANDONED}
@@ -185,22 +186,22 @@ class PromiseContract:
         """What nobody waits for any more is not written as if they did: the error says so."""
         replicated(store, key, b"old")
         promise = promised(store)
-        assert antipode.abandon(promise.token)
-        with antipode.scope() as scope, pytest.raises(PromiseAbandoned):
+        assert store.antipode.abandon(promise.token)
+        with store.antipode.scope() as scope, pytest.raises(PromiseAbandoned):
             store.fulfil(key, b"new", promise)
         assert scope.lineage.empty, "nothing was written, and nothing is in doubt"
-        with antipode.scope():
+        with store.antipode.scope():
             assert store.read_primary(key)[0] == b"old"
         with pytest.raises(DependencyLost):
-            antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s)
+            store.antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s)
 
     @category("abandonment")
     def test_abandonment_after_fulfilment_is_late(self, store: ContractStore, key: str) -> None:
         """The first record stays: giving up a promise that was fulfilled changes nothing."""
         promise = promised(store)
         fulfilled(store, key, b"1", promise)
-        assert not antipode.abandon(promise)
-        assert antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
+        assert not store.antipode.abandon(promise)
+        assert store.antipode.barrier(Lineage(promises=[promise]), timeout=store.timeout_s).ok
 
     @category("abandonment", "race")
     def test_one_record_wins(self, store: ContractStore, key: str) -> None:
@@ -210,9 +211,9 @@ class PromiseContract:
             kept = abandoned = False
             promise = promises[index // 2]
             if index % 2:
-                abandoned = antipode.abandon(promise)
+                abandoned = store.antipode.abandon(promise)
             else:
-                with antipode.scope(), contextlib.suppress(*store.aborted):
+                with store.antipode.scope(), contextlib.suppress(*store.aborted):
                     store.fulfil(f"{key}-{index}", b"1", promise)
                     kept = True
             ends[index] = kept or abandoned
@@ -222,7 +223,7 @@ class PromiseContract:
             ends = [False] * 2 * WRITERS
             in_threads(work, 2 * WRITERS)
             for number, promise in enumerate(promises):
-                result = antipode.barrier(
+                result = store.antipode.barrier(
                     Lineage(promises=[promise]), timeout=store.timeout_s, on_unmet="return"
                 )
                 kept, abandoned = ends[2 * number : 2 * number + 2]
@@ -235,8 +236,8 @@ class PromiseContract:
         replicated(store, key, b"old")
         store.topology.set_lag(100)
         promise = promised(store)
-        with antipode.scope(Lineage(promises=[promise])):
-            assert statuses(antipode.barrier(timeout=store.timeout_s, at="read")) == {
+        with store.antipode.scope(Lineage(promises=[promise])):
+            assert statuses(store.antipode.barrier(timeout=store.timeout_s, at="read")) == {
                 Status.DEFERRED
             }
             fulfilled(store, key, b"new", promise)
@@ -249,8 +250,8 @@ class PromiseContract:
         replicated(store, key, b"old")
 
         def fails() -> None:
-            with antipode.scope(Lineage(promises=[promised(store)])):
-                antipode.barrier(timeout=0.2, at="read")
+            with store.antipode.scope(Lineage(promises=[promised(store)])):
+                store.antipode.barrier(timeout=0.2, at="read")
                 with pytest.raises(BarrierTimeout):
                     store.read(key)
 
@@ -260,9 +261,9 @@ class PromiseContract:
     def test_floor_follows_a_barrier(self, store: ContractStore, key: str) -> None:
         """What a barrier at once found fulfilled, the reads behind it find on their connections."""
         promise = promised(store)
-        with antipode.scope(Lineage(promises=[promise])):
+        with store.antipode.scope(Lineage(promises=[promise])):
             fulfilled(store, key, b"new", promise)
-            assert antipode.barrier(timeout=store.timeout_s).ok
+            assert store.antipode.barrier(timeout=store.timeout_s).ok
             assert store.read(key)[0] == b"new"
             assert asyncio.run(store.read_async(key))[0] == b"new"
 
@@ -271,9 +272,9 @@ class PromiseContract:
         """A read whose floor demands what was given up raises, and shows nothing."""
         replicated(store, key, b"old")
         promise = promised(store)
-        antipode.abandon(promise)
-        with antipode.scope(Lineage(promises=[promise])):
-            antipode.barrier(timeout=store.timeout_s, at="read")
+        store.antipode.abandon(promise)
+        with store.antipode.scope(Lineage(promises=[promise])):
+            store.antipode.barrier(timeout=store.timeout_s, at="read")
             with pytest.raises(DependencyLost):
                 store.read(key)
 
@@ -287,8 +288,8 @@ class PromiseContract:
                 mine, value = f"{key}-{index}-{number % 3}", str(number).encode()
                 promise = promised(store)
                 fulfilled(store, mine, value, promise)
-                with antipode.scope(Lineage(promises=[promise])):
-                    antipode.barrier(timeout=store.timeout_s)
+                with store.antipode.scope(Lineage(promises=[promise])):
+                    store.antipode.barrier(timeout=store.timeout_s)
                     assert store.read(mine)[0] == value, f"barrier passed early: {mine}"
 
         in_threads(work, WRITERS)
@@ -298,11 +299,11 @@ class PromiseContract:
         """A promise that was met before the replica went back is not taken for met after."""
         lineage = Lineage(promises=[promise := promised(store)])
         fulfilled(store, key, b"1", promise)
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
         with store.regressed():
-            result = antipode.barrier(lineage, timeout=store.settle_s, on_unmet="return")
+            result = store.antipode.barrier(lineage, timeout=store.settle_s, on_unmet="return")
             assert not result.ok
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("promises", "failover")
     def test_lost_record_leaves_the_promise_open(self, store: ContractStore, key: str) -> None:
@@ -315,17 +316,17 @@ class PromiseContract:
         times_out(store, lineage, timeout=store.settle_s)
         store.reconnect()
         fulfilled(store, key, b"again", promise)
-        assert antipode.barrier(lineage, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(lineage, timeout=store.timeout_s).ok
 
     @category("promises", "dry_run")
     def test_read_without_barrier_for_a_promise(
         self, store: ContractStore, key: str, tmp_path: Path
     ) -> None:
         """In a dry run a read at the replica that does not wait for a promise is a finding."""
-        with dry_run(tmp_path), antipode.scope():
-            promise = antipode.promise(store.datastore, expires_in_s=EXPIRES_IN_S)
+        with dry_run(store, tmp_path), store.antipode.scope():
+            promise = store.antipode.promise(store.datastore, expires_in_s=EXPIRES_IN_S)
             store.read(key)
-            assert antipode.barrier(timeout=store.timeout_s).ok
+            assert store.antipode.barrier(timeout=store.timeout_s).ok
             store.read(key)
         named = {"datastore": store.datastore, "log": "promise", "version": promise.id}
         assert all_verdicts(tmp_path) == [("unguarded", [named]), ("guarded", [named])]
@@ -334,13 +335,14 @@ class PromiseContract:
 def promised(store: ContractStore, *, expires_in_s: float = EXPIRES_IN_S) -> Promise:
     """A promise on the store, which another service made."""
     if expires_in_s > 0:
-        with antipode.scope():
-            return antipode.promise(store.datastore, expires_in_s=expires_in_s)
+        with store.antipode.scope():
+            promise: Promise = store.antipode.promise(store.datastore, expires_in_s=expires_in_s)
+            return promise
     fresh = promised(store)
     return Promise(fresh.datastore, fresh.id, int(time.time() + expires_in_s))
 
 
 def fulfilled(store: ContractStore, key: str, value: bytes, promise: Promise) -> None:
     """Write what was promised, outside of the caller's scope."""
-    with antipode.scope():
+    with store.antipode.scope():
         store.fulfil(key, value, promise)

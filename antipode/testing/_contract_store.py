@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import antipode
 from antipode import PromiseAbandoned, Status
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class ContractStore:
     category, which the message names: supply it, or opt out of that category.
 
     Attributes:
+        antipode: what the claims call: the module, or what speaks to an agent in its place.
         topology: two regions.
         writer: a shim at the primary.
         reader: a shim of the same datastore at the replica, where barriers wait.
@@ -50,6 +53,7 @@ class ContractStore:
         timeout_s: seconds that anything may take before a test fails.
     """
 
+    antipode: Any = antipode
     aborted: ClassVar[tuple[type[Exception], ...]] = (PromiseAbandoned,)
     lost: ClassVar[frozenset[Status]] = frozenset({Status.LOST})
     promptly_s: ClassVar[float] = 0.5
@@ -155,6 +159,11 @@ class ContractStore:
         if isinstance(write.version, int):
             return any(isinstance(w.version, int) and w.version >= write.version for w in mine)
         return any(w.version == write.version for w in mine)
+
+    def watchers(self) -> list[str]:
+        """The library's threads that look at stores now (``leaks``, ``sharing``)."""
+        names = (thread.name for thread in threading.enumerate())
+        return [name for name in names if name.startswith("antipode-watch")]
 
     def connections(self) -> int:
         """How many connections this process holds (``leaks``). The default counts descriptors."""

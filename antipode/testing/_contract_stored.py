@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import antipode
 from antipode import IncompleteLineage, Lineage, WriteId
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric
@@ -23,9 +22,9 @@ MANY = 400
 
 def _stored(store: ContractStore, key: str, lineage: Lineage, value: bytes = b"1") -> Lineage:
     """Write with *lineage*, and read it back at the replica."""
-    with antipode.scope():
+    with store.antipode.scope():
         store.write(key, value, lineage)
-        antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+        store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
         shown, found = store.read(key)
     assert shown == value
     return found
@@ -37,9 +36,9 @@ class StoredContract:
     @category("stored_lineage")
     def test_round_trip(self, store: ContractStore, key: str) -> None:
         """A read yields the stored lineage, and covers the write that it shows."""
-        with antipode.scope():
+        with store.antipode.scope():
             write = minted(store, Lineage(), store.write(key, b"1", Lineage([ELSEWHERE])))
-            antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+            store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
             value, found = store.read(key)
         assert value == b"1"
         assert ELSEWHERE in found
@@ -49,7 +48,7 @@ class StoredContract:
     def test_read_merges_into_scope(self, store: ContractStore, key: str) -> None:
         """What a read shows becomes a dependency of the request that reads."""
         _stored(store, key, Lineage([ELSEWHERE]))
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             _, found = store.read(key)
             assert scope.lineage.merge(found) == scope.lineage
             assert ELSEWHERE in scope.lineage
@@ -57,10 +56,10 @@ class StoredContract:
     @category("stored_lineage")
     def test_current_lineage_is_stored(self, store: ContractStore, key: str) -> None:
         """Without a lineage given, the current one is stored."""
-        with antipode.scope(Lineage([ELSEWHERE])):
+        with store.antipode.scope(Lineage([ELSEWHERE])):
             store.write(key, b"1")
-            antipode.barrier(timeout=store.timeout_s, only=store.datastore)
-        with antipode.scope():
+            store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+        with store.antipode.scope():
             assert ELSEWHERE in store.read(key)[1]
 
     @category("stored_lineage")
@@ -90,7 +89,7 @@ class StoredContract:
     @category("stored_lineage")
     def test_absent_key(self, store: ContractStore, key: str) -> None:
         """A key that was never written reads as absent, without anybody's dependencies."""
-        with antipode.scope():
+        with store.antipode.scope():
             value, found = store.read(key)
         assert value is None
         assert {write.datastore for write in found} <= {store.datastore}
@@ -98,11 +97,11 @@ class StoredContract:
     @category("partial_updates")
     def test_partial_update_merges(self, store: ContractStore, key: str) -> None:
         """A write of one part keeps the causes of the other parts."""
-        with antipode.scope():
+        with store.antipode.scope():
             store.partial_update(key, "a", b"1", Lineage([ELSEWHERE]))
             store.partial_update(key, "b", b"2", Lineage([ELSEWHERE_TOO]))
-            antipode.barrier(timeout=store.timeout_s, only=store.datastore)
-        with antipode.scope():
+            store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+        with store.antipode.scope():
             found = store.read(key)[1]
         assert ELSEWHERE in found
         assert ELSEWHERE_TOO in found
@@ -112,20 +111,20 @@ class StoredContract:
         """A delete is a dependency like any write: after the barrier the value is gone."""
         _stored(store, key, Lineage())
         store.topology.set_lag(30)
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             store.delete(key)
             assert minted(store, Lineage(), scope.lineage)
-            antipode.barrier(timeout=store.timeout_s)
+            store.antipode.barrier(timeout=store.timeout_s)
             assert store.read(key)[0] is None
 
     @category("deletes")
     def test_tombstone_keeps_lineage(self, store: ContractStore, key: str) -> None:
         """Reading that something is gone depends on whatever its delete depended on."""
         _stored(store, key, Lineage([ELSEWHERE_TOO]))
-        with antipode.scope():
+        with store.antipode.scope():
             store.delete(key, Lineage([ELSEWHERE]))
-            antipode.barrier(timeout=store.timeout_s, only=store.datastore)
-        with antipode.scope():
+            store.antipode.barrier(timeout=store.timeout_s, only=store.datastore)
+        with store.antipode.scope():
             value, found = store.read(key)
         assert value is None
         assert ELSEWHERE in found
@@ -133,7 +132,7 @@ class StoredContract:
     @category("deletes")
     def test_write_after_delete(self, store: ContractStore, key: str) -> None:
         """A value written after a delete replaces the tombstone."""
-        with antipode.scope():
+        with store.antipode.scope():
             store.delete(key, Lineage([ELSEWHERE]))
         found = _stored(store, key, Lineage([ELSEWHERE_TOO]))
         assert ELSEWHERE_TOO in found
@@ -145,42 +144,42 @@ class StoredContract:
         """A stored text that is no lineage never becomes an empty one; the value still reads."""
         _stored(store, key, Lineage([ELSEWHERE]))
         metric = Metric("unreadable", store.datastore)
-        before = antipode.telemetry.metrics().get(metric, 0)
+        before = store.antipode.telemetry.metrics().get(metric, 0)
         store.corrupt(key, text)
-        with antipode.scope():
+        with store.antipode.scope():
             value, found = store.read(key)
             assert value == b"1"
             assert Incomplete(store.datastore, "unreadable") in found.incomplete
             with pytest.raises(IncompleteLineage):
-                antipode.barrier(timeout=store.timeout_s)
-        assert antipode.telemetry.metrics()[metric] == before + 1
+                store.antipode.barrier(timeout=store.timeout_s)
+        assert store.antipode.telemetry.metrics()[metric] == before + 1
 
     @category("codec_abuse")
     def test_later_version_is_kept(self, store: ContractStore, key: str) -> None:
         """A lineage of a later version of the format is passed on, not dropped."""
         _stored(store, key, Lineage([ELSEWHERE]))
         store.corrupt(key, "2something~from.later")
-        with antipode.scope():
+        with store.antipode.scope():
             found = store.read(key)[1]
         assert found.unknown
 
     @category("in_doubt")
     def test_doubtful_write_is_incomplete(self, store: ContractStore, key: str) -> None:
         """A write of unknown outcome marks the lineage, and the barrier refuses to vouch."""
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
                 store.doubtful_write(key, b"1")
             assert Incomplete(store.datastore, "in_doubt") in scope.lineage.incomplete
             with pytest.raises(IncompleteLineage):
-                antipode.barrier(timeout=store.timeout_s)
-            assert antipode.barrier(timeout=store.timeout_s, on_incomplete="report").ok
+                store.antipode.barrier(timeout=store.timeout_s)
+            assert store.antipode.barrier(timeout=store.timeout_s, on_incomplete="report").ok
 
     @category("in_doubt")
     def test_store_works_after_doubt(self, store: ContractStore, key: str) -> None:
         """The shim goes on working after a write in doubt."""
-        with antipode.scope(), pytest.raises(Exception):  # noqa: B017, PT011 - as above
+        with store.antipode.scope(), pytest.raises(Exception):  # noqa: B017, PT011 - as above
             store.doubtful_write(key, b"1")
         write = written(store, key, b"2")
-        antipode.barrier(Lineage([write]), timeout=store.timeout_s)
-        with antipode.scope():
+        store.antipode.barrier(Lineage([write]), timeout=store.timeout_s)
+        with store.antipode.scope():
             assert store.read(key)[0] == b"2"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import antipode
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, UnmetError
 from antipode.telemetry import Metric
 
@@ -25,12 +24,13 @@ from ._contract_base import (
     seconds,
     statuses,
     times_out,
-    watchers,
     written,
 )
 from ._wait import wait_until
 
 if TYPE_CHECKING:
+    from antipode import BarrierResult
+
     from ._contract_store import ContractStore
 
 LAG_MS = 30.0
@@ -45,7 +45,7 @@ class WaitContract:
     @category("minting")
     def test_write_enters_scope(self, store: ContractStore, key: str) -> None:
         """A committed write enters the current scope: exact, with its mint hour."""
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             returned = store.write(key, b"1")
             write = minted(store, Lineage(), scope.lineage)
             assert write in returned
@@ -56,7 +56,7 @@ class WaitContract:
     def test_write_extends_given_lineage(self, store: ContractStore, key: str) -> None:
         """``write(key, value, lineage)`` returns that lineage with one write more."""
         given = Lineage([ELSEWHERE])
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             returned = store.write(key, b"1", given)
             write = minted(store, given, returned)
             assert ELSEWHERE in returned
@@ -76,7 +76,7 @@ class WaitContract:
     @category("minting")
     def test_refused_write_enters_nothing(self, store: ContractStore, key: str) -> None:
         """A write that the store refused is no dependency, and leaves no doubt."""
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
                 store.refused_write(key, b"1")
             assert scope.lineage.empty
@@ -85,9 +85,9 @@ class WaitContract:
     def test_write_without_scope_is_counted(self, store: ContractStore, key: str) -> None:
         """A write outside of any scope is counted, and still returns its lineage."""
         metric = Metric("unscoped_write", store.datastore)
-        before = antipode.telemetry.metrics().get(metric, 0)
+        before = store.antipode.telemetry.metrics().get(metric, 0)
         assert minted(store, Lineage(), store.write(key, b"1"))
-        assert antipode.telemetry.metrics()[metric] == before + 1
+        assert store.antipode.telemetry.metrics()[metric] == before + 1
 
     @category("visibility")
     def test_read_after_barrier_is_never_stale(self, store: ContractStore, key: str) -> None:
@@ -95,9 +95,9 @@ class WaitContract:
         store.topology.set_lag(LAG_MS)
         for number in range(ROUNDS):
             value = str(number).encode()
-            with antipode.scope():
+            with store.antipode.scope():
                 store.write(key, value)
-                assert antipode.barrier(timeout=store.timeout_s).ok
+                assert store.antipode.barrier(timeout=store.timeout_s).ok
                 assert store.read(key)[0] == value
 
     @category("visibility")
@@ -116,7 +116,7 @@ class WaitContract:
             store.topology.pause()
             lineage = Lineage([written(store, key, str(number).encode())])
             with ThreadPoolExecutor(1) as pool:
-                waiting = pool.submit(antipode.barrier, lineage, timeout=store.timeout_s)
+                waiting = pool.submit(store.antipode.barrier, lineage, timeout=store.timeout_s)
                 pass_time(store.settle_s)
                 assert not waiting.done()
                 store.topology.resume()
@@ -142,10 +142,12 @@ class WaitContract:
         """``check`` tells at once what is not visible, and later that it is."""
         store.topology.pause()
         lineage = Lineage([written(store, key)])
-        assert in_time(LATE_S, lambda: antipode.check(lineage))
-        assert statuses(antipode.check(lineage)) == {Status.NOT_YET}
+        assert in_time(LATE_S, lambda: store.antipode.check(lineage))
+        assert statuses(store.antipode.check(lineage)) == {Status.NOT_YET}
         store.topology.resume()
-        wait_until(lambda: antipode.check(lineage).ok, what="check", timeout_s=store.timeout_s)
+        wait_until(
+            lambda: store.antipode.check(lineage).ok, what="check", timeout_s=store.timeout_s
+        )
 
     @category("visibility")
     def test_table2_wait(self, store: ContractStore, key: str) -> None:
@@ -166,15 +168,15 @@ class WaitContract:
         """``barrier(at="read")`` returns at once; the next read waits, and is not stale."""
         replicated(store, key, b"old")
         store.topology.pause()
-        with antipode.scope(), ThreadPoolExecutor(1) as pool:
+        with store.antipode.scope(), ThreadPoolExecutor(1) as pool:
             store.write(key, b"new")
-            result = antipode.barrier(timeout=store.timeout_s, at="read")
+            result = store.antipode.barrier(timeout=store.timeout_s, at="read")
             assert statuses(result) == {Status.DEFERRED}
-            lineage = antipode.current()
+            lineage = store.antipode.current()
 
             def read() -> bytes | None:
-                with antipode.scope(lineage):
-                    antipode.barrier(timeout=store.timeout_s, at="read")
+                with store.antipode.scope(lineage):
+                    store.antipode.barrier(timeout=store.timeout_s, at="read")
                     return store.read(key)[0]
 
             reading = pool.submit(read)
@@ -192,8 +194,8 @@ class WaitContract:
         write = written(store, key, b"new")
 
         def fails() -> None:
-            with antipode.scope(Lineage([write])):
-                antipode.barrier(timeout=0.2, at="read")
+            with store.antipode.scope(Lineage([write])):
+                store.antipode.barrier(timeout=0.2, at="read")
                 with pytest.raises(BarrierTimeout):
                     store.read(key)
 
@@ -206,8 +208,8 @@ class WaitContract:
         store.topology.pause()
         write = written(store, key, b"new")
         store.topology.failover(lose_unreplicated=True)
-        with antipode.scope(Lineage([write])):
-            antipode.barrier(timeout=store.timeout_s, at="read")
+        with store.antipode.scope(Lineage([write])):
+            store.antipode.barrier(timeout=store.timeout_s, at="read")
 
             def fails() -> None:
                 with pytest.raises(UnmetError) as caught:
@@ -224,8 +226,8 @@ class WaitContract:
         write = written(store, key, b"new")
 
         async def read() -> bytes | None:
-            with antipode.scope(Lineage([write])):
-                antipode.barrier(timeout=store.timeout_s, at="read")
+            with store.antipode.scope(Lineage([write])):
+                store.antipode.barrier(timeout=store.timeout_s, at="read")
                 return (await store.read_async(key))[0]
 
         async def both() -> bytes | None:
@@ -243,13 +245,13 @@ class WaitContract:
     ) -> None:
         """Time between ``barrier(at="read")`` and the read does not count."""
         store.topology.pause()
-        with antipode.scope() as scope:
+        with store.antipode.scope() as scope:
             store.write(key, b"1")
-            antipode.barrier(timeout=store.settle_s, at="read")
+            store.antipode.barrier(timeout=store.settle_s, at="read")
             pass_time(2 * store.settle_s)
             store.topology.resume()
             wait_until(
-                lambda: antipode.check(scope.lineage).ok, what="it", timeout_s=store.timeout_s
+                lambda: store.antipode.check(scope.lineage).ok, what="it", timeout_s=store.timeout_s
             )
             assert store.read(key)[0] == b"1"
 
@@ -258,7 +260,7 @@ class WaitContract:
         """Outside of a scope ``at="read"`` is refused: nothing could remember the floor."""
         lineage = Lineage([written(store, key)])
         with pytest.raises(ConfigurationError):
-            antipode.barrier(lineage, timeout=store.timeout_s, at="read")
+            store.antipode.barrier(lineage, timeout=store.timeout_s, at="read")
 
     @category("faces")
     def test_faces_agree(self, store: ContractStore, key: str) -> None:
@@ -279,7 +281,7 @@ class WaitContract:
         shortened = Lineage(incomplete=[(store.datastore, "size")])
         times_out(store, shortened, timeout=store.settle_s)
         store.topology.resume()
-        assert antipode.barrier(shortened, timeout=store.timeout_s).ok
+        assert store.antipode.barrier(shortened, timeout=store.timeout_s).ok
         assert store.read(key)[0] == b"new"
 
     @category("sharing")
@@ -293,13 +295,13 @@ class WaitContract:
 
         def wait(_: int) -> None:
             ready.wait()
-            antipode.barrier(lineage, timeout=store.timeout_s)
+            store.antipode.barrier(lineage, timeout=store.timeout_s)
 
         with ThreadPoolExecutor(8) as pool:
             waiting = [pool.submit(wait, index) for index in range(8)]
             ready.wait()
             pass_time(store.settle_s)
-            assert watchers() == [f"antipode-watch-{store.datastore}"]
+            assert store.watchers() == [f"antipode-watch-{store.datastore}"]
             assert store.connections() - before < 8  # noqa: PLR2004 - one a waiter would be
             store.topology.resume()
             for each in waiting:
@@ -313,9 +315,9 @@ class WaitContract:
         def work(index: int) -> None:
             for number in range(WRITES):
                 mine, value = f"{key}-{index}-{number % 3}", str(number).encode()
-                with antipode.scope():
+                with store.antipode.scope():
                     store.write(mine, value)
-                    antipode.barrier(timeout=store.timeout_s)
+                    store.antipode.barrier(timeout=store.timeout_s)
                     assert store.read(mine)[0] == value, f"barrier passed early: {mine}"
 
         in_threads(work, WRITERS)
@@ -328,9 +330,9 @@ class WaitContract:
         def work(index: int) -> None:
             for number in range(WRITES):
                 mine, value = f"{key}-{index}-{number % 3}", str(number).encode()
-                with antipode.scope():
+                with store.antipode.scope():
                     store.write(mine, value)
-                    antipode.barrier(timeout=store.timeout_s, at="read")
+                    store.antipode.barrier(timeout=store.timeout_s, at="read")
                     assert store.read(mine)[0] == value, f"the floor let a stale read by: {mine}"
 
         in_threads(work, WRITERS)
@@ -351,9 +353,9 @@ class WaitContract:
 
         def observe() -> None:
             while not done.is_set():
-                with antipode.scope():
+                with store.antipode.scope():
                     shown, lineage = store.read_primary(key)
-                    antipode.barrier(lineage, timeout=store.timeout_s)
+                    store.antipode.barrier(lineage, timeout=store.timeout_s)
                     later, _ = store.read(key)
                 assert shown is not None
                 assert later is not None
@@ -366,20 +368,20 @@ def _outcomes_by_face(
     store: ContractStore, lineage: Lineage, timeout: float
 ) -> set[frozenset[Status]]:
     """The outcomes that each face comes to."""
-    called: list[antipode.BarrierResult] = []
+    called: list[BarrierResult] = []
     called_back = threading.Event()
 
-    def callback(result: antipode.BarrierResult) -> None:
+    def callback(result: BarrierResult) -> None:
         called.append(result)
         called_back.set()
 
-    antipode.barrier_callback(callback, lineage, timeout=timeout)
+    store.antipode.barrier_callback(callback, lineage, timeout=timeout)
     assert called_back.wait(2 * store.timeout_s)
     results = [
         called[0],
-        antipode.barrier(lineage, timeout=timeout, on_unmet="return"),
-        asyncio.run(antipode.barrier_async(lineage, timeout=timeout, on_unmet="return")),
-        antipode.check(lineage),
-        asyncio.run(antipode.check_async(lineage)),
+        store.antipode.barrier(lineage, timeout=timeout, on_unmet="return"),
+        asyncio.run(store.antipode.barrier_async(lineage, timeout=timeout, on_unmet="return")),
+        store.antipode.check(lineage),
+        asyncio.run(store.antipode.check_async(lineage)),
     ]
     return {frozenset(statuses(result)) for result in results}
