@@ -30,6 +30,7 @@ from ._request.recording import (
     record_write,
     unread,
     unscoped,
+    unstored,
 )
 from ._request.scope import Scope
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
@@ -86,6 +87,7 @@ __all__ = [
     "unreadable",
     "unregister",
     "unscoped",
+    "unstored",
     "watcher_beside",
 ]
 

@@ -95,6 +95,24 @@ def unread(datastore: str, what: str) -> None:
     )
 
 
+def unstored(datastore: str, what: str) -> None:
+    """Note that a write could not store its lineage beside the value.
+
+    Whoever reads that value does not learn what it depends on elsewhere: counted as
+    ``unstored_lineage`` and logged once for each *what*, never silent. Nothing is marked: the
+    write itself enters by its position, as any other.
+    """
+    count("unstored_lineage", datastore)
+    log_once(
+        "unstored_lineage",
+        datastore,
+        what,
+        "%s on %r could not store its lineage beside the value",
+        what,
+        datastore,
+    )
+
+
 def record_read(lineage: Lineage) -> None:
     """Merge what a read found into the current scope: who reads depends on what was read."""
     held = scope_in()

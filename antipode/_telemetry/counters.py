@@ -140,7 +140,7 @@ COUNTERS: dict[str, Counter] = {
     "uncovered_write": Counter(
         "antipode.uncovered_writes",
         "{write}",
-        "Writes by commands that are not covered: they entered no lineage",
+        "Writes without a position: their lineage is marked as incomplete",
     ),
     "unguarded_read": Counter(
         "antipode.unguarded_reads",
@@ -156,6 +156,11 @@ COUNTERS: dict[str, Counter] = {
         "antipode.unreadable_lineages",
         "{lineage}",
         "Lineages that arrived or were stored, and could not be decoded",
+    ),
+    "unstored_lineage": Counter(
+        "antipode.unstored_lineages",
+        "{write}",
+        "Writes whose lineage could not be stored beside the value",
     ),
     "unsampled_read": Counter(
         "antipode.unsampled_reads",

@@ -42,6 +42,7 @@ CATEGORIES = (
     "sharing",
     "stored_lineage",
     "unknown_log",
+    "unknown_writes",
     "unreachable",
     "visibility",
 )

@@ -123,6 +123,10 @@ class ContractStore:
         """Write so that nobody learns how it ended, and let the error out (``in_doubt``)."""
         raise NotImplementedError(_needed("doubtful_write", "in_doubt"))
 
+    def unknown_write(self, key: str, value: bytes) -> None:
+        """Write at the primary by what the shim cannot see into (``unknown_writes``)."""
+        raise NotImplementedError(_needed("unknown_write", "unknown_writes"))
+
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         """Change one part of a value, such as a hash field (``partial_updates``)."""
         raise NotImplementedError(_needed("partial_update", "partial_updates"))

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, UnmetError
+from antipode import (
+    BarrierTimeout,
+    ConfigurationError,
+    IncompleteLineage,
+    Lineage,
+    Status,
+    UnmetError,
+)
 from antipode.telemetry import Metric
 
 from ._contract_base import (
@@ -80,6 +87,19 @@ class WaitContract:
             with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
                 store.refused_write(key, b"1")
             assert scope.lineage.empty
+
+    @category("unknown_writes")
+    def test_write_that_is_not_understood(self, store: ContractStore, key: str) -> None:
+        """A write that the shim cannot see into is waited for, or the lineage is incomplete."""
+        store.topology.set_lag(LAG_MS)
+        with store.antipode.scope() as scope:
+            store.unknown_write(key, b"1")
+            assert not scope.lineage.empty
+            try:
+                store.antipode.barrier(timeout=store.timeout_s)
+            except IncompleteLineage:
+                return
+            assert store.read(key)[0] == b"1"
 
     @category("minting")
     def test_write_without_scope_is_counted(self, store: ContractStore, key: str) -> None:

@@ -111,7 +111,8 @@ class TestEmbedded(ShimContract):
     """The embedded store."""
 
     opt_outs: ClassVar[dict[str, str]] = {
-        "partial_updates": "a value has no parts: every write replaces it whole"
+        "partial_updates": "a value has no parts: every write replaces it whole",
+        "unknown_writes": "nothing writes but the shim",
     }
 
     @pytest.fixture

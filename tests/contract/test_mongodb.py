@@ -119,6 +119,21 @@ class MongoContractStore(ContractStore):
             finally:
                 doubtful.close()
 
+    def _stored(self, value: bytes) -> Any:
+        """What a document has as its value."""
+        return {"value": value}
+
+    def unknown_write(self, key: str, value: bytes) -> None:
+        """A command that is in no table."""
+        client = self._client(self.topology.primary)
+        mongodb.instrument_client(client, datastore="posts", promise_database="contract")
+        document = {"_id": key, "value": self._stored(value)}
+        entry = {"op": "i", "ns": "contract.posts", "o": document}
+        try:
+            client.admin.command("applyOps", [entry])
+        finally:
+            mongodb.uninstrument_client(client)
+
     def partial_update(self, key: str, field: str, value: bytes, lineage: Lineage) -> Lineage:
         updated: Lineage = self.writer.update(key, {field: value}, lineage)
         return updated

@@ -80,6 +80,7 @@ class TestOwnShim(ShimContract):
         "partial_updates": "values are written whole",
         "promises": "no promises",
         "reseed": "shown by the shim of the library",
+        "unknown_writes": "nothing writes but the shim",
     }
 
     @pytest.fixture

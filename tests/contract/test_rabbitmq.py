@@ -145,6 +145,7 @@ class TestRabbitMQ(ShimContract):
         "floors": "a queue hands out what it has: no read can be held back for what it lacks",
         "fences": "a broker keeps no log whose position a consumer could wait for",
         "partial_updates": "a message has no parts that are written alone",
+        "unknown_writes": "nothing writes but publications, and the shim reads each",
         "reseed": "that a message was routed cannot be undone: receipts do not go back",
         "unreachable": (
             "what was seen stays visible while the broker is away; for what was not, "

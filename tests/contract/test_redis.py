@@ -71,6 +71,15 @@ class RedisContractStore(ContractStore):
             finally:
                 doubtful.close()
 
+    def unknown_write(self, key: str, value: bytes) -> None:
+        """A script."""
+        client = self._client(self.topology.primary)
+        shims.instrument_client(client, datastore="posts")
+        try:
+            client.eval("return redis.call('SET', KEYS[1], ARGV[1])", 1, key, value)
+        finally:
+            shims.uninstrument_client(client)
+
     def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
         """One command of the transaction is none, so that the server refuses it as a whole."""
         with self._client(self.topology.primary).pipeline() as pipeline:

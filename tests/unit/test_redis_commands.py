@@ -64,7 +64,8 @@ def test_batch() -> None:
     assert not Batch.of([("GET", "a"), ("EVAL", "", 0)]).repeatable
     assert Batch.of([("XREAD", "BLOCK", 1, "STREAMS", "s", "$")]).reads
     assert not Batch.of([("XREAD", "BLOCK", 1, "STREAMS", "s", "$")]).repeatable
-    assert Batch.of([("EVAL", "", 0), ("JSON.SET",)]).others == 2
+    assert Batch.of([("EVAL", "", 0), ("GET", "a")]).may_write
+    assert not Batch.of([("EVAL_RO", "", 0), ("GET", "a")]).may_write
     assert Batch.of([("MULTI",), ("SET", "a", 1)]).queuing
 
 

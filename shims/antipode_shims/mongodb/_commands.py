@@ -41,7 +41,7 @@ COVERED_READS = frozenset(
     """.split()  # noqa: SIM905 - a table that is read by eye
 )
 
-#: Neither reads nor writes data. What is in no table at all is taken for an uncovered write.
+#: Neither reads nor writes data. What is in no table at all may write, and is taken for a write.
 _NEUTRAL = frozenset(
     """
     abortTransaction authenticate buildInfo buildinfo configureFailPoint connPoolStats

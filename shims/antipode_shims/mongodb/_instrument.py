@@ -42,7 +42,7 @@ def instrument_client(
     made. Covered writes (:data:`COVERED_WRITES`) cost no round trip: the position is in their
     reply. Those of a transaction enter at its commit. A read under a floor is preceded by a
     question on its own connection, until the server has shown the floor once. Commands that are
-    in no table are counted as ``uncovered_write``.
+    in no table are taken for writes.
 
     Args:
         client: a ``MongoClient`` or ``AsyncMongoClient`` of PyMongo 4.9 or later.

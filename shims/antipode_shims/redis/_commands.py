@@ -79,7 +79,7 @@ COVERED_READS = frozenset(
     }
 )
 
-#: Neither reads nor writes data. What is in no table at all is taken for an uncovered write.
+#: Neither reads nor writes data. What is in no table at all may read and write.
 _NEUTRAL = frozenset(
     """
     ACL ASKING AUTH BGREWRITEAOF BGSAVE CLIENT CLUSTER COMMAND CONFIG DEBUG ECHO FAILOVER HELLO
@@ -112,10 +112,11 @@ def _text(word: object) -> str:
 
 
 def kind_of(args: Sequence[Any]) -> Kind:
-    """What a command means for a lineage. Scripts and unknown commands are ``OTHER``.
+    """What a command means for a lineage.
 
-    A read is ``AWAITING`` when it waits on the server for what comes: made twice, it would miss
-    what came the first time.
+    Scripts, functions, modules' commands and unknown ones are ``OTHER``: they may write and read
+    whatever they like. A read is ``AWAITING`` when it waits on the server for what comes: made
+    twice, it would miss what came the first time.
     """
     word = args[0]
     if isinstance(word, str) and (kind := _SPELLED.get(word)) is not None:
@@ -148,7 +149,7 @@ class Batch:
     reads: bool
     awaits: bool
     writes: bool
-    others: int
+    others: bool
     queuing: bool
 
     @classmethod
@@ -159,11 +160,16 @@ class Batch:
             reads=Kind.READ in kinds or Kind.AWAITING in kinds,
             awaits=Kind.AWAITING in kinds,
             writes=Kind.WRITE in kinds,
-            others=kinds.count(Kind.OTHER),
+            others=Kind.OTHER in kinds,
             queuing=Kind.QUEUING in kinds,
         )
 
     @property
     def repeatable(self) -> bool:
         """Whether it can be sent again without a second effect."""
-        return not (self.writes or self.awaits or self.others or self.queuing)
+        return not (self.may_write or self.awaits or self.queuing)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether a write is among them, or what may be one."""
+        return self.writes or self.others

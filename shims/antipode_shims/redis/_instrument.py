@@ -49,8 +49,8 @@ def instrument_client(
 
     Covered writes (:data:`COVERED_WRITES`), pipelines and transactions get ``INFO replication``
     in their own packet; results and exceptions stay redis-py's. A read under a floor is checked
-    in its own round trip, and made again once the floor is met. Writes that are not covered,
-    scripts among them, are counted as ``uncovered_write``.
+    in its own round trip, and made again once the floor is met. What may write, scripts and
+    unknown commands among it, is taken for a write.
 
     Args:
         client: a ``redis.Redis`` or ``redis.asyncio.Redis`` of redis-py 5 or later.

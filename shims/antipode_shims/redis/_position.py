@@ -26,7 +26,7 @@ LOG_KEY = "antipode:log"
 _NO_ID = "0" * 40
 _FIELDS = re.compile(
     r"^(role|master_replid2?|(?:master|slave|second)_repl_offset|master_link_status"
-    r"|master_sync_in_progress|repl_backlog_active):([^\r\n]*)",
+    r"|master_sync_in_progress|slave_read_only|repl_backlog_active):([^\r\n]*)",
     re.MULTILINE,
 )
 #: The same in one piece, as every server since Redis 4 writes it: several times as fast.
@@ -58,6 +58,7 @@ class ReplicationState:
         second_offset: the first offset of *replid2* that it does not share.
         link_up: for a replica, whether it is connected to its primary.
         syncing: for a replica, whether its whole data is being replaced.
+        read_only: for a replica, whether it refuses writes.
         backlog: whether offsets advance; false on a primary that never had a replica.
     """
 
@@ -68,6 +69,7 @@ class ReplicationState:
     second_offset: int = -1
     link_up: bool = True
     syncing: bool = False
+    read_only: bool = False
     backlog: bool = True
 
     @property
@@ -128,11 +130,20 @@ def parse_info(reply: object) -> ReplicationState:
             second_offset=int(fields.get("second_repl_offset", -1)),
             link_up=primary or fields.get("master_link_status") == "up",
             syncing=fields.get("master_sync_in_progress", "0") != "0",
+            read_only=fields.get("slave_read_only", "0") != "0",
             backlog=fields.get("repl_backlog_active", "1") != "0",
         )
     except (KeyError, ValueError) as error:
         msg = f"INFO replication lacks what a position needs: {error}"
         raise InfoError(msg) from error
+
+
+def writes_nothing(reply: object) -> bool:
+    """Whether a server that answers ``INFO replication`` so refuses what writes: a replica."""
+    try:
+        return parse_info(reply).read_only
+    except InfoError:
+        return False
 
 
 def _primary(

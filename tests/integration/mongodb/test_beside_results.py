@@ -165,12 +165,12 @@ def test_reads_without_documents(held: Both, name: str) -> None:
 def test_uncovered_targets(held: Both) -> None:
     """``$merge`` into a named collection is counted; into another it takes no field along."""
     held.posts.insert_one({"_id": 1, "a": 2})
-    uncovered = counted("uncovered_write")
+    uncovered = counted("unstored_lineage")
     held.posts.aggregate([{"$match": {}}, {"$out": "copies"}])
     assert held.plain[DB].copies.find_one() == {"_id": 1, "a": 2}
-    assert counted("uncovered_write") == uncovered
+    assert counted("unstored_lineage") == uncovered
     held.client[DB].copies.aggregate([{"$merge": {"into": "posts"}}])
-    assert counted("uncovered_write") == uncovered + 1
+    assert counted("unstored_lineage") == uncovered + 1
 
 
 @pytest.mark.parametrize("kind", [CursorType.NON_TAILABLE, CursorType.EXHAUST])

@@ -22,7 +22,7 @@ def test_a_server_out_of_memory_is_counted(beside: Any, plain: Any) -> None:
     """Reads and deletions are done, as ever; a lineage that finds no room is counted."""
     under(CAUSE, lambda: beside.hset("k:1", "a", 1))
     under(CAUSE, lambda: beside.set("k:2", "v"))
-    before = counted("uncovered_write")
+    before = counted("unstored_lineage")
     plain.config_set("maxmemory", 1)
     try:
         assert beside.delete("k:1") == 1
@@ -36,7 +36,7 @@ def test_a_server_out_of_memory_is_counted(beside: Any, plain: Any) -> None:
             beside.hset("k:1", "a", 1)
     finally:
         plain.config_set("maxmemory", 0)
-    assert counted("uncovered_write") == before + 1
+    assert counted("unstored_lineage") == before + 1
 
 
 def test_a_user_who_may_not_call_scripts_writes_nothing(
@@ -57,11 +57,11 @@ def test_a_user_who_may_not_call_scripts_writes_nothing(
 def test_by_hand_is_counted(make: Callable[..., Any]) -> None:
     """Behind a MULTI sent by hand nothing is stored, and that is counted."""
     one = make(options={"single_connection_client": True}, lineage="beside", keys=KEYS)
-    before = counted("uncovered_write")
+    before = counted("unstored_lineage")
     one.execute_command("MULTI")
     one.execute_command("SET", "k:1", "v")
     assert one.execute_command("EXEC") == [b"OK"]
-    assert counted("uncovered_write") == before + 1
+    assert counted("unstored_lineage") == before + 1
 
 
 def test_a_watch_by_hand_is_kept(make: Callable[..., Any], plain: Any) -> None:

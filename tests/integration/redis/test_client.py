@@ -230,16 +230,94 @@ def test_refused_write_mints_nothing(instrumented: Any) -> None:
         assert not scope.lineage.incomplete
 
 
-def test_scripts_are_counted(instrumented: Any) -> None:
-    """Scripts and unknown commands enter no lineage, and are counted."""
+SET_BY_SCRIPT = "return redis.call('SET', KEYS[1], 1)"
+
+
+def test_what_may_write_enters(instrumented: Any) -> None:
+    """A script, function or unknown command is taken for a write, alone, in pipelines, in MULTI."""
+    calls: list[Callable[[], Any]] = [
+        lambda: instrumented.eval(SET_BY_SCRIPT, 1, "k"),
+        lambda: instrumented.pipeline(transaction=False).eval(SET_BY_SCRIPT, 1, "k").execute(),
+        lambda: instrumented.pipeline().eval(SET_BY_SCRIPT, 1, "k").execute(),
+        lambda: instrumented.pipeline().get("k").eval(SET_BY_SCRIPT, 1, "k").get("k").execute(),
+        lambda: instrumented.lock("lock", timeout=5).acquire(),
+        lambda: instrumented.json().pipeline().incr("n").execute(),
+        lambda: instrumented.ts().pipeline().incr("n").execute(),
+        lambda: instrumented.ft().pipeline().incr("n").execute(),
+    ]
+    instrumented.delete("lock", "n")
     before = counted("uncovered_write")
+    for call in calls:
+        with antipode.scope() as scope:
+            call()
+            assert len(writes_of(scope.lineage)) == 1
+            assert not scope.lineage.incomplete
+    assert counted("uncovered_write") == before
+
+
+def test_lock_is_waited_for(instrumented: Any) -> None:
+    """The release of redis-py's own lock, a script, is a later write than its acquisition."""
+    lock = instrumented.lock("other-lock", timeout=5)
     with antipode.scope() as scope:
-        instrumented.eval("return redis.call('SET', KEYS[1], 1)", 1, "k")
-        instrumented.pipeline().eval("return 1", 0).execute()
-        with pytest.raises(redis.ResponseError):
-            instrumented.execute_command("JSON.SET", "k", "$", "1")
+        lock.acquire()
+        (acquired,) = writes_of(scope.lineage)
+        lock.release()
+        (released,) = writes_of(scope.lineage)
+    assert released.version > acquired.version
+
+
+def test_script_that_fails_may_have_written(instrumented: Any, plain: Any) -> None:
+    """What a script wrote before its error stays written: its position enters all the same."""
+    failing = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('NOSUCH')"
+    batch = instrumented.pipeline(transaction=False)
+    for value, call in {
+        b"1": lambda: instrumented.eval(failing, 1, "k", 1),
+        b"2": lambda: instrumented.pipeline().eval(failing, 1, "k", 2).execute(),
+        b"3": lambda: batch.eval(failing, 1, "k", 3).get("k").execute(),
+    }.items():
+        with antipode.scope() as scope:
+            with pytest.raises(redis.ResponseError):
+                call()
+            assert plain.get("k") == value
+            assert writes_of(scope.lineage)
+
+
+def test_migrate_is_in_doubt(instrumented: Any, antipode_redis: RedisTopology) -> None:
+    """What it writes at another server has no position here."""
+    host, port = antipode_redis.replica
+    with antipode.scope() as scope:
+        assert instrumented.migrate(host, port, ["no-such-key"], 0, 100) in (b"NOKEY", "NOKEY")
+        assert writes_of(scope.lineage)
+        assert scope.lineage.incomplete == {Incomplete("posts", "in_doubt")}
+
+
+def test_script_that_the_server_lacks_wrote_nothing(instrumented: Any) -> None:
+    """``NOSCRIPT`` proves that nothing was done."""
+    with antipode.scope() as scope:
+        with pytest.raises(redis.exceptions.NoScriptError):
+            instrumented.evalsha("f" * 40, 0)
+        with pytest.raises(redis.exceptions.NoScriptError):
+            instrumented.pipeline().evalsha("f" * 40, 0).execute()
         assert scope.lineage.empty
-    assert counted("uncovered_write") == before + 3
+
+
+def test_script_at_a_replica(antipode_redis: RedisTopology) -> None:
+    """A replica that takes no writes proves that a script only read; a writable one does not."""
+    with client(antipode_redis.replica) as one:
+        shims.instrument_client(one, datastore="posts", reads_from="replica")
+        with antipode.scope() as scope:
+            assert one.eval("return 1", 0) == 1
+            assert one.pipeline().eval("return 1", 0).execute() == [1]
+            with pytest.raises(redis.ResponseError):
+                one.eval(SET_BY_SCRIPT, 1, "k")
+            assert scope.lineage.empty
+        antipode_redis.config({"replica-read-only": "no"}, replica=0)
+        with antipode.scope() as scope:
+            one.eval(SET_BY_SCRIPT, 1, "stray")
+            one.delete("stray")
+            assert not writes_of(scope.lineage)
+            assert Incomplete("posts", "in_doubt") in scope.lineage.incomplete
+        shims.uninstrument_client(one)
 
 
 def test_multi_by_hand(make: Callable[..., Any]) -> None:
@@ -262,6 +340,11 @@ def test_multi_by_hand(make: Callable[..., Any]) -> None:
         assert scope.lineage.empty
         one.set("k", 3)
         assert writes_of(scope.lineage)
+    with antipode.scope() as scope:
+        one.execute_command("MULTI")
+        one.eval(SET_BY_SCRIPT, 1, "k")
+        assert one.execute_command("EXEC") == [b"OK"]
+        assert writes_of(scope.lineage)
 
 
 def test_multi_by_hand_in_a_pipeline_is_unsampled(instrumented: Any) -> None:
@@ -269,6 +352,11 @@ def test_multi_by_hand_in_a_pipeline_is_unsampled(instrumented: Any) -> None:
     with antipode.scope() as scope:
         pipe = instrumented.pipeline(transaction=False)
         pipe.execute_command("MULTI").execute_command("SET", "k", 1).execute_command("EXEC")
+        assert pipe.execute()[-1] == [b"OK"]
+        assert UNSAMPLED in scope.lineage.incomplete
+    with antipode.scope() as scope:
+        pipe = instrumented.pipeline(transaction=False)
+        pipe.execute_command("MULTI").eval(SET_BY_SCRIPT, 1, "k").execute_command("EXEC")
         assert pipe.execute()[-1] == [b"OK"]
         assert UNSAMPLED in scope.lineage.incomplete
 

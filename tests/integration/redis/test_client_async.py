@@ -16,7 +16,6 @@ from antipode_shims import redis as shims
 
 from ._clients import (
     async_client,
-    counted,
     exchanges,
     position,
     writes_of,
@@ -220,14 +219,25 @@ async def test_requests_do_not_mix(proxy: LagProxy) -> None:
         assert found == [(1, number) for number in range(20)]
 
 
-async def test_scripts_are_counted(proxy: LagProxy) -> None:
-    """Scripts enter no lineage, and are counted."""
+async def test_what_may_write_enters(proxy: LagProxy) -> None:
+    """A script is taken for a write, alone and in pipelines; without it nothing was done."""
+    by_script = "return redis.call('SET', KEYS[1], 1)"
     async with using(proxy.address) as one:
-        before = counted("uncovered_write")
+        for call in (
+            lambda: one.eval(by_script, 1, "k"),
+            lambda: one.pipeline(transaction=False).eval(by_script, 1, "k").execute(),
+            lambda: one.pipeline().eval(by_script, 1, "k").execute(),
+            lambda: one.register_script(by_script)(keys=["k"]),
+            lambda: one.ft().pipeline().incr("n").execute(),
+        ):
+            with antipode.scope() as scope:
+                await call()
+                assert len(writes_of(scope.lineage)) == 1
+                assert not scope.lineage.incomplete
         with antipode.scope() as scope:
-            await one.eval("return 1", 0)
+            with pytest.raises(redis.exceptions.NoScriptError):
+                await one.evalsha("f" * 40, 0)
             assert scope.lineage.empty
-        assert counted("uncovered_write") == before + 1
 
 
 async def test_watch(proxy: LagProxy) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import count
+from antipode.shim import unstored
 from antipode_shims.mongodb._clients.known import COMMITTED
 from antipode_shims.mongodb._position.reply import ASK
 
@@ -150,7 +150,7 @@ class Rewriter:
         """Rewrite; None where the message is about no named collection."""
         name, command = self._message.body[0].name, self._message.body[0]
         if name == b"bulkWrite":
-            self._count_uncovered()
+            self._count_unstored()
             return None
         where = self._message.get(b"collection") if name == b"getMore" else command
         collection = _text(where)
@@ -169,11 +169,11 @@ class Rewriter:
         """Whether it is of a Table 2 shim, which tells and finds lineages by itself."""
         return name in _TABLE2 and self._message.get(_asked()[0].name) is not None
 
-    def _count_uncovered(self) -> None:
+    def _count_unstored(self) -> None:
         for each in documents(self._message.sequences.get(b"nsInfo", b"")):
             database, _, collection = _text(split(each)[0]).partition(b".")
             if self._names.has(database, collection):
-                count("uncovered_write", self._written().datastore)
+                unstored(self._written().datastore, "bulkWrite")
                 return
 
     def _each(self, name: bytes, change: Callable[[bytes], bytes]) -> None:
@@ -280,7 +280,7 @@ class Rewriter:
             return None
         pipeline = Pipeline(held.value, lambda name: self._names.has(self._database, name))
         if pipeline.target is not None and self._targets(pipeline.target):
-            count("uncovered_write", self._written().datastore)
+            unstored(self._written().datastore, "$out or $merge")
         if not named and not pipeline.joins:
             return None
         request = Request(self._database, collection, blind=pipeline.blind or not named)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import count, floor, mark_incomplete, record_uncommitted, record_write
+from antipode.shim import floor, mark_incomplete, record_uncommitted, record_write
 from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
 from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
 
@@ -29,10 +29,14 @@ logger = logging.getLogger("antipode")
 #: The operation that runs in this thread or task; PyMongo's own code lies between its two ends.
 CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None)
 
+#: Error replies that prove that nothing was done: Unauthorized, CommandNotFound.
+_REFUSED = frozenset({13, 59})
 # Error replies to a write of several documents that may have been carried out in part:
 # InterruptedAtShutdown, Interrupted, InterruptedDueToReplStateChange, ShutdownInProgress,
 # MaxTimeMSExpired, ExceededTimeLimit, NetworkTimeout, CursorKilled, LockTimeout.
 _INTERRUPTED = frozenset({11600, 11601, 11602, 91, 50, 262, 89, 237, 24})
+
+_WRITING = (Kind.WRITE, Kind.OTHER)
 
 _NONE: Mapping[str, WriteId] = {}
 _NOTHING: MutableMapping[str, Any] = {}
@@ -169,10 +173,8 @@ class Call:
             self._in_transaction(self._rules.session(session))
         elif kind is Kind.READ:
             self._announce_read()
-        elif kind is Kind.WRITE:
+        elif kind in _WRITING:
             self._announce_write()
-        elif kind is Kind.OTHER:
-            count("uncovered_write", self._rules.shim.datastore)
 
     def _broken(self, error: Exception) -> None:
         """What cannot be understood may have been a write."""
@@ -187,7 +189,7 @@ class Call:
 
     def _in_transaction(self, state: SessionState) -> None:
         """Nothing is written before the commit."""
-        writes = self._kind in (Kind.WRITE, Kind.OTHER)
+        writes = self._kind in _WRITING
         self._kind = Kind.NEUTRAL
         if "startTransaction" in self._command:
             state.wrote = False
@@ -226,7 +228,7 @@ class Call:
             self._broken(error)
 
     def _took(self, reply: MutableMapping[str, Any]) -> None:
-        if self._kind is Kind.WRITE:
+        if self._kind in _WRITING:
             self._open = False
             self._took_write(reply)
             return
@@ -261,12 +263,18 @@ class Call:
         elif self._commits is not None:
             # With this label the server vouches for it that nothing was committed.
             self._in_doubt = "TransientTransactionError" not in reply.get("errorLabels", ())
-        elif self._name in ("aggregate", "mapReduce"):
+        elif self._may_be_half_done(reply):
             self._sample(reply)
         elif reply.get("code") in _INTERRUPTED:
             self._in_doubt = True
         if self._name not in TELLING:
             self._strip(reply)
+
+    def _may_be_half_done(self, reply: Mapping[str, Any]) -> bool:
+        """Whether what failed may have written before that."""
+        if self._kind is Kind.OTHER:
+            return reply.get("code") not in _REFUSED
+        return self._name in ("aggregate", "mapReduce")
 
     def _wrote_nothing(self, reply: Mapping[str, Any]) -> bool:
         """Whether no document fitted; an update that failed may have changed some."""
@@ -296,7 +304,7 @@ class Call:
         """Take note of an attempt that ended without an answer."""
         error = getattr(error, "error", None) or error  # Of a bulk write of the client.
         cancelled = not isinstance(error, Exception)
-        if self._kind is Kind.WRITE and (
+        if self._kind in _WRITING and (
             (cancelled and self._open) or (connection.closed and (cancelled or _is_lost(error)))
         ):
             self._in_doubt = True

@@ -168,6 +168,7 @@ class BaseMongoShim(ServerShim):
         """
         position = write_position(reply, self.set_name, majority=majority)
         if position is None or not self.set_name:
+            count("uncovered_write", self.datastore)
             mark_incomplete(self.datastore, "unsampled")
             log_once(
                 "mongodb_unsampled",

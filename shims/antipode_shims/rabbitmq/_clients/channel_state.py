@@ -82,15 +82,18 @@ class State:
         """The name of the next publication; None for one that must not be minted.
 
         Nothing is known of an unconfirmed publication, so that it is minted only where readers
-        have receipts; of one in a transaction not even that it was sent.
+        have receipts; of one in a transaction not even that it was sent, so that it is in doubt
+        there.
         """
-        if self.transactional:
-            confirmed = False
-        if not confirmed:
-            count("unconfirmed_publish", self.datastore)
-        if confirmed or (not self.transactional and self.has_receipts()):
+        if confirmed and not self.transactional:
             return self.publications.next(exchange, routing_key)
-        return None
+        count("unconfirmed_publish", self.datastore)
+        if not self.has_receipts():
+            return None
+        if self.transactional:
+            mark_incomplete(self.datastore, "in_doubt")
+            return None
+        return self.publications.next(exchange, routing_key)
 
     def has_receipts(self) -> bool:
         """Whether readers of the datastore can tell what was routed to them."""

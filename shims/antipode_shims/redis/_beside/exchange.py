@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current
-from antipode.shim import config, count, log_once, stored_text, unread, unreadable
+from antipode.shim import config, count, stored_text, unread, unreadable, unstored
 from antipode_shims.redis._commands import Kind, kind_of, name_of
 
 from .companion import Match, Shown, pack, unpack
@@ -99,24 +99,15 @@ class Beside:
 
     def missed(self, args: Sequence[Any]) -> None:
         """Count a command that nothing can be added to."""
-        if not self.concerns(args):
+        if kind_of(args) is Kind.OTHER:
+            if any(map(self._names, args[1:])):
+                unstored(self.datastore, name_of(args))
+        elif not self.concerns(args):
             return
-        if kind_of(args) is Kind.WRITE:
-            self.unstored(name_of(args))
+        elif kind_of(args) is Kind.WRITE:
+            unstored(self.datastore, name_of(args))
         else:
             unread(self.datastore, name_of(args))
-
-    def unstored(self, name: str) -> None:
-        """Count a write of a named key beside which nothing could be stored."""
-        count("uncovered_write", self.datastore)
-        log_once(
-            "redis_unstored_lineage",
-            self.datastore,
-            name,
-            "%s on %r could not store its lineage beside the value",
-            name,
-            self.datastore,
-        )
 
     def found(self, part: Part, reply: Any, companions: Sequence[Any], encode: Encode) -> Lineage:
         """What a reply shows to depend on, from the companions read at the same moment."""

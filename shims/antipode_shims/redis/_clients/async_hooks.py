@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import mark_incomplete, watcher_beside
+from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
 from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange_async, look_on_async
-from .redis_py import link_errors, no_script, response_error, run_batch
+from .redis_py import link_errors, response_error, run_batch
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class AsyncHooks:
             if held and not await self._held(call, held, connection):
                 return None
             if kind is Kind.OTHER:
-                return await self._uncovered(call, send, connection)
+                tap = rules.write_tap([args], others=True, strict=strict)
+                return await self._tapped(call, send, connection, tap)
             return await self._shown(
                 call, send, connection, self.rules.read_tap([args], alone=alone)
             )
@@ -100,26 +101,18 @@ class AsyncHooks:
             return await self._guarded(
                 call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
             )
-        call.uncovered(meant.others)
         if held and not await self._held(call, held, connection):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
             self.rules.missed(every)
-            if meant.writes:
-                mark_incomplete(self.shim.datastore, "unsampled")
+            if meant.may_write:
+                self.shim.unsampled("a pipeline has a MULTI of its own within")
             return await send(connection)
-        if meant.writes:
-            return await self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        if meant.may_write:
+            tap = self.rules.write_tap(every, others=meant.others, **plan)
+            return await self._tapped(call, send, connection, tap)
         return await self._shown(call, send, connection, self.rules.read_tap(every, **plan))
-
-    async def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
-        call.uncovered(1)
-        try:
-            return await send(connection)
-        except no_script():
-            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
-            raise
 
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
@@ -280,6 +273,30 @@ class AsyncClient:
         """A pipeline that is instrumented, too."""
         plain: Any = super()
         return adopt(plain.pipeline(*args, **options), AsyncPipeline, self._antipode)
+
+    def json(self, *args: Any, **options: Any) -> Any:
+        """Commands of a module, whose pipelines are instrumented, too."""
+        plain: Any = super()
+        return self._of_module(plain.json(*args, **options))
+
+    def ft(self, *args: Any, **options: Any) -> Any:
+        """As :meth:`json`."""
+        plain: Any = super()
+        return self._of_module(plain.ft(*args, **options))
+
+    def ts(self, *args: Any, **options: Any) -> Any:
+        """As :meth:`json`."""
+        plain: Any = super()
+        return self._of_module(plain.ts(*args, **options))
+
+    def _of_module(self, commands: Any) -> Any:
+        plain, hooks = commands.pipeline, self._antipode
+
+        def pipeline(*args: Any, **options: Any) -> Any:
+            return adopt(plain(*args, **options), AsyncPipeline, hooks)
+
+        commands.pipeline = pipeline
+        return commands
 
     def client(self) -> Any:
         """A client of one connection that is instrumented, too."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from antipode.shim import unstored
 from antipode_shims.redis._beside.exchange import Beside, Part, again
 from antipode_shims.redis._commands import name_of
 
 from .redis_py import encoder_of, response_error, watch_error
-from .tap import PACKED_INFO, AsyncTappedConnection, Tap, TappedConnection
+from .tap import AsyncTappedConnection, Tap, TappedConnection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,10 +68,7 @@ class BesideTap(Tap):
             return chunks
         encoder = encoder_of(real)
         self._encode, self._decode = encoder.encode, encoder.decode
-        chunks = list(real.pack_commands(self._expanded(packet)))
-        if self._lead and self._trail:
-            chunks.append(PACKED_INFO)
-        return self.ride(packet, chunks)
+        return self.ride(packet, list(real.pack_commands(self._expanded(packet))))
 
     def loosened(self) -> BesideTap:
         """The same once more, without a transaction.
@@ -166,7 +164,7 @@ class BesideTap(Tap):
             companions = behind
             failed = any(isinstance(each, Exception) for each in behind)
             if failed and not isinstance(reply, Exception):
-                self._beside.unstored(name_of(part.command))
+                unstored(self._beside.datastore, name_of(part.command))
         self.shown.append(self._beside.found(part, reply, companions, self._encode))
         return reply
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Status, UnmetError
 from antipode.shim import (
     Floor,
-    count,
     floor,
     mark_incomplete,
     record_read,
@@ -59,8 +58,7 @@ class Call:
     verdict: UnmetError | None = None
     recorded = ""
     _in_doubt = False
-    _uncovered = 0
-    _positions: tuple[Any, ...] = ()
+    _positions: tuple[tuple[Any, Any], ...] = ()
     _shown: tuple[Lineage, ...] = ()
 
     def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
@@ -68,18 +66,16 @@ class Call:
         self.held = held
         self.shim = shim
 
-    def uncovered(self, amount: int) -> None:
-        """Take in writes, or what may be one, that enter no lineage: of the last attempt."""
-        self._uncovered = amount
-
     def took(self, tap: Tap) -> None:
         """Take over an attempt that ended."""
         if tap.lost:
             self._in_doubt = True
         elif tap.sent:
-            self._in_doubt = self._in_doubt and not tap.wrote
+            self._in_doubt = self._in_doubt and not (tap.wrote or tap.ran)
         if tap.wrote:
-            self._positions += (tap.trailed,)
+            self._positions += ((tap.trailed, None),)
+        elif tap.ran:
+            self._positions += ((tap.trailed, tap.led),)
         if isinstance(tap, BesideTap):
             self.saw(tap)
 
@@ -90,18 +86,16 @@ class Call:
             self._shown += (self.shim.covering(tap.trailed),)
 
     def settle(self) -> None:
-        """Count what is not covered, enter what was written into the scope, raise the verdict.
+        """Enter what was written into the scope, raise the verdict.
 
         Raises:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
-        if self._uncovered:
-            count("uncovered_write", self.shim.datastore, self._uncovered)
         if self._in_doubt:
             mark_incomplete(self.shim.datastore, "in_doubt")
-        for reply in self._positions:
-            write = self.shim.minted(reply)
+        for behind, before in self._positions:
+            write = self.shim.minted(behind, before)
             if write is not None:
                 record_write(write)
         for lineage in self._shown:
@@ -193,8 +187,23 @@ class Rules:
             for args in commands:
                 self.shim.beside.missed(args)
 
-    def write_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
-        """What rides along with *commands*, writes among them."""
+    def write_tap(
+        self, commands: Sequence[Any], *, alone: bool = True, others: bool = False, **plan: Any
+    ) -> Tap:
+        """What rides along with *commands*, writes among them.
+
+        Args:
+            commands: of the application.
+            alone: as for :class:`BesideTap`.
+            others: whether there are some that may write and read. A replica takes those that only
+                read: it is asked before them, too, whether it is one.
+            plan: of the tap.
+        """
+        if others:
+            plan["lead"] = True
+            if any(is_named(args, "MIGRATE") for args in commands):
+                mark_incomplete(self.shim.datastore, "in_doubt")  # In the log of another server.
+            self.missed(args for args in commands if kind_of(args) is Kind.OTHER)
         if self.shim.beside is None or not any(map(self.concerns, commands)):
             return Tap(trail=True, **plan)
         return BesideTap(self.shim.beside, alone=alone, trail=True, **plan)
@@ -222,7 +231,7 @@ class Rules:
 
     def queued(self, connection: Any, args: Any, tap: Tap) -> None:
         """Take in the reply to a command behind a ``MULTI`` sent by hand."""
-        writes = kind_of(args) is Kind.WRITE
+        writes = kind_of(args) in (Kind.WRITE, Kind.OTHER)
         if tap.due or not tap.sent:
             self._queuing.pop(connection, None)  # The connection failed, and MULTI with it.
         elif tap.last in (b"QUEUED", "QUEUED"):
@@ -231,7 +240,7 @@ class Rules:
             # The connection was renewed meanwhile, so the command was done by itself.
             self._queuing.pop(connection, None)
             if writes:
-                mark_incomplete(self.shim.datastore, "unsampled")
+                self.shim.unsampled("its MULTI was lost with its connection")
 
     def opened(self, connection: Any) -> None:
         """Note a ``MULTI`` sent by hand."""

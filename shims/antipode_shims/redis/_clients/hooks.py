@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import mark_incomplete, watcher_beside
+from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
 from .beside_tap import BesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange, look_on
-from .redis_py import link_errors, no_script, response_error, run_batch
+from .redis_py import link_errors, response_error, run_batch
 from .tap import Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class SyncHooks:
             if held and not self._held(call, held, connection):
                 return None
             if kind is Kind.OTHER:
-                return self._uncovered(call, send, connection)
+                tap = rules.write_tap([args], others=True, strict=strict)
+                return self._tapped(call, send, connection, tap)
             return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
         return send(connection)
 
@@ -97,26 +98,18 @@ class SyncHooks:
             return self._guarded(
                 call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
             )
-        call.uncovered(meant.others)
         if held and not self._held(call, held, connection):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
             self.rules.missed(every)
-            if meant.writes:
-                mark_incomplete(self.shim.datastore, "unsampled")
+            if meant.may_write:
+                self.shim.unsampled("a pipeline has a MULTI of its own within")
             return send(connection)
-        if meant.writes:
-            return self._tapped(call, send, connection, self.rules.write_tap(every, **plan))
+        if meant.may_write:
+            tap = self.rules.write_tap(every, others=meant.others, **plan)
+            return self._tapped(call, send, connection, tap)
         return self._shown(call, send, connection, self.rules.read_tap(every, **plan))
-
-    def _uncovered(self, call: Call, send: Send, connection: Any) -> Any:
-        call.uncovered(1)
-        try:
-            return send(connection)
-        except no_script():
-            call.uncovered(0)  # Nothing was done; redis-py loads the script and calls again.
-            raise
 
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
@@ -275,6 +268,30 @@ class SyncClient:
         """A pipeline that is instrumented, too."""
         plain: Any = super()
         return adopt(plain.pipeline(*args, **options), SyncPipeline, self._antipode)
+
+    def json(self, *args: Any, **options: Any) -> Any:
+        """Commands of a module, whose pipelines are instrumented, too."""
+        plain: Any = super()
+        return self._of_module(plain.json(*args, **options))
+
+    def ft(self, *args: Any, **options: Any) -> Any:
+        """As :meth:`json`."""
+        plain: Any = super()
+        return self._of_module(plain.ft(*args, **options))
+
+    def ts(self, *args: Any, **options: Any) -> Any:
+        """As :meth:`json`."""
+        plain: Any = super()
+        return self._of_module(plain.ts(*args, **options))
+
+    def _of_module(self, commands: Any) -> Any:
+        plain, hooks = commands.pipeline, self._antipode
+
+        def pipeline(*args: Any, **options: Any) -> Any:
+            return adopt(plain(*args, **options), SyncPipeline, hooks)
+
+        commands.pipeline = pipeline
+        return commands
 
     def client(self) -> Any:
         """A client of one connection that is instrumented, too."""

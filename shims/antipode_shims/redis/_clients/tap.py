@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.redis._commands import Kind, kind_of, name_of
+from antipode_shims.redis._commands import WRITE, Kind, kind_of, name_of
 
-from .redis_py import link_errors, response_error, was_refused
+from .redis_py import link_errors, no_script, response_error, was_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,13 +38,14 @@ class Tap:
         due: replies to the commands that are still to come.
         lost: the commands may have reached the server, and not all of them were answered.
         wrote: a covered write was acknowledged.
+        ran: a command that may have written was done, or failed on its way.
         last: the last reply, as it came.
     """
 
     # Most calls change few of these: what an instance does not set costs it nothing.
     led: Any = None
     trailed: Any = None
-    sent = lost = wrote = False
+    sent = lost = wrote = ran = False
     packed = due = 0
     last: Any = None
     _commands: Sequence[Sequence[Any]] = ()
@@ -62,9 +63,9 @@ class Tap:
 
         Args:
             lead: ask before the commands.
-            trail: ask behind them.
+            trail: ask behind them, and take in what they did.
             last: the arguments of a pipeline's last command, by which its packet is known;
-                None for a single command, which is a covered write if *trail* is set.
+                None for a single command.
             wrote: whether an ``EXEC`` sent by hand ends writes; None: as the commands say.
             strict: a connection that fails once all is answered fails the call, for its
                 watched keys are gone with it.
@@ -74,7 +75,6 @@ class Tap:
         self._trail = trail
         self._last = last
         self._manual = wrote
-        self._covered = last is None and wrote is None
         self.strict = strict
 
     def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
@@ -91,7 +91,7 @@ class Tap:
         self.packed = len(commands)
         if self._lead:
             chunks = [PACKED_INFO, *chunks]
-        elif self._trail:
+        if self._trail:
             chunks = [*chunks, PACKED_INFO]
         return [b"".join(chunks)] if sum(map(len, chunks)) <= _JOINED_BYTES else _closed_up(chunks)
 
@@ -106,24 +106,34 @@ class Tap:
         self.last = reply
         if not self._trail:
             return False
-        if not (self.wrote or isinstance(reply, Exception)):
-            self.wrote = self._covered or self._acknowledges(self._commands[~self.due], reply)
+        if not self.wrote:
+            self._note(self._commands[~self.due], reply)
         return not self.due
 
-    def _acknowledges(self, command: Sequence[Any], reply: Any) -> bool:
-        """Whether *reply* says that a covered write was done."""
-        if self._manual is None and kind_of(command) is Kind.WRITE:
-            return not self._transaction
-        if name_of(command) != "EXEC":
-            return False
-        if not isinstance(reply, (list, tuple)):
-            return False  # Aborted: a watched key changed.
+    def _note(self, command: Sequence[Any], reply: Any) -> None:
+        """Take in what a command did, by its *reply*."""
+        kind = kind_of(command)
+        if kind is Kind.QUEUING:
+            self._note_end(command, reply)
+        elif self._manual is None and not self._transaction:
+            self._note_done(kind, reply)
+
+    def _note_done(self, kind: Kind, reply: Any) -> None:
+        """Take in a command that was done; a script that fails may have written before that."""
+        if kind is WRITE:
+            self.wrote = self.wrote or not isinstance(reply, Exception)
+        elif kind is Kind.OTHER:
+            self.ran = self.ran or not isinstance(reply, no_script())
+
+    def _note_end(self, command: Sequence[Any], reply: Any) -> None:
+        """Take in what an ``EXEC`` did: nothing, where it was aborted or a watched key changed."""
+        if name_of(command) != "EXEC" or not isinstance(reply, (list, tuple)):
+            return
         if self._manual is not None:
-            return self._manual
-        return any(
-            kind_of(queued) is Kind.WRITE and not isinstance(answer, Exception)
-            for queued, answer in zip(self._commands[1:-1], reply, strict=False)
-        )
+            self.wrote = self._manual
+            return
+        for queued, answer in zip(self._commands[1:-1], reply, strict=False):
+            self._note_done(kind_of(queued), answer)
 
     @property
     def _whole(self) -> bool:

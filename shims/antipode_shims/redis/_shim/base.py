@@ -18,6 +18,7 @@ from antipode_shims.redis._position import (
     ReplicationState,
     parse_info,
     primary_place,
+    writes_nothing,
 )
 from antipode_shims.redis._promises.records import ABANDONED, is_abandoned, record_key, set_record
 
@@ -127,17 +128,24 @@ class BaseRedisShim(ServerShim):
                 raise reply
         return is_abandoned(replies[-1])
 
-    def minted(self, reply: Any) -> WriteId | None:
+    def minted(self, reply: Any, before: Any = None) -> WriteId | None:
         """The position of a write, from the ``INFO`` behind it; None when there is none.
 
         What cannot be sampled marks the scope ``incomplete``: the write exists.
+
+        Args:
+            reply: to ``INFO`` behind the write.
+            before: to ``INFO`` in front of what only may have written: nothing was, where both
+                are of a replica that takes no writes. None for what is known to write.
         """
         if (place := primary_place(reply)) is not None:
             return WriteId(self.datastore, *place, self.clock.hour())
         try:
             state = parse_info(reply)
         except InfoError as error:
-            self._unsampled(str(error))
+            self.unsampled(f"{error} (the user needs +info)")
+            return None
+        if state.read_only and before is not None and writes_nothing(before):
             return None
         if not state.primary:
             # Demoted between write and sample, or a writable replica: in nobody's log.
@@ -154,13 +162,15 @@ class BaseRedisShim(ServerShim):
             )
         return WriteId(self.datastore, state.replid, state.offset, self.clock.hour())
 
-    def _unsampled(self, cause: str) -> None:
+    def unsampled(self, cause: str) -> None:
+        """Note a write that has no position."""
+        count("uncovered_write", self.datastore)
         mark_incomplete(self.datastore, "unsampled")
         log_once(
             "redis_unsampled",
             self.datastore,
             cause[:40],
-            "a write to %r has no position: %s (the user needs +info)",
+            "a write to %r has no position: %s",
             self.datastore,
             cause,
         )
