@@ -91,6 +91,7 @@ class WaitContract:
     @category("unknown_writes")
     def test_write_that_is_not_understood(self, store: ContractStore, key: str) -> None:
         """A write that the shim cannot see into is waited for, or the lineage is incomplete."""
+        store.write(f"{key}-before", b"0")
         store.topology.set_lag(LAG_MS)
         with store.antipode.scope() as scope:
             store.unknown_write(key, b"1")
