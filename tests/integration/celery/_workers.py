@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TIMEOUT_S = 60.0
+#: How long a worker may take to end when it is told to.
+ENDS_S = 10.0
 #: Who instruments Celery, in which order.
 ORDERS = [
     "antipode",
@@ -130,9 +132,12 @@ def worker(
         assert process.poll() is None, one.log
         yield one
     finally:
-        process.send_signal(signal.SIGQUIT)
+        # Not SIGQUIT: a worker stops its pool right in that signal's handler, and where the signal
+        # came between two parts of a result it waits for the other part for ever.
+        process.send_signal(signal.SIGTERM)
         try:
-            process.wait(TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+            process.wait(ENDS_S)
+        except subprocess.TimeoutExpired as error:
             process.kill()
             process.wait()
+            raise AssertionError(f"the worker does not end: {one.log}") from error
