@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from antipode._lineage.codec import may_be_dependency
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.outcomes import Outcome, Status
-from antipode._lineage.write_id import Incomplete
+from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
 
 from .decisions import PROMISE_GRACE_S
@@ -164,6 +164,6 @@ def _missing(lineage: Lineage) -> frozenset[Incomplete]:
     An item of an unknown kind may be a dependency, so it counts as missing, unless its kind is
     a digit: the format reserves those for items that are none.
     """
-    if any(map(may_be_dependency, lineage.unknown)):
-        return lineage.incomplete | {Incomplete("", "unknown_item")}
+    if unjudged := [item for item in lineage.unknown if may_be_dependency(item)]:
+        return lineage.incomplete | {Unjudged.of(unjudged)}
     return lineage.incomplete

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import urlsafe_b64decode
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from antipode._dry_run.notes import _GUARD, _REQUEST, _guarded, _region_name
 from antipode._lineage.codec import may_be_dependency
+from antipode._lineage.grammar import foreign_of
 from antipode._report import Span
 
 if TYPE_CHECKING:
@@ -103,18 +102,11 @@ def _note(item: str) -> str:
 
 
 def _unknown(item: str) -> str:
-    if item[0] == "z" and (foreign := _unpacked(item[1:])):
+    if foreign := foreign_of(item):
         return f"{_short(foreign)}  a lineage of version {foreign[0]}: a barrier cannot judge it"
     if may_be_dependency(item):
         return f"{_short(item)}  of a later version, and may be a dependency: barriers say so"
     return f"{_short(item)}  of a later version, and no dependency: carried along"
-
-
-def _unpacked(packed: str) -> str:
-    try:
-        return urlsafe_b64decode(packed + "=" * (-len(packed) % 4)).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
 
 
 def _short(text: str, most: int = 60) -> str:

@@ -15,8 +15,10 @@ from .grammar import (
     UUID_CHARS,
     ItemError,
     fields_of,
+    foreign_of,
     from_base36,
     from_base64,
+    from_key,
     from_token,
     header_of,
     items_of,
@@ -25,6 +27,7 @@ from .grammar import (
     refused_item,
     to_base36,
     to_base64,
+    to_key,
     to_token,
 )
 from .lineage import Lineage
@@ -33,15 +36,16 @@ from .write_id import Incomplete, Promise, WriteId
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+#: A UUID, and behind it what MySQL names a tag or the first number of a run by.
+_UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})([A-Za-z0-9_/:]*)")
 _REPLICATION_ID = re.compile(r"[0-9a-f]{40}")
 
 #: Longer ones are not kept: a sender must not decide how much memory a cache takes.
 _MAX_CACHED = 256
-_UUID_DIGITS = 36
-_SHORTEST_PREFIX = len("ka.")
-_REPLICATION_ID_DIGITS = 40
-_REPLICATION_ID_CHARS = 27
+_WRITE_FIELDS = 3
+#: What is outside the alphabet in such a suffix, and stands for itself nowhere in it.
+_TO_SUFFIX = str.maketrans("/:", ".-")
+_FROM_SUFFIX = str.maketrans(".-", "/:")
 
 
 def encode(lineage: Lineage) -> str:
@@ -80,23 +84,26 @@ def encode_write(write: WriteId, newest_h: int) -> str:
     text = write._item or _item(write)
     if write.minted_h == newest_h:
         return text
-    return f"{text}.{to_base36(newest_h - write.minted_h)}" if write.minted_h else f"{text}.-"
+    age = to_base36(newest_h - write.minted_h) if write.minted_h else ""
+    head, _, tail = text.partition(".")
+    return f"{head}.{age}-{tail}"
 
 
 def _item(write: WriteId) -> str:
     """The item of *write* without its age, which the write keeps."""
     version = write.version
     known = len(write.datastore) + len(write.key) <= _MAX_CACHED
-    prefix = _prefix if known else _prefix.__wrapped__
-    text = prefix(write.datastore, write.key, write.covering)
-    text += to_base36(version) if isinstance(version, int) else f"_{to_token(version)}"
-    _keep_item(write, "_item", text)
+    around = _around if known else _around.__wrapped__
+    head, tail = around(write.datastore, write.key, write.covering)
+    number = to_base36(version) if isinstance(version, int) else f"_{to_token(version)}"
+    text = f"{head}{number}{tail}"
+    _keep(write, "_item", text)
     return text
 
 
 def encode_mark(mark: Incomplete) -> str:
     """One mark of incompleteness as an item."""
-    return f"i{to_token(mark.subject)}.{to_token(mark.reason)}"
+    return f"i{to_token(mark.reason)}.{to_key(mark.subject)}"
 
 
 def encode_promise(promise: Promise) -> str:
@@ -115,15 +122,16 @@ def encode_open(branches: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _prefix(datastore: str, key: str, covering: bool) -> str:  # noqa: FBT001 - cached: positional
-    """The part of a write's item before the version: the same for all writes of a log."""
-    if len(key) == _UUID_DIGITS and _UUID.fullmatch(key):
-        kind, packed = "u", to_base64(bytes.fromhex(key.replace("-", "")))
-    elif len(key) == _REPLICATION_ID_DIGITS and _REPLICATION_ID.fullmatch(key):
+def _around(datastore: str, key: str, covering: bool) -> tuple[str, str]:  # noqa: FBT001 - cached: positional
+    """What stands before and after the version in a write's item: the same for all of a log."""
+    if (uuid := _UUID.fullmatch(key)) is not None:
+        kind, packed = "u", to_base64(bytes.fromhex(uuid[1].replace("-", "")))
+        packed += uuid[2].translate(_TO_SUFFIX)
+    elif _REPLICATION_ID.fullmatch(key):
         kind, packed = "r", to_base64(bytes.fromhex(key))
     else:
-        kind, packed = "k", f"{to_token(key)}."
-    return f"{kind.upper() if covering else kind}{packed}{to_token(datastore)}."
+        kind, packed = "k", to_key(key)
+    return f"{kind.upper() if covering else kind}{to_token(datastore)}.", f".{packed}"
 
 
 def decode(text: str) -> Lineage:
@@ -187,8 +195,8 @@ def _sort_item(
     """Decode *item* into the list where it belongs."""
     kind, body = item[0], item[1:]
     if kind == "i":
-        subject, reason = fields_of(body, 2)
-        marks.append(Incomplete(from_token(subject), from_token(reason)))
+        reason, subject = fields_of(body, 2)
+        marks.append(Incomplete(from_key(subject), from_token(reason)))
     elif kind == "p":
         promises.append(Promise(*promise_fields(item)))
     elif kind == "o":
@@ -196,23 +204,31 @@ def _sort_item(
     elif kind == "h":
         msg = "it is not the last item"
         raise ItemError(msg)
+    elif kind == "z" and foreign_of(item) is None:
+        msg = "it carries no text of another version, or another number of its parts"
+        raise ItemError(msg)
     else:
         unknown.append(item)
 
 
 def _decode_write(item: str, newest_h: int) -> WriteId:
-    head, dot, tail = item.rpartition(".")
+    fields = item.split(".", 2)
+    if len(fields) < _WRITE_FIELDS:
+        msg = f"it has {len(fields)} fields, not {_WRITE_FIELDS}"
+        raise ItemError(msg)
+    head, stamp, packed = fields
     minted_h = newest_h
-    if item.count(".") == (2 if item[0] in "urUR" else 3):
-        minted_h = _minted(tail, newest_h)
-        head, dot, tail = head.rpartition(".")
-    prefix = head + dot
-    unprefix = _unprefix if len(prefix) <= _MAX_CACHED else _unprefix.__wrapped__
-    datastore, key, covering, canonical = unprefix(prefix)
-    if tail[:1] == "_":
-        return WriteId(datastore, key, from_token(tail[1:]), minted_h, covering)
-    write = WriteId(datastore, key, from_base36(tail), minted_h, covering)
-    _keep_item(write, "_item", canonical + tail)
+    if "-" in stamp and stamp[0] != "_":
+        age, _, stamp = stamp.partition("-")
+        minted_h = _minted(age, newest_h)
+    log = _log if len(head) + len(packed) <= _MAX_CACHED else _log.__wrapped__
+    datastore, key, covering, before, after = log(head, packed)
+    if stamp[:1] == "_":
+        write = WriteId(datastore, key, from_token(stamp[1:]), minted_h, covering)
+    else:
+        write = WriteId(datastore, key, from_base36(stamp), minted_h, covering)
+        _keep(write, "_item", f"{before}{stamp}{after}")
+    _keep(write, "_outside", True)  # noqa: FBT003 - a field's value
     return write
 
 
@@ -220,7 +236,7 @@ def _minted(age: str, newest_h: int) -> int:
     if not newest_h:
         msg = "it states an age under a header without an hour"
         raise ItemError(msg)
-    if age == "-":
+    if not age:
         return 0
     hours = from_base36(age)
     if hours >= newest_h:
@@ -230,41 +246,31 @@ def _minted(age: str, newest_h: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _unprefix(prefix: str) -> tuple[str, str, bool, str]:
-    """The datastore, key and covering flag of what :func:`_prefix` makes, and what it makes."""
-    kind = prefix[:1].lower()
-    if not prefix.endswith(".") or len(prefix) < _SHORTEST_PREFIX:
-        msg = "it has too few fields"
-        raise ItemError(msg)
-    key, datastore = _UNPACK[kind](prefix[1:-1])
+def _log(head: str, packed: str) -> tuple[str, str, bool, str, str]:
+    """Datastore, key and covering flag of what :func:`_around` makes, and what that makes."""
+    kind, datastore = head[0].lower(), from_token(head[1:])
     if not datastore:
         msg = "its datastore is empty"
         raise ItemError(msg)
-    covering = kind != prefix[0]
-    return datastore, key, covering, _prefix.__wrapped__(datastore, key, covering)
+    key, covering = _UNPACK[kind](packed), kind != head[0]
+    return datastore, key, covering, *_around.__wrapped__(datastore, key, covering)
 
 
-def _unpack_uuid(body: str) -> tuple[str, str]:
-    digits = from_base64(body[:UUID_CHARS], 16).hex()
-    key = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-    return key, from_token(body[UUID_CHARS:])
+def _unpack_uuid(packed: str) -> str:
+    digits, suffix = from_base64(packed[:UUID_CHARS], 16).hex(), packed[UUID_CHARS:]
+    uuid = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return uuid + suffix.translate(_FROM_SUFFIX)
 
 
-def _unpack_replication_id(body: str) -> tuple[str, str]:
-    key = from_base64(body[:_REPLICATION_ID_CHARS], 20).hex()
-    return key, from_token(body[_REPLICATION_ID_CHARS:])
+def _unpack_replication_id(packed: str) -> str:
+    return from_base64(packed, 20).hex()
 
 
-def _unpack_key(body: str) -> tuple[str, str]:
-    key, datastore = fields_of(body, 2)
-    return from_token(key), from_token(datastore)
-
-
-_UNPACK: dict[str, Callable[[str], tuple[str, str]]] = {
+_UNPACK: dict[str, Callable[[str], str]] = {
     "u": _unpack_uuid,
     "r": _unpack_replication_id,
-    "k": _unpack_key,
+    "k": from_key,
 }
 #: Writes are frozen; what is kept follows from their other fields.
-_keep_item = object.__setattr__
+_keep = object.__setattr__
 _WRITE_KINDS = frozenset("urkURK")

@@ -20,13 +20,24 @@ MAX_TEXT = 65_536
 #: Most items that are decoded.
 MAX_ITEMS = 4_096
 #: Longest text of another major version: as an item of ours it must fit in MAX_TEXT again.
-MAX_FOREIGN = (MAX_TEXT - len("1~z")) * 3 // 4
+MAX_FOREIGN = MAX_TEXT - len("1~z1ek8.")
 
 _ALPHABET = re.compile(r"[A-Za-z0-9._~-]*")
 _LITERAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+#: The last field of an item may hold dots.
+_DOTTED = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]*")
+#: What begins a reserved name, as a token: base64 of UTF-8 never begins like that.
+_SIGILS = {"@": "--", "~": "-_"}
+_SIGIL_OF = {spelled: sigil for sigil, spelled in _SIGILS.items()}
+_SIGIL_CHARS = 2
 _NUMBER = re.compile(r"0|[1-9a-z][0-9a-z]{0,12}")
 _HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
 _FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
+#: An item that carries a text of another major version: how many ``~`` are in it, and the text.
+_CARRIED = re.compile(r"z(0|[1-9a-z][0-9a-z]{0,12})\.([02-9][A-Za-z0-9._~-]*)")
+_CARRIER = re.compile(r"z(0|[1-9a-z][0-9a-z]{0,12})\.")
+#: An item of no kind that this version gives a meaning.
+_UNKNOWN = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-y0-9._-][A-Za-z0-9._-]*")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: Two digits of base 36 at a time: half the divisions.
 _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
@@ -57,7 +68,38 @@ def to_base64(raw: bytes) -> str:
 
 def to_token(text: str) -> str:
     """*text* as it is where the alphabet allows, else ``-`` and the base64url of its UTF-8."""
-    return text if _LITERAL.fullmatch(text) else f"-{to_base64(text.encode())}"
+    return text if _LITERAL.fullmatch(text) else _spelled(text, _LITERAL)
+
+
+def to_key(text: str) -> str:
+    """*text* as the last field of an item, which may hold dots; otherwise as a token."""
+    return text if _DOTTED.fullmatch(text) else _spelled(text, _DOTTED)
+
+
+def _spelled(text: str, literal: re.Pattern[str]) -> str:
+    """*text*, which is no *literal*: one behind a sigil, or base64."""
+    sigil = _SIGILS.get(text[:1])
+    if sigil is not None and literal.fullmatch(text, 1):
+        return f"{sigil}{text[1:]}"
+    return f"-{to_base64(text.encode())}"
+
+
+def carried(text: str) -> str:
+    """The item that carries *text*, a lineage of another major version, as it is."""
+    return f"z{to_base36(text.count('~'))}.{text}"
+
+
+def foreign_of(item: str) -> str | None:
+    """The text of another major version that *item* carries; None where it carries none."""
+    found = _CARRIED.fullmatch(item)
+    if found is None or found[2].count("~") != int(found[1], 36):
+        return None
+    return found[2]
+
+
+def is_unknown(item: str) -> bool:
+    """Whether *item* may be among the items that this version cannot judge."""
+    return _UNKNOWN.fullmatch(item) is not None or foreign_of(item) is not None
 
 
 def _too_long(text: str, most: int) -> LineageDecodeError:
@@ -92,12 +134,14 @@ def items_of(text: str) -> tuple[list[str], int]:
     if _FOREIGN.fullmatch(text):
         if len(text) > MAX_FOREIGN:
             raise _too_long(text, MAX_FOREIGN)
-        return [f"z{to_base64(text.encode())}"], 0
+        return [carried(text)], 0
     header, *items = text.split("~")
     if not _HEADER.fullmatch(header):
         raise LineageDecodeError(
             "lineage_header", f"{header[:16]!r} is no header of a lineage of version 1"
         )
+    if "~z" in text:
+        items = _gathered(items)
     if len(items) > MAX_ITEMS:
         raise LineageDecodeError(
             "lineage_too_many", f"a lineage has at most {MAX_ITEMS} items, this text {len(items)}"
@@ -105,10 +149,22 @@ def items_of(text: str) -> tuple[list[str], int]:
     return items, int(header[1:], 36) if len(header) > 1 else 0
 
 
+def _gathered(parts: list[str]) -> list[str]:
+    """The items that *parts* between ``~`` make: what carries a text takes its parts with it."""
+    items: list[str] = []
+    index = 0
+    while index < len(parts):
+        carrier = _CARRIER.match(parts[index])
+        more = int(carrier[1], 36) if carrier else 0
+        end = index + 1 + more if index + more < len(parts) else index + 1
+        items.append("~".join(parts[index:end]))
+        index = end
+    return items
+
+
 def promise_item(datastore: str, promise_id: str, expires_s: int) -> str:
     """The item of a promise."""
-    packed = to_base64(bytes.fromhex(promise_id))
-    return f"p{packed}{to_token(datastore)}.{to_base36(expires_s)}"
+    return f"p{to_token(datastore)}.{to_base36(expires_s)}.{to_base64(bytes.fromhex(promise_id))}"
 
 
 def promise_fields(item: str) -> tuple[str, str, int]:
@@ -117,9 +173,8 @@ def promise_fields(item: str) -> tuple[str, str, int]:
     Raises:
         ItemError: it does not follow the grammar.
     """
-    head, expires = fields_of(item[1:], 2)
-    digits = from_base64(head[:UUID_CHARS], 16).hex()
-    return from_token(head[UUID_CHARS:]), digits, from_base36(expires)
+    datastore, expires, packed = fields_of(item[1:], 3)
+    return from_token(datastore), from_base64(packed, 16).hex(), from_base36(expires)
 
 
 _TO_URLSAFE = bytes.maketrans(b"+/", b"-_")
@@ -127,7 +182,12 @@ _FROM_URLSAFE = str.maketrans("-_", "+/")
 
 
 def fields_of(body: str, count: int) -> list[str]:
-    fields = body.split(".")
+    """The *count* fields of *body*, of which the last may hold dots.
+
+    Raises:
+        ItemError: it has fewer.
+    """
+    fields = body.split(".", count - 1)
     if len(fields) != count:
         msg = f"it has {len(fields)} fields, not {count}"
         raise ItemError(msg)
@@ -162,16 +222,29 @@ def from_any_base64(packed: str) -> bytes:
 
 
 def from_token(token: str) -> str:
-    if token[:1] == "-":
-        try:
-            return from_any_base64(token[1:]).decode()
-        except UnicodeDecodeError:
-            msg = f"{token[:32]!r} holds no UTF-8"
-            raise ItemError(msg) from None
-    if not _LITERAL.fullmatch(token):
+    return token if _LITERAL.fullmatch(token) else _unspelled(token, _LITERAL)
+
+
+def from_key(token: str) -> str:
+    return token if _DOTTED.fullmatch(token) else _unspelled(token, _DOTTED)
+
+
+def _unspelled(token: str, literal: re.Pattern[str]) -> str:
+    """What :func:`_spelled` made *token* of."""
+    if token[:1] != "-":
         msg = f"{token[:32]!r} is no name"
         raise ItemError(msg)
-    return token
+    sigil = _SIGIL_OF.get(token[:_SIGIL_CHARS])
+    if sigil is not None:
+        if not literal.fullmatch(token, _SIGIL_CHARS):
+            msg = f"{token[:32]!r} is no name behind {sigil!r}"
+            raise ItemError(msg)
+        return f"{sigil}{token[_SIGIL_CHARS:]}"
+    try:
+        return from_any_base64(token[1:]).decode()
+    except UnicodeDecodeError:
+        msg = f"{token[:32]!r} holds no UTF-8"
+        raise ItemError(msg) from None
 
 
 #: Bytes of the member's name and equals sign in the baggage header.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from .grammar import MAX_VERSION
+from .grammar import MAX_VERSION, is_unknown
 from .write_id import Incomplete, WriteId, check_range, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from .write_id import Promise
-
-#: An item of no kind that this version gives a meaning (docs/spec/lineage-format.md).
-_UNKNOWN_ITEM = re.compile(r"[A-HIJL-QSTV-Za-gjl-nqstv-z0-9._-][A-Za-z0-9._-]*")
 
 #: How the notes of a dry run begin (docs/spec/dry-run.md).
 NOTE_KINDS = ("0g", "0r")
@@ -32,10 +28,15 @@ def _slot(write: WriteId) -> _Slot:
 
 
 def _newer(held: WriteId, write: WriteId) -> WriteId:
-    """The one of two writes in the same slot that stays: larger version, then newer hour."""
+    """The one of two writes in the same slot that stays: larger version, then newer hour.
+
+    Of equal ones the one that was recorded here, so that it counts as such.
+    """
     ours, theirs = held.version, write.version
     if ours == theirs:
-        return held if held.minted_h >= write.minted_h else write
+        if held.minted_h == write.minted_h:
+            return write if held._outside else held
+        return held if held.minted_h > write.minted_h else write
     return held if ours > theirs else write  # type: ignore[operator]  # a slot has one type
 
 
@@ -113,21 +114,23 @@ class Lineage(Collection[WriteId]):
         exact: _Entries = {}
         covering: _Entries = {}
         for write in writes:
-            _join(covering if write.covering else exact, [(_slot(write), write)])
+            entries, slot = covering if write.covering else exact, _slot(write)
+            held = entries.get(slot)
+            entries[slot] = write if held is None else _newer(held, write)
         self._exact = exact
         self._covering = _undominated(covering, exact) if covering else covering
         self._incomplete = frozenset(_mark(mark) for mark in incomplete)
         latest: dict[tuple[str, str], Promise] = {}
         for promise in promises:
-            held = latest.get((promise.datastore, promise.id))
-            if held is None or held.expires_s < promise.expires_s:
+            known = latest.get((promise.datastore, promise.id))
+            if known is None or known.expires_s < promise.expires_s:
                 latest[promise.datastore, promise.id] = promise
         self._promises = frozenset(latest.values())
         check_range("open_branches", open_branches, MAX_VERSION)
         self._open_branches = open_branches
         self._unknown = frozenset(unknown)
         for item in self._unknown:
-            if not _UNKNOWN_ITEM.fullmatch(item):
+            if not is_unknown(item):
                 msg = f"not an item of an unknown kind: {item!r}"
                 raise ValueError(msg)
         self._hash: int | None = None

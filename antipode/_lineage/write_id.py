@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .errors import LineageDecodeError
 from .grammar import (
     MAX_EXPIRY,
     MAX_HOUR,
     MAX_VERSION,
+    foreign_of,
     header_of,
     items_of,
     promise_fields,
     promise_item,
     refused_item,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PROMISE_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -82,6 +86,9 @@ class WriteId:
     covering: bool = False
     #: Its item on the wire without the age, once the codec has made it.
     _item: str = field(default="", init=False, repr=False, compare=False)
+    #: Whether it came in a text, rather than being recorded in this process: it goes first where
+    #: a text has to be shorter.
+    _outside: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what could not be put on the wire."""
@@ -196,3 +203,35 @@ class Incomplete(NamedTuple):
     def __str__(self) -> str:
         """``subject (reason)``."""
         return f"{self.subject or 'unknown source'} ({self.reason})"
+
+
+class Unjudged(Incomplete):
+    """The mark of a barrier that met items which this release does not know.
+
+    Equal to (empty subject, ``unknown_item``); for a person it says of which version they are.
+    """
+
+    #: What the lineage holds, and what to do.
+    words: str
+
+    @classmethod
+    def of(cls, items: Iterable[str]) -> Unjudged:
+        """The mark for *items* that may be dependencies."""
+        held = sorted({_described(item) for item in items})
+        mark = cls("", "unknown_item")
+        mark.words = (
+            f"it holds {' and '.join(held)}, and this release reads format version 1 alone: "
+            "upgrade antipode in this service to the release of whoever sent it"
+        )
+        return mark
+
+    def __str__(self) -> str:
+        """The mark, and what to upgrade."""
+        return f"{super().__str__()}: {self.words}"
+
+
+def _described(item: str) -> str:
+    foreign = foreign_of(item)
+    if foreign is not None:
+        return f"a lineage of format version {foreign[0]}"
+    return f"items of kind {item[0]!r}"

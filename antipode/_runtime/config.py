@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Mode = Literal["enforce", "dry-run", "off"]
 MODES = ("enforce", "dry-run", "off")
 Policy = Literal["raise", "report"]
-#: A lineage of one mark, ``1~i-.size``, and its member name fit in this.
+#: A lineage of one mark, ``1~isize.-``, and its member name fit in this.
 MIN_LINEAGE_BYTES = 64
 #: Members over this size are dropped by SDKs, silently.
 MAX_LINEAGE_BYTES = 4096

@@ -161,7 +161,7 @@ def test_rows_of_your_own(posts: Sql) -> None:
         log = str(uuid.UUID(int=number))
         with antipode.scope(Lineage([WriteId("orders", log, 1, 498_000)])):
             run(connection, "UPDATE posts SET body = %s", str(number))
-        if "1~i-.size" in texts(posts):
+        if "1~isize.-" in texts(posts):
             break
         held += 1
         assert len(texts(posts)) == held

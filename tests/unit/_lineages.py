@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from antipode import Lineage, Promise, WriteId
-from antipode._lineage.grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
+from antipode._lineage.grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION, carried
 from antipode.shim import Incomplete, encode
 
 # Time is measured by tests of its own: a busy machine must not fail a property.
@@ -31,10 +31,14 @@ DECODE_CODES = {
 }
 
 datastores = st.one_of(
-    st.sampled_from(["a", "b", "posts", "-", "größe", "a.b", "😀"]), st.text(min_size=1)
+    st.sampled_from(["a", "b", "posts", "-", "größe", "a.b", "😀", "@eu", "@", "~a"]),
+    st.text(min_size=1),
 )
 keys = st.one_of(
-    st.sampled_from(["k", "l", "", "-k", *UUIDS, *REPLICATION_IDS, UUIDS[2].upper()]), st.text()
+    st.sampled_from(["k", "l", "", "-k", *UUIDS, *REPLICATION_IDS, UUIDS[2].upper()]),
+    st.sampled_from(["0.1", "rs0.5", ".", "~us-east.3", "~", "~-a", "@a.b"]),
+    st.builds(str.__add__, st.sampled_from(UUIDS), st.text(st.sampled_from("az09_/:.-"))),
+    st.text(),
 )
 versions: st.SearchStrategy[int | str] = st.one_of(
     st.integers(0, 5),
@@ -64,9 +68,15 @@ promises = st.builds(
     st.sampled_from(["0" * 32, "0123456789abcdef" * 2, "f" * 32]),
     st.one_of(st.integers(0, 3), st.integers(0, MAX_EXPIRY)),
 )
-_kinds = st.sampled_from([kind for kind in ALPHABET if kind not in "~urkURKipoh"])
-unknown_items = st.builds(
-    str.__add__, _kinds, st.text(st.sampled_from(ALPHABET.replace("~", "")), max_size=20)
+_kinds = st.sampled_from([kind for kind in ALPHABET if kind not in "~urkURKipohz"])
+foreign_texts = st.builds(
+    str.__add__, st.sampled_from("023456789"), st.text(st.sampled_from(ALPHABET), max_size=20)
+)
+unknown_items = st.one_of(
+    st.builds(
+        str.__add__, _kinds, st.text(st.sampled_from(ALPHABET.replace("~", "")), max_size=20)
+    ),
+    st.builds(carried, foreign_texts),
 )
 
 
@@ -93,7 +103,25 @@ twins = st.builds(
     open_branches=st.integers(0, 1),
 )
 _fields = st.one_of(
-    st.sampled_from(["", "-", "k", "a", "0", "5", "_v", "-YQ", "-YR", "-_w", "A" * 22, "A" * 27]),
+    st.sampled_from(
+        [
+            "",
+            "-",
+            "k",
+            "a",
+            "0",
+            "5",
+            "_v",
+            "-YQ",
+            "-YR",
+            "-_w",
+            "--w",
+            "1-5",
+            "-5",
+            "A" * 22,
+            "A" * 27,
+        ]
+    ),
     st.text(st.sampled_from(ALPHABET.replace("~", "").replace(".", "")), max_size=30),
 )
 _items = st.builds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import threading
 import time
@@ -342,3 +343,23 @@ def test_many_barriers_from_many_threads_each_get_their_own_answer(posts: FakeSe
     for thread in threads:
         thread.join()
     assert sorted(order) == list(range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2~kposts.5.log", "it holds a lineage of format version 2, and this release reads"),
+        (
+            "1~z1.2~a~z0.3~xnew",
+            "versions? 2 and a lineage of format version 3 and items of kind 'x'",
+        ),
+    ],
+)
+def test_a_newer_lineage_is_named_in_words(text: str, words: str) -> None:
+    """An old barrier that meets a newer text says which version that is, and what to upgrade."""
+    with pytest.raises(antipode.IncompleteLineage, match=words) as caught:
+        antipode.barrier(text, timeout=1)
+    assert "upgrade antipode in this service" in str(caught.value)
+    assert caught.value.result.incomplete == {antipode.shim.Incomplete("", "unknown_item")}
+    again = copy.deepcopy(caught.value)  # As process pools copy it.
+    assert list(map(str, again.result.incomplete)) == list(map(str, caught.value.result.incomplete))

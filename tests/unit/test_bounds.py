@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +20,22 @@ from tests.unit import _lineages as some
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-many = some.lineages(max_size=12)
+#: What was recorded here, and what came in texts.
+many = st.builds(
+    lambda here, came: here.merge(decode(encode(came))),
+    some.lineages(max_size=8),
+    some.lineages(max_size=8),
+)
+#: Entries of one hour and of few datastores, that only their turn tells apart.
+alike = st.builds(
+    Lineage,
+    st.lists(
+        st.builds(WriteId, st.sampled_from(["a", "b", "c"]), some.keys, st.just(5), st.just(1)),
+        max_size=12,
+    ),
+)
 #: ``antipode=`` and a lineage that says no more than that it is incomplete.
-LEAST = len("antipode=1~i-.size")
+LEAST = len("antipode=1~isize.-")
 bounds = st.one_of(st.integers(1, 40), st.integers(LEAST, 300))
 
 
@@ -37,8 +51,9 @@ def shortened(lineage: Lineage, max_bytes: int) -> Lineage | None:
 
 
 def told(subject: str, left: Lineage, *, reason: str = "size") -> bool:
-    """Whether *left* says that something of *subject* may be missing for its size."""
-    return not left.incomplete.isdisjoint({Incomplete(subject, reason), Incomplete("", "size")})
+    """Whether *left* says that something of *subject* may be missing for this reason."""
+    marks = {Incomplete(subject, reason), Incomplete("", reason), Incomplete("", "size")}
+    return not left.incomplete.isdisjoint(marks)
 
 
 @given(many, bounds)
@@ -58,7 +73,7 @@ def test_nothing_is_lost_silently(lineage: Lineage, max_bytes: int) -> None:
     for promise in lineage.promises - left.promises:
         assert told(promise.datastore, left, reason="promise")
     for mark in lineage.incomplete - left.incomplete:
-        assert told(mark.subject, left)
+        assert told(mark.subject, left, reason=mark.reason)
     if any(not item[0].isdigit() for item in lineage.unknown - left.unknown):
         assert told("", left)
     if left.open_branches != lineage.open_branches:
@@ -76,7 +91,9 @@ def test_nothing_is_invented(lineage: Lineage, max_bytes: int) -> None:
     assert left.unknown <= lineage.unknown
     assert left.open_branches in (0, lineage.open_branches)
     new = left.incomplete - lineage.incomplete
-    assert all(mark.reason in ("size", "promise") for mark in new)
+    reasons = {mark.reason for mark in lineage.incomplete}
+    assert all(mark.reason in ("size", "promise") for mark in new if mark.subject)
+    assert {mark.reason for mark in new} <= {"size", "promise", *reasons}
     assert {mark.subject for mark in new} <= {"", *lineage.datastores}
 
 
@@ -97,28 +114,41 @@ def test_shortened_texts_are_canonical(lineage: Lineage, max_bytes: int) -> None
         assert encode_bounded(left, max_bytes=max_bytes) == text
 
 
-def ages(writes: Iterable[WriteId]) -> list[tuple[bool, int]]:
+def ages(writes: Iterable[WriteId]) -> list[tuple[bool, bool, int]]:
     """What decides which write is dropped first, the first to go last."""
-    return sorted((write.covering, -write.minted_h) for write in writes)
+    return sorted((write.covering, write._outside, -write.minted_h) for write in writes)
 
 
 @given(many, bounds)
 def test_order_of_dropping(lineage: Lineage, max_bytes: int) -> None:
-    """Covering goes before exact, old before new, and promises last of all."""
+    """Covering goes before exact, what came before what is ours, old before new, promises last."""
     left = shortened(lineage, max_bytes)
     if left is None or left.incomplete == {Incomplete("", "size")}:
         return
-    gone = ages(set(lineage) - set(left))
-    if gone and len(left):
-        assert ages(left)[-1] <= gone[0]
+    kept = [write for write in lineage if write in left]
+    gone = ages(write for write in lineage if write not in left)
+    if gone and kept:
+        assert ages(kept)[-1] <= gone[0]
     if left.promises != lineage.promises:
         assert not len(left)
     if gone:
         assert not left.unknown
 
 
+@given(alike, bounds)
+def test_datastores_lose_entries_in_turn(lineage: Lineage, max_bytes: int) -> None:
+    """No datastore is left with two entries more than one that lost some."""
+    left = shortened(lineage, max_bytes)
+    if left is None:
+        return
+    before, after = (Counter(write.datastore for write in each) for each in (lineage, left))
+    poorest = min((after[name] for name in before if after[name] < before[name]), default=None)
+    if poorest is not None:
+        assert max(after.values(), default=0) <= poorest + 1
+
+
 @given(many, st.sets(some.datastores, max_size=3), bounds)
-@example(Lineage(unknown=["zc2VjcmV0"]), {"a"}, 300)
+@example(Lineage(unknown=["z0.2secret"]), {"a"}, 300)
 @example(Lineage([WriteId("b", "k", 1)], incomplete=[("svc", "in_doubt")]), {"a"}, 300)
 def test_egress(lineage: Lineage, allowed: set[str], max_bytes: int) -> None:
     """What may not leave is not in the text, by name or otherwise, and the text says so."""
@@ -148,10 +178,19 @@ def test_a_text_is_never_more_than_others_decode(number: int) -> None:
         assert told("a", left)
 
 
-def test_many_marks_become_one() -> None:
-    """Where even the marks do not fit, one mark stands for all that is missing."""
-    lineage = Lineage(WriteId(f"datastore-{index}", "k", 1) for index in range(100))
-    assert encode_bounded(lineage, max_bytes=200) == "1~i-.size"
+def test_marks_leave_room_for_writes() -> None:
+    """Marks of many datastores take the room of entries: then one stands for all of them."""
+    lineage = Lineage(WriteId(f"datastore-{index}", "rs0.5", 2**62, 1) for index in range(121))
+    left = shortened(lineage, 1024)
+    assert left is not None
+    assert left.incomplete == {Incomplete("", "size")}
+    assert len(left) > 25
+
+
+def test_marks_leave_nothing_but_one() -> None:
+    """Where even one mark for each reason does not fit, one stands for all that is missing."""
+    lineage = Lineage(incomplete=[("posts", f"reason-{index}") for index in range(9)])
+    assert encode_bounded(lineage, max_bytes=64) == "1~isize.-"
 
 
 def test_promises_outlive_writes() -> None:

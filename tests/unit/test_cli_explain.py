@@ -56,7 +56,7 @@ def test_promises_branches_and_unknown_items_are_named(capsys: pytest.CaptureFix
     lineage = Lineage(
         promises=[Promise("queue", "0" * 32, 1_800_000_000)],
         open_branches=2,
-        unknown=["Xnew", "7note", "zMn5h"],
+        unknown=["Xnew", "7note", "z1.2~a"],
     )
     shown = explained(capsys, serialize(lineage))
     assert "promise 00000000000000000000000000000000, abandoned after 2027-01-15 08:00:00" in shown
@@ -69,7 +69,7 @@ def test_promises_branches_and_unknown_items_are_named(capsys: pytest.CaptureFix
 def test_the_notes_of_a_dry_run_are_read(capsys: pytest.CaptureFixture[str]) -> None:
     """The request and its guards, by region."""
     lineage = Lineage(
-        unknown=["0r00000000000000aa", "0gZXU.klog.posts.a", "0g-.klog.posts.b", "0gbad"]
+        unknown=["0r00000000000000aa", "0gZXU.kposts.a.log", "0g-.kposts.b.log", "0gbad"]
     )
     shown = explained(capsys, serialize(lineage))
     assert "request 00000000000000aa" in shown
@@ -153,7 +153,7 @@ WHOLE = serialize(
         [POST, WriteId("s3", "bucket/a b", "v1")],
         incomplete=[("posts", "size")],
         promises=[Promise("queue", "0" * 32, 36**8 - 1)],
-        unknown=["0r00000000000000aa", "0gZXU.klog.posts.a", "zMn5h", "Xnew"],
+        unknown=["0r00000000000000aa", "0gZXU.kposts.a.log", "z1.2~a", "Xnew"],
     ),
     max_bytes=4096,
 )

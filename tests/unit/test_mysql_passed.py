@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from antipode import Lineage, WriteId
 from antipode.shim import decode, encode
-from antipode_shims.mysql._beside.superseded import superseded
+from antipode_shims.mysql._beside.superseded import CARRIED, superseded
 
 from ._lineages import lineages
 
@@ -19,8 +19,10 @@ LOG = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 def joined(new: str, old: list[str]) -> list[str]:
     """What the trigger makes of a row's texts, here with Python's regular expressions."""
-    pattern = superseded(new)
-    kept = re.sub(pattern, "", ",".join(old)) if pattern else ",".join(old)
+    pattern, older = superseded(new), ",".join(old)
+    if not pattern or CARRIED in older:
+        return [new, *old]
+    kept = re.sub(pattern, "", older)
     return re.sub(",1[0-9a-z]*(?=,|$)", "", f"{new},{kept}").split(",")
 
 

@@ -400,7 +400,7 @@ def test_a_propagator_that_filters_baggage_is_asked() -> None:
 
 def test_the_wrapped_propagator_sees_the_members_of_others() -> None:
     """Ours is taken out before it reads: it would decode it in vain, or find it too long."""
-    header = "a=1,antipode=1~i-.size,b=2"
+    header = "a=1,antipode=1~isize.-,b=2"
     extracted = AntipodePropagator(W3CBaggagePropagator()).extract({"baggage": header})
     entries = dict(baggage.get_all(extracted))
     assert isinstance(entries.pop("antipode"), LiveText)

@@ -141,7 +141,7 @@ def test_a_long_lineage_is_no_reason_for_a_mark(posts: Sql) -> None:
         assert texts(posts) == [long * 4]
     with antipode.scope(Lineage([CAUSE])):
         run(beside(posts), "UPDATE posts SET body = 'e'")
-    assert texts(posts) == [stored_text(Lineage([CAUSE])), "1~i-.size"]
+    assert texts(posts) == [stored_text(Lineage([CAUSE])), "1~isize.-"]
     assert Incomplete("", "size") in found(posts, "SELECT * FROM posts").incomplete
 
 
@@ -153,7 +153,7 @@ def test_the_longest_lineage(posts: Sql) -> None:
         text = encode(Lineage(logs))
         run(plain, "SET @antipode_lineage = %s, @antipode_passed = %s", text, superseded(text))
         run(plain, "INSERT INTO posts VALUES (1, 'a', 'b') ON DUPLICATE KEY UPDATE body = 'c'")
-    assert texts(posts) == [text, "1~i-.size"]
+    assert texts(posts) == [text, "1~isize.-"]
 
 
 def test_an_update_costs_no_round_trip_more(posts: Sql) -> None:

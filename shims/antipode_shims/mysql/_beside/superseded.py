@@ -16,10 +16,11 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-#: How many fields an item of each kind of write has, without its age.
-_FIELDS: Final = {"u": 2, "r": 2, "k": 3}
-_AGE: Final = "(?:[.][0-9a-z-]+)?"
+_WRITES: Final = frozenset("urkURK")
+_AGE: Final = "(?:[0-9a-z]*-)?"
 _DIGIT: Final = "[0-9a-z]"
+#: Begins an item that carries a text of another version.
+CARRIED: Final = "~z"
 #: A longer pattern leaves items out: MariaDB's library compiles none to more than 65,535 bytes, a
 #: third of which are these, and an update must not fail for the sake of its lineage.
 _LONGEST: Final = 16_000
@@ -29,8 +30,11 @@ def superseded(text: str) -> str:
     """The pattern for the items that need not be kept where *text* is; empty if there are none.
 
     Args:
-        text: a lineage of format version 1; only in such texts the pattern may be used.
+        text: a lineage of format version 1; only in such texts the pattern may be used, and in
+            none that carries a text of another version, whose parts look like items.
     """
+    if CARRIED in text:
+        return ""
     items = [_item(item) for item in text.split("~")[1:]]
     sizes = accumulate(map(len, items))
     most = "|".join(item for item, size in zip(items, sizes, strict=True) if size <= _LONGEST)
@@ -38,12 +42,17 @@ def superseded(text: str) -> str:
 
 
 def _item(item: str) -> str:
-    if (count := _FIELDS.get(item[0].lower())) is None:
-        return item.replace(".", "[.]")
-    fields = item.split(".")
-    version = fields[count - 1]
-    log = "[.]".join(fields[: count - 1])
-    return f"{log}[.]{version if version[0] == '_' else _at_most(version)}{_AGE}"
+    if item[0] not in _WRITES:
+        return _literal(item)
+    head, stamp, key = item.split(".", 2)
+    if stamp[0] != "_" and "-" in stamp:
+        stamp = stamp.partition("-")[2]
+    found = stamp if stamp[0] == "_" else _at_most(stamp)
+    return f"{head}[.]{_AGE}{found}[.]{_literal(key)}"
+
+
+def _literal(text: str) -> str:
+    return text.replace(".", "[.]")
 
 
 @lru_cache(maxsize=1024)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from antipode import Lineage
 from antipode.shim import encode
 
+from .superseded import CARRIED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -172,9 +174,10 @@ def _merging(table: str, on: str, place: str, column: str) -> str:
     """The trigger that merges the session's lineage with what lies in a column of *place*.
 
     The new text comes first. From the others goes what the new one passes, and then the texts of
-    which nothing is left; but not where one is of another version of the format, whose items may
-    mean something else. Without a pattern all stay. Expressions need a character set: these bytes
-    are any, and stay as they are; before MySQL 8.0.17 what is replaced comes in another.
+    which nothing is left; but not where one is of another version of the format, or carries a text
+    of one, whose items may mean something else. Without a pattern all stay. Expressions need a
+    character set: these bytes are any, and stay as they are; before MySQL 8.0.17 what is replaced
+    comes in another.
     """
     new, old = f"NEW.{quoted(column)}", f"OLD.{quoted(column)}"
     older, patterns = _letters(old), _letters(PASSED)
@@ -187,7 +190,7 @@ def _merging(table: str, on: str, place: str, column: str) -> str:
         f"CREATE TRIGGER {_trigger(table, on)} BEFORE UPDATE ON {quoted(place)} FOR EACH ROW"
         f" SET {new} = CASE WHEN {LINEAGE} IS NULL THEN {old}"
         f" WHEN {old} IS NULL THEN {LINEAGE} WHEN FIND_IN_SET({LINEAGE}, {old}) THEN {old}"
-        f" WHEN {PASSED} IS NULL OR {older} REGEXP '(^|{SEPARATOR})[^1]'"
+        f" WHEN {PASSED} IS NULL OR {older} REGEXP '(^|{SEPARATOR})[^1]|{CARRIED}'"
         f" THEN CONCAT({LINEAGE}, '{SEPARATOR}', {old})"
         f" ELSE CONVERT({merged} USING latin1) END,"
         f" {new} = IF(LENGTH({new}) <= {MOST_BYTES} OR {new} <=> {old} OR {new} = {LINEAGE},"

@@ -16,34 +16,39 @@ local function held(name)
   return type(found) == 'string' and found
 end
 local old, slots, rest, newest = held(beside), {}, {}, 0
+local function write(item, hour)
+  local head, stamp, tail = item:match('^([urkURK][^.]*)[.]([^.]*)[.](.*)$')
+  if not head then return false end
+  local version, age, minted = stamp, nil, 0
+  if stamp:sub(1, 1) ~= '_' and stamp:find('-', 1, true) then
+    age, version = stamp:match('^(.-)-(.*)$')
+  end
+  if hour ~= '' and age ~= '' then
+    minted = tonumber(hour, 36) - (age and tonumber(age, 36) or 0)
+  end
+  local slot = head .. '.' .. tail
+  if version:sub(1, 1) == '_' then slot = slot .. '.' .. version end
+  local has = slots[slot]
+  local v = has and has[1]
+  if not v or #version > #v or #version == #v and version > v
+    or version == v and minted > has[2] then
+    slots[slot] = {version, minted, head, tail}
+  end
+  if minted > newest then newest = minted end
+  return true
+end
 local function add(body)
-  local hour = body:match('^1(%w*)')
+  local hour, parts, at = body:match('^1(%w*)'), {}, 1
   if not hour then
-    rest['i-.unreadable'] = true
+    rest['iunreadable.-'] = true
     return
   end
-  for item in body:gmatch('~([^~]+)') do
-    local fields = {}
-    for field in item:gmatch('[^.]+') do fields[#fields + 1] = field end
-    local at = item:find('^[urUR]') and 2 or item:find('^[kK]') and 3
-    local version = at and fields[at]
-    if not version then
-      rest[item] = true
-    else
-      local age, minted = fields[at + 1], 0
-      if hour ~= '' and age ~= '-' then
-        minted = tonumber(hour, 36) - (age and tonumber(age, 36) or 0)
-      end
-      local slot = table.concat(fields, '.', 1, at - 1)
-      if version:sub(1, 1) == '_' then slot = slot .. '.' .. version end
-      local has = slots[slot]
-      local v = has and has[1]
-      if not v or #version > #v or #version == #v and version > v
-        or version == v and minted > has[2] then
-        slots[slot] = {version, minted}
-      end
-      if minted > newest then newest = minted end
-    end
+  for part in body:gmatch('~([^~]*)') do parts[#parts + 1] = part end
+  while at <= #parts do
+    local last = at + tonumber(parts[at]:match('^z(%w+)[.]') or '0', 36)
+    local item = table.concat(parts, '~', at, last)
+    if not write(item, hour) then rest[item] = true end
+    at = last + 1
   end
 end
 local function take(companion)
@@ -70,19 +75,16 @@ add(text)
 if not replaced then take(old) end
 for at = 3, #KEYS do take(held(KEYS[at])) end
 local items = {}
-for slot, has in pairs(slots) do
-  local item = slot
-  if has[1]:sub(1, 1) ~= '_' then item = item .. '.' .. has[1] end
-  if has[2] ~= newest then
-    item = item .. '.' .. (has[2] == 0 and '-' or base36(newest - has[2]))
-  end
-  items[#items + 1] = item
+for _, has in pairs(slots) do
+  local age = ''
+  if has[2] ~= newest then age = (has[2] == 0 and '' or base36(newest - has[2])) .. '-' end
+  items[#items + 1] = has[3] .. '.' .. age .. has[1] .. '.' .. has[4]
 end
 for item in pairs(rest) do items[#items + 1] = item end
 table.sort(items)
 local merged = '1' .. (newest > 0 and base36(newest) or '')
 if #items > 0 then merged = merged .. '~' .. table.concat(items, '~') end
-if #merged > tonumber(ARGV[4]) then merged = text .. '~i-.size' end
+if #merged > tonumber(ARGV[4]) then merged = text .. '~isize.-' end
 local left = redis.call('PTTL', key)
 if mark == '-' then left = tonumber(ARGV[3]) end
 if left < 0 then redis.call('SET', beside, mark .. '|' .. merged)
