@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,10 @@ from .floor import Floor, set_floor
 from .plan import plan
 from .registry import shims_of
 from .waiter import Waiter
-from .watcher import LOOK_S
+from .watcher import CONNECT_S, LOOK_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import FrameType
 
     from antipode._lineage.lineage import Lineage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from .arguments import Names
     from .decisions import OnUnmet
+    from .fence import Fence
     from .plan import At, Plan
 
 
@@ -130,16 +132,26 @@ class Barrier:
             timeout_s=self.timeout_s,
         )
 
-    def raise_fences(self) -> None:
-        """Ask primaries for their positions, to wait for those in place of what was dropped.
+    def ask_fences(self) -> dict[str, Fence]:
+        """Begin to ask primaries for their positions, all at once."""
+        shims = {name: next(s for s in shims_of(name) if s.fences) for name in self.plan.fenced}
+        return {name: shim.fencer.ask(self.fence_s) for name, shim in shims.items()}
 
-        Blocks for at most one second for each datastore. A primary that does not answer, or
-        has no position, leaves the lineage incomplete, as it was.
+    @property
+    def fence_s(self) -> float:
+        """Seconds to wait for them: looks need time, too."""
+        return min(self.left_s / 2, CONNECT_S)
+
+    def raise_fences(self, fences: Mapping[str, Fence]) -> None:
+        """Wait for the positions that are there by now, in place of what was dropped.
+
+        A primary that does not answer, or has no position, leaves the lineage incomplete, as it
+        was.
         """
-        for datastore, marks in self.plan.fenced.items():
-            shim = next(shim for shim in shims_of(datastore) if shim.fences)
+        for datastore, fence in fences.items():
+            fence.cancel()
             try:
-                writes = shim.fence(timeout_s=min(self.left_s, LOOK_S))
+                writes = fence.result(0)
             except Exception:  # noqa: BLE001 - the barrier then fails as it would without fences
                 logger.warning("no fence from the primary of %r", datastore, exc_info=True)
                 count("fence_failed", datastore)
@@ -148,6 +160,7 @@ class Barrier:
                 count("fence_failed", datastore)
                 continue
             count("fences", datastore)
+            marks = self.plan.fenced[datastore]
             held = self.plan.pending.get(datastore, frozenset())
             self.plan.pending[datastore] = held | writes
             self.wait.discharge(datastore, writes if self.at == "now" else (), marks)
@@ -298,7 +311,9 @@ def barrier(
 def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
     """Wait in this thread until the barrier is finished or *finished* is set."""
     if call.plan.fenced:
-        call.raise_fences()
+        fences = call.ask_fences()
+        wait_for(fences.values(), call.fence_s)
+        call.raise_fences(fences)
     waiter = call.waiter(finished.set, once=once)
     waiter.recall()
     if waiter.finished or (waiter.look_here() and waiter.finished):
@@ -345,7 +360,14 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     if call.plan.fenced:
-        await loop.run_in_executor(None, call.raise_fences)
+        fences = call.ask_fences()
+        waiting = [asyncio.wrap_future(fence) for fence in fences.values()]
+        try:
+            await asyncio.wait(waiting, timeout=call.fence_s)
+        finally:
+            for each in waiting:
+                each.cancel()
+        call.raise_fences(fences)
 
     def notify() -> None:
         try:

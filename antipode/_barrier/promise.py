@@ -19,15 +19,20 @@ from antipode._request.context import scope_in
 from antipode._request.fulfilling import promise_of
 from antipode._request.recording import unscoped
 from antipode._runtime import observers
+from antipode._runtime.clock import NoThread, within
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count
 
 from .arguments import bounded
+from .contract import Unreachable
 from .decisions import PROMISE_GRACE_S
 from .registry import shims_of
 
 if TYPE_CHECKING:
     from .store import Store
+
+#: Seconds by which a client may be late before it is left alone.
+_GRACE_S = 0.25
 
 
 def promise(datastore: str, *, expires_in_s: float) -> Promise:
@@ -79,7 +84,14 @@ def abandon(promise: Promise | str, *, timeout: float = 5.0) -> bool:
     """
     given_up = promise_of(promise)
     shim = _abandoning(given_up.datastore)
-    abandoned = shim.abandon_promise(given_up, timeout_s=bounded(timeout, config().max_timeout))
+    timeout_s = bounded(timeout, config().max_timeout)
+    try:
+        abandoned = within(
+            timeout_s + _GRACE_S, lambda: shim.abandon_promise(given_up, timeout_s=timeout_s)
+        )
+    except (TimeoutError, NoThread) as error:
+        msg = f"{given_up} may not be abandoned: {error}"
+        raise Unreachable(msg) from error
     count("promise_abandoned" if abandoned else "promise_fulfilled_first", given_up.datastore)
     return abandoned
 

@@ -10,6 +10,7 @@ from antipode._lineage.errors import ConfigurationError
 from antipode._runtime.clock import SYSTEM_CLOCK
 
 from .contract import Unreachable
+from .fence import Fencer
 from .watcher import Watcher
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Store(ABC):
         self.datastore = datastore
         self.reads_from = reads_from
         self._watcher: Watcher | None = None
+        self._fencer: Fencer | None = None
         self._watcher_lock = threading.Lock()
 
     @property
@@ -72,6 +74,14 @@ class Store(ABC):
             if self._watcher is None:
                 self._watcher = Watcher(self, self.clock)
             return self._watcher
+
+    @property
+    def fencer(self) -> Fencer:
+        """What asks this primary for its position, for barriers. For the core."""
+        with self._watcher_lock:
+            if self._fencer is None:
+                self._fencer = Fencer(self)
+            return self._fencer
 
     @abstractmethod
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from opentelemetry import context as otel_context
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .wake import Wake
+
+T = TypeVar("T")
 
 SECONDS_PER_HOUR = 3600
 #: What instrumentations of clients look for in the context. A watcher's looks are of no request and
 #: may be many: each would be a trace of its own.
 UNTRACED = "suppress_instrumentation"
+
+
+class NoThread(Exception):  # noqa: N818 - what became of it, like Unreachable
+    """The system starts no further thread now: a limit of the process, or no memory."""
 
 
 class Stepper(Protocol):
@@ -48,7 +58,11 @@ class Clock(Protocol):
         ...
 
     def spawn(self, stepper: Stepper) -> threading.Thread | None:
-        """Run *stepper* in the background until it is done."""
+        """Run *stepper* in the background until it is done.
+
+        Raises:
+            NoThread: not now.
+        """
         ...
 
 
@@ -67,7 +81,11 @@ class SystemClock:
         return time.time()
 
     def spawn(self, stepper: Stepper) -> threading.Thread:
-        """Run *stepper* in a thread of its own."""
+        """Run *stepper* in a thread of its own.
+
+        Raises:
+            NoThread: the system starts none now.
+        """
 
         def run() -> None:
             otel_context.attach(otel_context.set_value(UNTRACED, value=True))
@@ -75,8 +93,46 @@ class SystemClock:
                 stepper.pause(delay_s)
 
         thread = threading.Thread(target=run, name=stepper.name, daemon=True)
-        thread.start()
+        start(thread)
         return thread
 
 
+def start(thread: threading.Thread) -> None:
+    """Start *thread*.
+
+    Raises:
+        NoThread: the system starts none now.
+    """
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise NoThread(f"no thread {thread.name!r}: {error}") from error
+
+
 SYSTEM_CLOCK: Clock = SystemClock()
+
+
+def within(timeout_s: float, function: Callable[[], T]) -> T:
+    """What *function* returns, in a thread that is left alone after *timeout_s* seconds.
+
+    For calls of clients that may take longer than they are told: to resolve a name, say.
+
+    Raises:
+        TimeoutError: it takes longer.
+        NoThread: the system starts none now.
+        Exception: as *function* does.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(function())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            answer.set_exception(error)
+
+    context = contextvars.copy_context()
+    start(threading.Thread(target=context.run, args=(run,), name="antipode-call", daemon=True))
+    if not wait([answer], timeout_s).done:
+        msg = f"no answer within {timeout_s:.3f} s"
+        raise TimeoutError(msg)
+    return answer.result()

@@ -33,10 +33,15 @@ class FakeServer(Shim):
         self.hang: threading.Event | None = None
         self.connecting: threading.Event | None = None
         self.fenced = 0
+        self.fencing = threading.Event()
+        self.stuck: threading.Event | None = None
         self.connect_s = self.look_s = 0.0
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         self.fenced += 1
+        self.fencing.set()
+        if self.stuck is not None:
+            self.stuck.wait(60)
         if self.fault is not None:
             raise self.fault
         return frozenset([WriteId(self.datastore, "log", 9, covering=True)])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +15,11 @@ import antipode
 from antipode import BarrierResult, Lineage, Status, WriteId
 from antipode._barrier.floor import floor_in
 from antipode.shim import Incomplete, Unreachable
+from antipode.testing import wait_until
 from tests.unit._fake_server import POST, FakeServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SHORTENED = Lineage([POST], incomplete=[("posts", "size")])
 FENCE = WriteId("posts", "log", 9, covering=True)
@@ -127,3 +132,101 @@ def test_at_read_the_fence_goes_into_the_floor(posts: FakeServer) -> None:
     assert floor is not None
     assert floor.writes == {POST, FENCE}
     assert Incomplete("posts", "size") in held.lineage.incomplete
+
+
+@pytest.fixture
+def stuck(posts: FakeServer) -> Iterator[FakeServer]:
+    """Its primary's client does not come back in time: a name that does not resolve, say."""
+    posts.stuck = threading.Event()
+    yield posts
+    posts.stuck.set()
+
+
+@FACES
+def test_a_fence_that_hangs_keeps_the_deadline(
+    face: Callable[..., BarrierResult], stuck: FakeServer
+) -> None:
+    """The barrier leaves it alone, and has half of its time for looks."""
+    before_s = time.monotonic()
+    with pytest.raises(antipode.IncompleteLineage):
+        face(SHORTENED, 0.3)
+    assert time.monotonic() - before_s < 0.8
+    assert stuck.fenced == 1
+
+
+@FACES
+def test_what_is_not_missing_is_looked_at_meanwhile(
+    face: Callable[..., BarrierResult], stuck: FakeServer
+) -> None:
+    """A lineage whose gaps are reported passes by what it names."""
+    antipode.configure(on_incomplete="report")
+    assert face(SHORTENED, 0.4).ok
+    assert stuck.fenced == 1
+
+
+def test_fences_of_several_primaries_are_asked_for_at_once(stuck: FakeServer) -> None:
+    """Two that hang take the time of one."""
+    users = FakeServer("users", position=9)
+    users.fences, users.stuck = True, stuck.stuck
+    antipode.shim.register(users)
+    marks = [("posts", "size"), ("users", "size")]
+    before_s = time.monotonic()
+    with pytest.raises(antipode.IncompleteLineage):
+        antipode.barrier(Lineage(incomplete=marks), timeout=0.4)
+    assert (stuck.fenced, users.fenced) == (1, 1)
+    assert time.monotonic() - before_s < 0.9
+
+
+def test_a_primary_is_asked_by_one_thread(stuck: FakeServer) -> None:
+    """Who comes while it is being asked shares the next answer, which begins after that."""
+    assert stuck.stuck is not None
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(by_thread, SHORTENED)
+        assert stuck.fencing.wait(5)
+        others = [pool.submit(by_thread, SHORTENED) for _ in range(8)]
+        fencer = stuck.fencer
+        wait_until(lambda: len(fencer._wanted) == 8, what="the others", timeout_s=5)
+        assert [each.name for each in threading.enumerate()].count(fencer.name) == 1
+        stuck.stuck.set()
+        assert all(each.result(5) for each in [first, *others])
+    assert stuck.fenced == 2
+
+
+def test_a_cancelled_task_waits_for_no_fence(stuck: FakeServer) -> None:
+    """Cancelling ends the barrier at once, and its question is not asked any more."""
+
+    async def cancelled() -> None:
+        waiting = [
+            asyncio.ensure_future(antipode.barrier_async(SHORTENED, timeout=9)) for _ in "ab"
+        ]
+        await asyncio.to_thread(stuck.fencing.wait, 5)
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    before_s = time.monotonic()
+    asyncio.run(cancelled())
+    assert time.monotonic() - before_s < 3
+    assert stuck.stuck is not None
+    stuck.stuck.set()
+
+    def ended() -> bool:
+        return stuck.fencer.name not in [each.name for each in threading.enumerate()]
+
+    wait_until(ended, what="the thread to end", timeout_s=5)
+    assert stuck.fenced == 1
+
+
+def test_a_child_process_asks_anew(stuck: FakeServer) -> None:
+    """After a fork the parent's thread is not waited for."""
+    with pytest.raises(antipode.IncompleteLineage):
+        antipode.barrier(SHORTENED, timeout=0.1)
+    child = os.fork() if hasattr(os, "fork") else pytest.skip("this platform cannot fork")
+    if child == 0:
+        status = 1
+        try:
+            stuck.stuck = None
+            status = 0 if antipode.barrier(SHORTENED, timeout=5) else 1
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0

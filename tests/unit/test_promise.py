@@ -24,7 +24,7 @@ from antipode import (
     WriteId,
 )
 from antipode._barrier.floor import floor_in
-from antipode.shim import record_seconds
+from antipode.shim import Unreachable, record_seconds
 from antipode.telemetry import Metric
 from antipode.testing import FakeStore, VirtualClock
 
@@ -457,6 +457,23 @@ def test_abandon(clock: VirtualClock, first: Status) -> None:
         antipode.shim.register(store)
         assert antipode.abandon(promised().token) is gave_up
         assert asyncio.run(antipode.abandon_async(promised())) is gave_up
+
+
+def test_abandoning_keeps_its_timeout(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is late, to resolve a name say, is left alone."""
+    hanging = threading.Event()
+
+    def hang(_store: Recorder, _promise: Promise, *, timeout_s: float) -> bool:
+        return hanging.wait(timeout_s + 60)
+
+    monkeypatch.setattr(Recorder, "abandon_promise", hang)
+    with Recorder("a", clock, promises=True) as store:
+        antipode.shim.register(store)
+        before_s = time.monotonic()
+        with pytest.raises(Unreachable, match="may not be abandoned"):
+            antipode.abandon(promised(), timeout=0.1)
+        assert time.monotonic() - before_s < 0.6
+        hanging.set()
 
 
 def test_abandon_needs_a_store(store: FakeStore) -> None:

@@ -1,0 +1,93 @@
+"""Fences: a primary's position of now, asked for in one thread a shim, whoever waits for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from antipode._runtime.clock import NoThread
+from antipode._runtime.wake import Wake
+
+if TYPE_CHECKING:
+    from antipode._lineage.write_id import WriteId
+
+    from .store import Store
+
+    Fence = Future[frozenset[WriteId]]
+
+
+class Fencer:
+    """Asks one primary for whoever wants its position, one after another.
+
+    A client may take longer than it is told: to find out that a host has no address, say. So no
+    barrier asks in a thread of its own, which it could not leave, nor in one for each barrier.
+    """
+
+    def __init__(self, shim: Store) -> None:
+        """Ask the primary of *shim*; nothing runs before somebody wants to know."""
+        self.name = f"antipode-fence-{shim.datastore}"
+        self.wake = Wake()
+        self._shim = shim
+        self._reset()
+        _fencers.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: list[tuple[Fence, float]] = []
+        self._thread: threading.Thread | None = None
+
+    def ask(self, timeout_s: float) -> Fence:
+        """The position of a moment from now on, for who waits for it *timeout_s* seconds.
+
+        What is being asked already does not count: it began before.
+        """
+        fence: Fence = Future()
+        with self._lock:
+            self._wanted.append((fence, timeout_s))
+            if self._thread is None:
+                try:
+                    self._thread = self._shim.clock.spawn(self)
+                except NoThread as error:
+                    self._wanted.clear()
+                    fence.set_exception(error)
+        return fence
+
+    def step(self) -> float | None:
+        """Ask once for everybody who wants to know by now; None when nobody does."""
+        with self._lock:
+            wanted, self._wanted = self._wanted, []
+            asked = {each: s for each, s in wanted if each.set_running_or_notify_cancel()}
+            if not asked:
+                self._thread = None
+                return None
+        try:
+            writes = self._shim.fence(timeout_s=max(asked.values()))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what they are told
+            for each in asked:
+                each.set_exception(error)
+        else:
+            for each in asked:
+                each.set_result(writes)
+        return 0.0
+
+    def pause(self, timeout_s: float) -> None:
+        """There is no reason to wait: who asks later asks anew."""
+
+    def after_fork(self) -> None:
+        """Start over in a child process: the thread is the parent's."""
+        self._reset()
+
+
+_fencers: weakref.WeakSet[Fencer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for fencer in tuple(_fencers):
+        fencer.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
