@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pymysql import err
 from pymysql.constants import COMMAND
+from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._position.flavor import TRACK, Refused, text
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
-from .pymysql import RESETTING, is_tracked, refusal, rows_of
+from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
 from .read_wait import held_look
 from .session import Due, Verdict
 from .tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
@@ -35,6 +37,8 @@ class AsyncConnection:
     _writer: Any
     _result: Any
     _affected_rows: Any
+    _local_infile: bool
+    _encoding: str
     client_flag: int
     server_capabilities: int
     server_status: int
@@ -57,7 +61,7 @@ class AsyncConnection:
         if tap.own:
             await plain._execute_command(command, sql)  # noqa: SLF001
             return
-        if tap.state:
+        if tap.state or tap.ahead:
             await self._antipode_drain()
         if command != COMMAND.COM_QUERY:
             tap.other()
@@ -84,24 +88,49 @@ class AsyncConnection:
             raise
         tap.sent()
 
-    async def _read_packet(self, *args: Any) -> Any:
+    async def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        tap = self._antipode
+        if tap.ahead and not tap.own:
+            return next_packet(tap.ahead, packet_type, self._encoding)
         try:
-            packet = await self._antipode_read(*args)
+            packet = await self._antipode_read(packet_type)
         except BaseException as error:
             await self._antipode_unread(error)
             raise
-        if args:
+        if packet_type is not MysqlPacket:
             return packet
-        tap, data = self._antipode, packet._data  # noqa: SLF001
+        data = packet._data  # noqa: SLF001
         if not tap.state:
             tap.asked(data)
         elif tap.state != ROWS or data[0] == EOF:
             shown = tap.packet(data)
             if shown is not None:
                 packet._data = shown  # noqa: SLF001
-            if not tap.state and tap.pending:
-                await self._antipode_finish()
+            if not tap.state:
+                if tap.pending:
+                    await self._antipode_finish()
+            elif tap.more and not self._local_infile:
+                await self._antipode_read_ahead()
         return packet
+
+    async def _antipode_read_ahead(self) -> None:
+        """Read the rest of a reply before the application goes on: its position is in there.
+
+        Where it takes rows one by one it shall not have to hold all of the rest: until that is
+        read, what it wrote is in doubt.
+        """
+        tap = self._antipode
+        tap.more = False
+        if self._result is not None:
+            return
+        tap.reading_ahead = True
+        ahead: deque[Any] = deque()
+        while tap.state:
+            try:
+                ahead.append(await AsyncConnection._read_packet(self))
+            except Exception as error:  # noqa: BLE001, PERF203 - the application meets it there
+                ahead.append(error)
+        tap.ahead = ahead
 
     async def _antipode_unread(self, error: BaseException) -> None:
         """The server answered with an error, or nothing came."""
@@ -145,6 +174,7 @@ class AsyncConnection:
         while self._result is not None and self._result.has_next:
             await plain.next_result()
         self._antipode.state = 0
+        self._antipode.ahead.clear()
 
     async def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pymysql import err
+from pymysql.protocol import MysqlPacket
 
 from antipode.shim import record_read, unread
 from antipode_shims.mysql._position.flavor import COVER, Refused
@@ -65,15 +66,15 @@ class AsyncBesideConnection(AsyncConnection):
                 raise
         return beside.reading(sql, found)
 
-    async def _read_packet(self, *args: Any) -> Any:
+    async def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
         tap = self._antipode
         if tap.own or not tap.state:
-            return await super()._read_packet(*args)
+            return await super()._read_packet(packet_type)
         beside, before = tap.rows, tap.state
-        if before == COLUMNS and not args:
+        if before == COLUMNS and packet_type is MysqlPacket:
             for _ in range(beside.columns):  # Behind the application's columns come ours.
-                await self._antipode_read()
-        packet = await super()._read_packet(*args)
+                await self._antipode_read(packet_type)
+        packet = await super()._read_packet(packet_type)
         if beside.columns and tap.state:
             if before == ROWS:
                 beside.row(packet._data)  # noqa: SLF001

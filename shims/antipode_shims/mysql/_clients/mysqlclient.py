@@ -7,7 +7,8 @@ Import only where mysqlclient is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
@@ -32,11 +33,29 @@ _GONE_BEFORE = 2006
 _KEPT = ("affected_rows", "insert_id", "info", "warning_count")
 
 
+class Result(NamedTuple):
+    """One that was read ahead.
+
+    Attributes:
+        found: what ``next_result`` answers: -1 where there is none.
+        rows: what ``store_result`` answers.
+        values: what else the client says of it.
+        error: what comes in its place.
+    """
+
+    found: int
+    rows: Any
+    values: dict[str, Any]
+    error: Exception | None = None
+
+
 class NativeConnection:
     """Mixed into the class of an instrumented ``MySQLdb.connections.Connection``."""
 
     _antipode: Tap
     _antipode_kept: dict[str, Any]
+    #: The result that the application went on to, where it was read ahead.
+    _antipode_taken: Result | None = None
 
     def query(self, query: bytes | bytearray | str) -> Any:
         """Send a statement; floors come before it, positions behind it."""
@@ -74,21 +93,39 @@ class NativeConnection:
             self._antipode.connected(status=self._antipode_status(0), tracked=False)
 
     def store_result(self) -> Any:
-        """Take rows; a position that came without one is asked for behind them."""
+        """Take rows, and what comes behind them; a position that did not come is asked for."""
+        if self._antipode_taken is not None:
+            result, self._antipode_taken = self._antipode_taken.rows, None
+            return result
         result = _plain(self, "store_result")()
         tap = self._antipode
-        if tap.due is Due.SAMPLE and not tap.own and not tap.state:
+        if tap.state and not tap.own:
+            self._antipode_read_ahead()
+        elif tap.due is Due.SAMPLE and not tap.own:
             self._antipode_finish()
         return result
 
     def next_result(self) -> Any:
         """Go on to the next result; behind the last one the position is asked for."""
-        found = _plain(self, "next_result")()
         tap = self._antipode
+        if tap.ahead:
+            self._antipode_taken = following = tap.ahead.popleft()
+            self._antipode_kept = following.values
+            if following.error is not None:
+                self._antipode_taken = None
+                raise following.error
+            return following.found
+        found = _plain(self, "next_result")()
         if found and tap.state:
             tap.state = 0
             self._antipode_finish()
         return found
+
+    def discard_result(self) -> None:
+        """Pass over the rows of a result."""
+        if self._antipode_taken is None:
+            _plain(self, "discard_result")()
+        self._antipode_taken = None
 
     def affected_rows(self) -> Any:
         """Rows that the application's own statement changed."""
@@ -110,13 +147,39 @@ class NativeConnection:
         kept = self.__dict__.get("_antipode_kept") or {}
         return kept[name] if name in kept else _plain(self, name)()
 
+    def _antipode_read_ahead(self) -> None:
+        """Read the rest of a reply before the application goes on: its position comes behind it."""
+        tap = self._antipode
+        first = self._antipode_now()
+        ahead: deque[Result] = deque()
+        more = True
+        while more:
+            try:
+                found = _plain(self, "next_result")()
+                more = not found
+                rows = _plain(self, "store_result")() if more else None
+                ahead.append(Result(found, rows, self._antipode_now() if more else first))
+            except Exception as error:  # noqa: BLE001, PERF203 - the application meets it there
+                ahead.append(Result(0, None, first, error))
+                more = False
+        tap.state = 0
+        self._antipode_finish()
+        self._antipode_kept = first
+        tap.ahead = ahead
+
+    def _antipode_now(self) -> dict[str, Any]:
+        return {name: _plain(self, name)() for name in _KEPT}
+
     def _antipode_before(self) -> None:
         tap = self._antipode
         self._antipode_kept = {}
+        self._antipode_taken = None
+        tap.ahead.clear()
         tap.state = 0
         if tap.due is Due.SAMPLE:  # Its results were not read to their end.
             tap.due = Due.NOTHING
             tap.shim.unsampled("the results of a statement were not read to their end")
+            tap.over()
         if not tap.ready:
             tap.prepared(tap.shim.converse(tap.shim.detect(), self._antipode_ask))
 
@@ -152,6 +215,8 @@ class NativeConnection:
             tap.state = 1  # More results may come before the server can be asked.
         elif not rows:
             self._antipode_finish()
+        if tap.due is Due.SAMPLE:
+            tap.begun()
 
     def _antipode_status(self, found: int) -> int:
         """The server's flags, as far as the statements so far tell."""
@@ -223,7 +288,7 @@ class NativeConnection:
         tap = self._antipode
         if tap.due is Due.SAMPLE:
             tap.due = Due.NOTHING
-            self._antipode_kept = {name: _plain(self, name)() for name in _KEPT}
+            self._antipode_kept = self._antipode_now()
             try:
                 tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
             except BaseException as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import sys
 import warnings
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pymysql import err
@@ -58,6 +59,20 @@ def peer_of(sock: Any) -> Callable[..., bytes] | None:
     return peer
 
 
+def next_packet(ahead: deque[Any], packet_type: Any, encoding: str) -> Any:
+    """The next of the packets that were read ahead.
+
+    Raises:
+        Exception: what the server, or the connection's end, came with in its place.
+    """
+    packet = ahead.popleft()
+    if isinstance(packet, Exception):
+        raise packet
+    if packet_type is MysqlPacket:
+        return packet
+    return packet_type(packet._data, encoding)  # noqa: SLF001
+
+
 def rows_of(result: Any) -> Rows:
     """What a question of the library's own was answered with; none for an OK packet."""
     if not result.rows:
@@ -82,7 +97,9 @@ class SyncConnection:
     _sock: Any
     _result: Any
     _affected_rows: Any
+    _local_infile: bool
     _read_timeout: float | None
+    encoding: str
     client_flag: int
     server_capabilities: int
     server_status: int
@@ -104,7 +121,7 @@ class SyncConnection:
         if tap.own:
             self._antipode_send(command, sql)
             return
-        if tap.state:
+        if tap.state or tap.ahead:
             self._antipode_drain()
         if command != QUERY:
             tap.other()
@@ -143,6 +160,9 @@ class SyncConnection:
         tap.sent()
 
     def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        tap = self._antipode
+        if tap.ahead and not tap.own:
+            return next_packet(tap.ahead, packet_type, self.encoding)
         try:
             packet = self._antipode_read(packet_type)
         except BaseException as error:
@@ -150,16 +170,38 @@ class SyncConnection:
             raise
         if packet_type is not MysqlPacket:
             return packet
-        tap, data = self._antipode, packet._data  # noqa: SLF001
+        data = packet._data  # noqa: SLF001
         if not tap.state:
             tap.asked(data)
         elif tap.state != ROWS or data[0] == EOF:
             shown = tap.packet(data)
             if shown is not None:
                 packet._data = shown  # noqa: SLF001
-            if not tap.state and tap.pending:
-                self._antipode_finish()
+            if not tap.state:
+                if tap.pending:
+                    self._antipode_finish()
+            elif tap.more and not self._local_infile:
+                self._antipode_read_ahead()
         return packet
+
+    def _antipode_read_ahead(self) -> None:
+        """Read the rest of a reply before the application goes on: its position is in there.
+
+        Where it takes rows one by one it shall not have to hold all of the rest: until that is
+        read, what it wrote is in doubt.
+        """
+        tap = self._antipode
+        tap.more = False
+        if self._result is not None:
+            return
+        tap.reading_ahead = True
+        ahead: deque[Any] = deque()
+        while tap.state:
+            try:
+                ahead.append(SyncConnection._read_packet(self))
+            except Exception as error:  # noqa: BLE001, PERF203 - the application meets it there
+                ahead.append(error)
+        tap.ahead = ahead
 
     def _antipode_unread(self, error: BaseException) -> None:
         """The server answered with an error, or nothing came."""
@@ -203,6 +245,7 @@ class SyncConnection:
         while self._result is not None and self._result.has_next:
             plain.next_result()
         self._antipode.state = 0
+        self._antipode.ahead.clear()
 
     def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""

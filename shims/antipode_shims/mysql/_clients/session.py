@@ -186,7 +186,8 @@ class Session:
         if ok.gtid is not None:
             self._committed = self._proved = True
             self._hinted = False
-        if ok.affected or self._flight & OPAQUE == OPAQUE or self._flight & ENDS:
+        unseen = self._flight & MANY and not self._told  # Only the first of them is heard of.
+        if ok.affected or unseen or self._flight & OPAQUE == OPAQUE or self._flight & ENDS:
             self._changed = self._changed or bool(self._flight & WRITES)
 
     def read_ended(self, status: int) -> bool:

@@ -5,12 +5,14 @@ No I/O: the sync and asyncio connections hand it the packets that they read.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, StaleSnapshot, Status
+from antipode import ConfigurationError, Lineage, StaleSnapshot, Status
 from antipode.shim import (
     count,
+    defer_read,
     floor,
     log_once,
     mark_incomplete,
@@ -64,6 +66,34 @@ _LOCAL_FILE = 0xFB
 EOF = 0xFE
 
 
+class Unread:
+    """A reply that was not read to its end: nobody knows yet what its command committed."""
+
+    def __init__(self, datastore: str) -> None:
+        """In doubt until it is read."""
+        self._datastore = datastore
+        self._ended = False
+
+    def __call__(self) -> Lineage:
+        """What goes into a lineage that is used now: the position is there, or a mark."""
+        if self._ended:
+            return Lineage()
+        count("incomplete", self._datastore)
+        log_once(
+            "mysql_unread",
+            self._datastore,
+            "",
+            "a lineage was used before the reply of a write to %r was read to its end, and is "
+            "incomplete (in_doubt): read all rows and results first, or close the cursor",
+            self._datastore,
+        )
+        return Lineage(incomplete=[(self._datastore, "in_doubt")])
+
+    def read(self) -> None:
+        """The reply was read to its end."""
+        self._ended = True
+
+
 class Tap:
     """One instrumented connection's side.
 
@@ -78,17 +108,25 @@ class Tap:
         ended: whether the server had closed the connection before the command was sent.
         rows: its side of lineages beside rows; with ``lineage="beside"`` alone.
         peer: asks the kernel about the server's end; None where it does not say.
+        more: whether more results of a command that may commit a write come with the reply.
+        reading_ahead: whether these are being read before the application comes to them.
+        ahead: what of a reply was read before the application came to it: packets, and the error
+            that it ends with.
     """
 
     __slots__ = (
         "_error",
         "_last_gtid",
         "_told",
+        "_unread",
+        "ahead",
         "due",
         "ended",
         "facts",
+        "more",
         "own",
         "peer",
+        "reading_ahead",
         "ready",
         "rows",
         "session",
@@ -116,6 +154,9 @@ class Tap:
         self.due = Due.NOTHING
         self.ended = False
         self.peer: Callable[..., bytes] | None = None
+        self.more = self.reading_ahead = False
+        self.ahead: deque[Any] = deque()
+        self._unread: Unread | None = None
         self._error: BaseException | None = None
         self._last_gtid = ""
 
@@ -184,14 +225,13 @@ class Tap:
         elif is_eof(data):
             if state == COLUMNS:
                 self.state = ROWS
+                if self.session.doubtful:
+                    self.begun()
             elif self.session.read_ended(status := eof_status(data)):
                 self.state = 0
             else:
                 self.session.rows_ended(status, changed=bool(status & STATE_CHANGED))
-                if status & MORE_RESULTS:
-                    self.state = _FIRST
-                else:
-                    self.finished()
+                self._result_ended(status)
         return None
 
     def _ok(self, data: bytes) -> bytes:
@@ -201,14 +241,37 @@ class Tap:
             self.shim.unsampled("its reply could not be read")
         if ok.gtid is not None:
             self._mint(ok.gtid)
-        if not ok.status & MORE_RESULTS:
-            self.finished()
+        self._result_ended(ok.status)
         return ok.plain
+
+    def _result_ended(self, status: int) -> None:
+        if not status & MORE_RESULTS:
+            self.finished()
+            return
+        self.state = _FIRST
+        if self.session.doubtful:
+            self.more = not self.reading_ahead
+            self.begun()
+
+    def begun(self) -> None:
+        """The application may see a part of a reply whose command may have committed a write."""
+        if self._unread is None:
+            self._unread = Unread(self.shim.datastore)
+            defer_read(self._unread)
+
+    def over(self) -> None:
+        """Nothing of a reply is left to read, and what it committed was recorded. Idempotent."""
+        self.more = self.reading_ahead = False
+        if self._unread is not None:
+            self._unread.read()
+            self._unread = None
 
     def finished(self, *, failed: bool = False) -> None:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         self.due = self.session.ended(failed=failed)
+        if self.due is not Due.SAMPLE:
+            self.over()
         record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
         if self.due is _UNCOVERED:
             self.due = _NOTHING
@@ -223,6 +286,7 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
+        self.over()
         record_uncommitted(self.shim, self, wrote=False)
         if self.session.lost() and not self.ended:
             mark_incomplete(self.shim.datastore, "in_doubt")
@@ -259,11 +323,13 @@ class Tap:
         return self.due is not _NOTHING or self._error is not None
 
     def raise_pending(self) -> None:
-        """Raise what a finished reply could not.
+        """Raise what a finished reply could not; nothing is left to do for that.
 
         Raises:
             ConfigurationError: a write had no scope, and ``on_unscoped="raise"``.
         """
+        if not self.state:
+            self.over()
         if self._error is not None and not self.state:
             error, self._error = self._error, None
             raise error
