@@ -6,17 +6,31 @@ import os
 import threading
 import weakref
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from antipode._runtime.clock import NoThread
 from antipode._runtime.wake import Wake
 
 if TYPE_CHECKING:
     from antipode._lineage.write_id import WriteId
-
-    from .store import Store
+    from antipode._runtime.clock import Clock
 
     Fence = Future[frozenset[WriteId]]
+
+
+class Fenced(Protocol):
+    """Whose primary is asked: a store."""
+
+    clock: Clock
+
+    @property
+    def datastore(self) -> str:
+        """Its name."""
+        ...
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """Ask; as a shim does."""
+        ...
 
 
 class Fencer:
@@ -26,7 +40,7 @@ class Fencer:
     barrier asks in a thread of its own, which it could not leave, nor in one for each barrier.
     """
 
-    def __init__(self, shim: Store) -> None:
+    def __init__(self, shim: Fenced) -> None:
         """Ask the primary of *shim*; nothing runs before somebody wants to know."""
         self.name = f"antipode-fence-{shim.datastore}"
         self.wake = Wake()
