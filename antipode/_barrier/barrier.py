@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.outcomes import Outcome, Status
-from antipode._lineage.unmet_errors import error_of
+from antipode._lineage.unmet_errors import VisibilityCheckError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._request.context import scope_in
 from antipode._runtime import observers
-from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.clock import SYSTEM_CLOCK, NoThread, start
 from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, logger
 
@@ -166,6 +166,13 @@ class Barrier:
             self.wait.discharge(datastore, writes if self.at == "now" else (), marks)
             if self.at == "read":
                 self.wait.defer(writes)
+
+    def not_started(self, cause: str) -> VisibilityCheckError:
+        """The error of a barrier that nobody could begin to wait for."""
+        now_s = self._clock.monotonic()
+        for datastore in tuple(self.wait.pending):
+            self.wait.failed(datastore, cause, now_s)
+        return VisibilityCheckError(cause, self.wait.result(now_s))
 
     def waiter(self, notify: Callable[[], None], *, once: bool = False) -> Waiter:
         """What connects this barrier to the watchers."""
@@ -408,6 +415,7 @@ def barrier_callback(
     Raises:
         ConfigurationError: as :func:`barrier`, at once.
         LineageDecodeError: as :func:`barrier`, at once.
+        VisibilityCheckError: the system starts no further thread now.
     """
     import contextvars
 
@@ -439,7 +447,10 @@ def barrier_callback(
 
     context = contextvars.copy_context()
     name = "antipode-barrier-callback"
-    threading.Thread(target=context.run, args=(run,), name=name, daemon=True).start()
+    try:
+        start(threading.Thread(target=context.run, args=(run,), name=name, daemon=True))
+    except NoThread as error:
+        raise call.not_started(str(error)) from error
     return handle
 
 

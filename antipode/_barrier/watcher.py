@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from antipode._lineage.outcomes import Status
 from antipode._lineage.write_id import Promise
-from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.clock import SYSTEM_CLOCK, NoThread
 from antipode._runtime.metrics import count, logger
 from antipode._runtime.wake import Wake
 
@@ -163,19 +163,28 @@ class Watcher:
         self.wake = Wake()
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Look for *subscriber* until it wants nothing more or unsubscribes."""
+        """Look for *subscriber* until it wants nothing more or unsubscribes.
+
+        Where that cannot be, it learns so at once; who comes later tries again.
+        """
         with self._lock:
-            closed = self._closed
-            if not closed:
-                if subscriber not in self._subscribers:
-                    self._subscribers.append(subscriber)
-                if self._running:
-                    self.wake.set()
-                else:
-                    self._running = True
-                    self._thread = self.clock.spawn(self)
-        if closed:
-            subscriber.failed(self._shim.datastore, CLOSED)
+            cause = CLOSED if self._closed else self._join(subscriber)
+        if cause:
+            subscriber.failed(self._shim.datastore, cause)
+
+    def _join(self, subscriber: Subscriber) -> str:
+        """Take *subscriber* in; why nobody looks for it, empty where somebody does."""
+        if self._running and (self._thread is None or self._thread.is_alive()):
+            self.wake.set()
+        else:
+            try:
+                self._thread = self.clock.spawn(self)
+            except NoThread as error:
+                return str(error)
+            self._running = True
+        if subscriber not in self._subscribers:
+            self._subscribers.append(subscriber)
+        return ""
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Stop looking for *subscriber*; without others the thread ends."""

@@ -20,7 +20,7 @@ from antipode.testing._contract_base import in_time, seconds
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from antipode import BarrierResult
 
@@ -293,6 +293,59 @@ def test_closing_a_shim_ends_the_barriers_that_wait_for_it(posts: FakeServer) ->
     with pytest.raises(antipode.VisibilityCheckError, match="its shim was closed"):
         antipode.barrier(LINEAGE, timeout=10)
     timer.join()
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The system starts none of the library's threads, until this is undone."""
+    plain = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("antipode-"):
+            raise RuntimeError("can't start new thread")
+        plain(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        yield patch
+
+
+@pytest.mark.parametrize("face", [by_thread, by_asyncio])
+def test_a_thread_that_does_not_start_ends_the_barrier_and_no_later_one(
+    face: Callable[[float], BarrierResult], posts: FakeServer, no_threads: pytest.MonkeyPatch
+) -> None:
+    """Nobody could look: it says so at once, and the next barrier tries again."""
+    posts.position = 7
+    start_s = time.monotonic()
+    (outcome,) = face(5).outcomes
+    assert outcome.status is Status.UNDECIDABLE
+    assert "can't start new thread" in outcome.cause
+    assert time.monotonic() - start_s < 1
+    no_threads.undo()
+    assert face(5)
+
+
+@pytest.mark.usefixtures("no_threads")
+def test_a_callback_without_a_thread_is_refused() -> None:
+    """Nobody could ever call back: the caller learns it at once."""
+    with pytest.raises(antipode.VisibilityCheckError, match="can't start new thread") as raised:
+        antipode.barrier_callback(print, LINEAGE, timeout=5)
+    assert raised.value.result.outcomes
+
+
+def test_a_thread_that_died_is_replaced(posts: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ended it, the next barrier does not rely on it."""
+    posts.position = 7
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(posts.watcher, "_look", _die)
+        assert not antipode.barrier(LINEAGE, timeout=0.1, on_unmet="return")
+    wait_until(lambda: not watching(), what="its end", timeout_s=2)
+    assert antipode.barrier(LINEAGE, timeout=5)
+
+
+def _die(*_: object) -> None:
+    raise SystemExit
 
 
 def test_a_callback_that_raises_is_logged(

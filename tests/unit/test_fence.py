@@ -230,3 +230,19 @@ def test_a_child_process_asks_anew(stuck: FakeServer) -> None:
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_fence_without_a_thread_discharges_nothing(
+    posts: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could ask; the next barrier asks again."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError(f"no {thread.name}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(antipode.IncompleteLineage):
+            antipode.barrier(SHORTENED, timeout=5)
+    assert antipode.barrier(SHORTENED, timeout=5)
+    assert posts.fenced == 1
