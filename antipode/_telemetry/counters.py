@@ -147,6 +147,11 @@ COUNTERS: dict[str, Counter] = {
         "{read}",
         "In a dry run: reads at a replica without a barrier for what their request wrote there",
     ),
+    "unheard_publish": Counter(
+        "antipode.unheard_publications",
+        "{message}",
+        "Publications to exchanges that receipts do not listen to: they entered no lineage",
+    ),
     "unread_lineage": Counter(
         "antipode.unread_lineages",
         "{read}",

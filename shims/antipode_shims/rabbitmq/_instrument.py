@@ -28,6 +28,7 @@ def instrument_channel(
     *,
     datastore: str,
     receipts: bool = False,
+    exchange: str | None = None,
     sequence_by: SequenceBy = "exchange",
 ) -> _Channel:
     """Make a channel carry lineages: in the headers it publishes, in the callbacks it consumes.
@@ -41,6 +42,10 @@ def instrument_channel(
         datastore: the name that every service gives to this exchange or broker.
         receipts: readers of *datastore* have receipts, so that unconfirmed publications enter
             too. Implied where this process has them.
+        exchange: the exchange that receipts of *datastore* listen to; empty for queues whose
+            readers have ``Receipts(tap=False)``. What is published to another one carries the
+            lineage and enters none. None: that of the receipts in this process; without them
+            every exchange but the default one, of which no tap hears.
         sequence_by: what readers' receipts listen to: whole exchanges, or single routing keys.
 
     Returns:
@@ -61,7 +66,7 @@ def instrument_channel(
             msg = f"the channel is instrumented as {held.datastore!r}, not {datastore!r}"
             raise ConfigurationError(msg)
         return channel
-    state = State(Publications(datastore, sequence_by), receipts=receipts)
+    state = State(Publications(datastore, sequence_by), receipts=receipts, exchange=exchange)
     _INSTRUMENT["aio" if what == "exchange" else what](target, state)
     state.attach(target)
     if not shims_of(datastore):

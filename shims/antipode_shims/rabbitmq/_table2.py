@@ -87,6 +87,10 @@ class BaseRabbitMQShim(Shim):
             )
             self._tap.start()
 
+    def hears(self, exchange: str) -> bool:
+        """Whether the receipts can tell what is published to *exchange*."""
+        return self._tap is None or exchange == self.exchange
+
     def _take(self, headers: Any) -> Lineage:
         """What the consumer of a message depends on, the message itself included.
 

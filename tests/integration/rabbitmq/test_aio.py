@@ -214,6 +214,16 @@ async def test_a_nacked_publication_is_in_doubt(bench: Bench) -> None:
         await queue.delete(if_empty=False, if_unused=False)
 
 
+async def test_a_publication_that_is_not_heard_enters_nothing(bench: Bench) -> None:
+    """One to the default exchange, of which no tap hears: it carries the lineage all the same."""
+    async with connected(bench) as channel:
+        with antipode.scope(CAUSES):
+            await channel.default_exchange.publish(aio_pika.Message(b""), bench.name)
+            assert antipode.current() == CAUSES
+        with rabbitmq.message(bench.get(bench.channel())) as held:
+            assert held.lineage == CAUSES
+
+
 async def test_without_confirms_it_is_counted(bench: Bench) -> None:
     """``publisher_confirms=False``: the causes travel, nothing enters."""
     before = counted("unconfirmed_publish")

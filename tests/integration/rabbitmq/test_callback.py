@@ -134,6 +134,21 @@ def test_nacked_and_returned_publications_do_not_enter(bench: Bench, loop: Loop)
         plain.exchange_delete(exchange)
 
 
+def test_a_publication_that_is_not_heard_is_counted_among_the_confirms(
+    bench: Bench, loop: Loop
+) -> None:
+    """One to the default exchange enters nothing; the confirm of the next one is its own."""
+    loop.confirms()
+    with antipode.scope() as held:
+        loop.channel.basic_publish("", bench.name, b"")
+        loop.channel.basic_publish("", "no-such-queue", b"", mandatory=True)
+    with antipode.scope() as other:
+        loop.channel.basic_publish(bench.name, "k", b"")
+    loop.until(lambda: bool(other.lineage))
+    assert held.lineage.empty
+    assert [write.version for write in other.lineage] == [1]
+
+
 def test_a_connection_lost_before_the_confirms_is_in_doubt(bench: Bench) -> None:
     """Each request with an unconfirmed publication says that it is in doubt; others do not."""
     bench.declare(bench.channel())

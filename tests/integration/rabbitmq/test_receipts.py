@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,12 @@ import pika
 import pytest
 
 import antipode
-from antipode import Lineage, Status
+from antipode import BarrierTimeout, Lineage, Status
 from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq import Receipts
 
-from ._bench import CAUSES, NEWS, TIMEOUT_S, Bench
+from ._bench import CAUSES, NEWS, TIMEOUT_S, Bench, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,6 +265,50 @@ def test_consumers_are_the_receipts_of_a_direct_queue(regions: Regions) -> None:
         assert shim.read(timeout=TIMEOUT_S)[0] == b""
     assert statuses(lineage) == {Status.VISIBLE}
     assert antipode.barrier(lineage, timeout=1).outcomes[0].server == "consumers"
+
+
+@pytest.mark.parametrize("known", ["here", "declared", "nowhere"])
+def test_what_receipts_cannot_hear_is_not_waited_for(regions: Regions, known: str) -> None:
+    """A channel publishes elsewhere, too: these publications carry lineages and enter none.
+
+    The publisher knows from receipts in its process, because it was told, or by itself that no
+    tap hears of the default exchange.
+    """
+    other = f"{regions.name}.other"
+    queue = regions.us.queue_declare("", exclusive=True).method.queue
+    regions.us.exchange_declare(other, "fanout", auto_delete=True)
+    regions.us.queue_bind(queue, other)
+    declared = {"exchange": regions.name} if known == "declared" else {}
+    us = rabbitmq.instrument_channel(regions.channel("us"), datastore=NEWS, **declared)
+    if known == "here":
+        regions.listen()
+    before = counted("unheard_publish")
+    elsewhere = [("", queue)] if known == "nowhere" else [("", queue), (other, "k")]
+    with antipode.scope(CAUSES):
+        for exchange, key in elsewhere:
+            us.basic_publish(exchange, key, b"")
+        assert antipode.current() == CAUSES
+        us.basic_publish(regions.name, "k", b"")
+        (heard,) = antipode.current().only(NEWS)
+        assert heard.version == 1
+    assert counted("unheard_publish") == before + len(elsewhere)
+    for _ in elsewhere:
+        _, properties, _ = regions.us.basic_get(queue, auto_ack=True)
+        with rabbitmq.message(properties) as held:
+            assert held.lineage == CAUSES
+
+
+def test_the_cause_names_the_exchange_that_is_listened_to(regions: Regions) -> None:
+    """A publication to another exchange, of a publisher that knows no better, times out."""
+    other = f"{regions.name}.other"
+    regions.us.exchange_declare(other, "fanout", auto_delete=True)
+    regions.us.queue_bind(regions.us.queue_declare("", exclusive=True).method.queue, other)
+    with antipode.scope():
+        regions.us.basic_publish(other, "k", b"")
+        lineage = antipode.current()
+    regions.listen()
+    with pytest.raises(BarrierTimeout, match=re.escape(repr(regions.name))):
+        antipode.barrier(lineage, timeout=0.1)
 
 
 def test_a_direct_exchange_is_listened_to_by_key(regions: Regions) -> None:

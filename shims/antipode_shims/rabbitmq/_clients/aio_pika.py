@@ -39,7 +39,7 @@ def instrument(channel: Any, state: State) -> None:
 
 def _instrument_underlay(underlay: Any, parent: State) -> None:
     publications = Publications(parent.datastore, parent.publications.sequence_by)
-    state = State(publications, receipts=parent.receipts)
+    state = State(publications, receipts=parent.receipts, exchange=parent.exchange)
     parent.opened(underlay, state)
     state.replace(underlay, "basic_publish", _publishing(underlay, state, parent))
     state.replace(underlay, "basic_consume", _consuming(underlay, parent))
@@ -61,6 +61,9 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
         names = {"exchange": exchange, "routing_key": routing_key}
         if not parent.active:
             return await original(body, properties=properties, **names, **kwargs)
+        if not state.hears(exchange):
+            sent = _with_headers(properties, state, None)
+            return await original(body, properties=sent, **names, **kwargs)
         write = state.name(exchange, routing_key, confirmed=underlay.publisher_confirms)
         sent = _with_headers(properties, state, write)
         try:

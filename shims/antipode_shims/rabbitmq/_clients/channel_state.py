@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode.shim import count, mark_incomplete, record_write, shims_of
 from antipode_shims.rabbitmq._beside.headers import outgoing
+from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ class State:
     Attributes:
         publications: names what is published; a new one for each opening of the channel.
         receipts: mint unconfirmed publications as well, for readers can tell whether they came.
+        exchange: the one that receipts listen to; None where nobody said.
         active: False once it is undone; replaced functions that others still hold then do
             nothing of ours.
         transactional: the channel is in ``tx`` mode: nothing is known of a publication.
@@ -32,6 +34,7 @@ class State:
 
     publications: Publications
     receipts: bool = False
+    exchange: str | None = None
     active: bool = True
     transactional: bool = False
     _replaced: list[tuple[Any, str, object, object]] = field(default_factory=list)
@@ -77,6 +80,23 @@ class State:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
+
+    def hears(self, exchange: str) -> bool:
+        """Whether receipts can tell what is published to *exchange*: it is a write then.
+
+        No tap can be bound to the default exchange.
+        """
+        shims = shims_of(self.datastore)
+        here = [each for each in shims if isinstance(each, BaseRabbitMQShim) and each.waitable]
+        if self.exchange is not None:
+            heard = exchange == self.exchange
+        elif here:
+            heard = any(shim.hears(exchange) for shim in here)
+        else:
+            heard = bool(exchange)
+        if not heard:
+            count("unheard_publish", self.datastore)
+        return heard
 
     def name(self, exchange: str, routing_key: str, *, confirmed: bool) -> WriteId | None:
         """The name of the next publication; None for one that must not be minted.

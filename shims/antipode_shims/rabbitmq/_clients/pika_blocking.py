@@ -47,12 +47,15 @@ def _publishing(channel: Any, state: State) -> Callable[..., None]:
         if not state.active:
             original(exchange, routing_key, body, properties, mandatory)
             return
+        headers = None if properties is None else properties.headers
+        if not state.hears(exchange):
+            sent = with_headers(properties, state.headers(headers, None))
+            original(exchange, routing_key, body, sent, mandatory)
+            return
         # pika offers no public question for it; a channel may be in confirm mode already.
         confirmed = bool(channel._delivery_confirmation)  # noqa: SLF001
         write = state.name(exchange, routing_key, confirmed=confirmed)
-        sent = with_headers(
-            properties, state.headers(None if properties is None else properties.headers, write)
-        )
+        sent = with_headers(properties, state.headers(headers, write))
         send(state, write, lambda: original(exchange, routing_key, body, sent, mandatory))
 
     return basic_publish

@@ -42,11 +42,12 @@ class Confirms:
     tag: int | None = None
     pending: dict[int, _Pending] = field(default_factory=dict)
 
-    def sent(self, write: WriteId, held: Scope | None) -> None:
-        """The next publication was sent."""
+    def sent(self, write: WriteId | None, held: Scope | None) -> None:
+        """The next publication was sent; None: one of which no more is asked."""
         if self.tag is not None:
             self.tag += 1
-            self.pending[self.tag] = _Pending(write, held)
+            if write is not None:
+                self.pending[self.tag] = _Pending(write, held)
 
     def returned(self, write: WriteId | None) -> None:
         """The broker routed *write* nowhere; it will acknowledge it all the same."""
@@ -115,8 +116,13 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
             original(exchange, routing_key, body, properties, mandatory)
             return
         confirmed = confirms.tag is not None
-        write = state.name(exchange, routing_key, confirmed=confirmed)
         headers = None if properties is None else properties.headers
+        if not state.hears(exchange):
+            sent = with_headers(properties, state.headers(headers, None))
+            original(exchange, routing_key, body, sent, mandatory)
+            confirms.sent(None, None)
+            return
+        write = state.name(exchange, routing_key, confirmed=confirmed)
         sent = with_headers(properties, state.headers(headers, write))
         try:
             original(exchange, routing_key, body, sent, mandatory)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import ConfigurationError, Status
 from antipode.shim import Endpoint, Observation, Unreachable, Wake, count, log_once, logger
@@ -18,7 +18,7 @@ from antipode_shims.rabbitmq._clients.libraries import pika
 from .connect import CONNECT_S, close_quietly, connect, describe, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from antipode import Promise, WriteId
     from antipode_shims.rabbitmq._position.ledger import Ledger
@@ -31,6 +31,9 @@ MAX_QUEUED = 100_000
 RETRY_LEAST_S = 0.05
 RETRY_MOST_S = 2.0
 _SLICE_S = 1.0
+_NOT_ROUTED = "the exchange {!r} has not routed it here: what went to another one is not heard"
+_NOT_RECEIVED = "no consumer of this process has received it"
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Tap:
     """Listens to one exchange until it is closed, and connects again whenever it must.
 
     Attributes:
+        exchange: which one.
         queue: the name of the present tap queue, new with each connection; empty without one.
         cause: why there is none.
     """
@@ -95,7 +99,7 @@ class Tap:
             raise ConfigurationError(msg)
         name = f"antipode receipts {datastore}"
         self._parameters = parameters_of(connection, name=name, heartbeat_s=HEARTBEAT_S)
-        self._exchange = exchange
+        self.exchange = exchange
         self._bindings = bindings
         self._ledger = ledger
         self._datastore = datastore
@@ -196,11 +200,11 @@ class Tap:
                 "", exclusive=True, auto_delete=True, arguments={"x-max-length": MAX_QUEUED}
             ).method.queue
             for key in self._bindings:
-                channel.queue_bind(queue, self._exchange, key)
+                channel.queue_bind(queue, self.exchange, key)
         except pika().exceptions.ChannelClosedByBroker as error:
             msg = (
                 f"receipts of {self._datastore!r}: the broker refuses a tap on the exchange "
-                f"{self._exchange!r} (it must exist, and the user may bind to it): {error}"
+                f"{self.exchange!r} (it must exist, and the user may bind to it): {error}"
             )
             raise ConfigurationError(msg) from error
         return str(queue)
@@ -250,12 +254,7 @@ class ReceiptsEndpoint(Endpoint):
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:  # noqa: ARG002
         """Look at what was seen; takes no time."""
         self._changes = self._ledger.changes
-        judged = self._ledger.judge(writes)
-        why = "" if self._tap is None else self._tap.deaf
-        if why:
-            for write, (status, _) in judged.items():
-                if status is not Status.VISIBLE:
-                    judged[write] = Status.UNREACHABLE, why
+        judged = self._explained(self._ledger.judge(writes))
         return Observation(
             self._server,
             {write: status for write, (status, _) in judged.items()},
@@ -265,18 +264,30 @@ class ReceiptsEndpoint(Endpoint):
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:  # noqa: ARG002
         """Look for what was seen to fulfil *promises*; takes no time."""
         self._changes = self._ledger.changes
-        judged = self._ledger.judge_promises(promises)
-        why = "" if self._tap is None else self._tap.deaf
-        if why:
-            for promise, (status, _) in judged.items():
-                if status is not Status.VISIBLE:
-                    judged[promise] = Status.UNREACHABLE, why
+        judged = self._explained(self._ledger.judge_promises(promises))
         return Observation(
             self._server,
             {},
             promises={promise: status for promise, (status, _) in judged.items()},
             promise_causes={promise: cause for promise, (_, cause) in judged.items() if cause},
         )
+
+    def _explained(
+        self, judged: Mapping[_Item, tuple[Status, str]]
+    ) -> dict[_Item, tuple[Status, str]]:
+        """*judged*, with the reasons that this endpoint knows: deaf, or listening elsewhere."""
+        deaf, unseen = "", _NOT_RECEIVED
+        if self._tap is not None:
+            deaf, unseen = self._tap.deaf, _NOT_ROUTED.format(self._tap.exchange)
+
+        def explained(status: Status, cause: str) -> tuple[Status, str]:
+            if status is Status.VISIBLE:
+                return status, ""
+            if deaf:
+                return Status.UNREACHABLE, deaf
+            return status, unseen if status is Status.NOT_YET else cause
+
+        return {item: explained(*found) for item, found in judged.items()}
 
     @property
     def _server(self) -> str:
