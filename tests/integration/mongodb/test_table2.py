@@ -55,7 +55,7 @@ def test_one_extra_field(regions: Regions) -> None:
     value = {"title": "a", "tags": ["x", "y"], "at": 1.5}
     regions.writer.write("k", value, Lineage([ELSEWHERE]))
     document = plain(regions).find_one({"_id": "k"})
-    assert document.pop("_ap")["w"].endswith("klog.elsewhere.7")
+    assert document.pop("_ap")["w"].endswith("kelsewhere.7.log")
     assert document == {"_id": "k", "value": value}
 
 

@@ -13,7 +13,6 @@ Of equal positions the writer's hour stays; the other's went with an item that s
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 _WRITES: Final = frozenset("urkURK")
@@ -35,20 +34,42 @@ def superseded(text: str) -> str:
     """
     if CARRIED in text:
         return ""
-    items = [_item(item) for item in text.split("~")[1:]]
-    sizes = accumulate(map(len, items))
-    most = "|".join(item for item, size in zip(items, sizes, strict=True) if size <= _LONGEST)
-    return f"~(?:{most})(?=[~,]|$)" if most else ""
+    found: list[str] = []
+    #: Of each head, a kind and a datastore: the logs, and their positions with them.
+    heads: dict[str, tuple[list[str], list[str]]] = {}
+    size = 0
+    for item in text.split("~")[1:]:
+        head, log, position = _parts(item)
+        size += len(head) + len(log) + len(position)
+        if size > _LONGEST:
+            break
+        if head:
+            logs, positions = heads.setdefault(head, ([], []))
+            logs.append(log)
+            positions.append(position)
+        else:
+            found.append(position)
+    found += [
+        f"{head}[.](?=[^.]*[.](?:{'|'.join(logs)})(?:[~,]|$))(?:{'|'.join(positions)})"
+        for head, (logs, positions) in heads.items()
+    ]
+    return f"~(?:{'|'.join(found)})(?=[~,]|$)" if found else ""
 
 
-def _item(item: str) -> str:
+def _parts(item: str) -> tuple[str, str, str]:
+    """The head of a write's item, its log, and what finds its positions; else the item alone.
+
+    The server looks for the logs first, though they come last: of a log that is none of them it
+    would try all positions, each digit by digit.
+    """
     if item[0] not in _WRITES:
-        return _literal(item)
+        return "", "", _literal(item)
     head, stamp, key = item.split(".", 2)
     if stamp[0] != "_" and "-" in stamp:
         stamp = stamp.partition("-")[2]
-    found = stamp if stamp[0] == "_" else _at_most(stamp)
-    return f"{head}[.]{_AGE}{found}[.]{_literal(key)}"
+    log = _literal(key)
+    version = stamp if stamp[0] == "_" else _at_most(stamp)
+    return head, log, f"{_AGE}{version}[.]{log}"
 
 
 def _literal(text: str) -> str:
