@@ -282,7 +282,7 @@ def barrier(
         exclude: do not wait on these datastores.
         at: ``now`` waits at once, on connections of the library's own, at the one server where
             this process reads. ``read`` leaves a floor: each instrumented connection satisfies
-            it just before its next read, whatever replica a pool or proxy picked.
+            it just before its next read, whichever server that connection is to.
         on_unmet: ``raise``, or ``return`` a result that is false.
         on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass;
             None: as configured.

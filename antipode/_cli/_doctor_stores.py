@@ -27,6 +27,7 @@ _UNREACHABLE = (
     "start it, or correct its address in the application: barriers would wait for it until their "
     "deadline"
 )
+_RIGHTS = "see the rights, versions and settings that its guide asks for"
 _AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
 
 
@@ -60,10 +61,29 @@ def _store(name: str, timeout_s: float) -> Iterator[Check]:
         return
     role = "replica" if "replica" in reads else "primary"
     if looking is None:
-        said = f"which server answers is known at the read alone, so the {role} was not asked"
-        yield unknown(name, said, _AT_READ)
+        yield _at_the_read(name, role, shims, timeout_s)
         return
     yield _answering(name, looking, shims, timeout_s)
+
+
+def _at_the_read(name: str, role: str, shims: Iterable[Store], timeout_s: float) -> Check:
+    """Whether any server that may answer is one that reads can wait at."""
+    for shim in shims:
+        if wrong := _misconfigured(shim, timeout_s):
+            return problem(name, wrong, _RIGHTS)
+    said = f"which server answers is known at the read alone, so the {role} was not asked"
+    return unknown(name, said, _AT_READ)
+
+
+def _misconfigured(shim: Store, timeout_s: float) -> str:
+    """What the server that answers now lacks; nothing where it lacks nothing, or is away."""
+    try:
+        shim.open_endpoint(timeout_s=timeout_s).close()
+    except ConfigurationError as error:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whether it answers is for the read to learn
+        return ""
+    return ""
 
 
 def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: float) -> Check:
@@ -73,13 +93,15 @@ def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: flo
         writes = _writes(name, shims, timeout_s)
     except Unreachable as error:
         return problem(name, f"its primary does not answer: {error}", _UNREACHABLE)
+    except ConfigurationError as error:
+        return problem(name, str(error), _RIGHTS)
     try:
         servers = {_look(looking, writes, timeout_s) for _ in range(_LOOKS)}
     except Unreachable as error:
         return problem(name, f"its {role} does not answer: {error}", _UNREACHABLE)
     except Exception as error:  # noqa: BLE001 - whatever a client library raises is the answer
         said = f"its {role} cannot be asked what a barrier asks: {type(error).__name__}: {error}"
-        return problem(name, said, "see the rights and the versions that its guide asks for")
+        return problem(name, said, _RIGHTS)
     if len(servers) > 1:
         said = f"{len(servers)} servers answer as its {role}: a barrier may ask another than reads"
         return problem(name, said, f"name one server, or {_AT_READ}")

@@ -276,13 +276,35 @@ GOOD_MARIADB = {
 }
 
 
-def detected(variables: Mapping[str, str]) -> Facts:
+def detected(variables: Mapping[str, str], *, last: int = 1, tracked: str = "") -> Facts:
+    """What a server with *variables* is, whose last answer is of server *last*."""
+
     def execute(ask: Ask) -> Any:
         if ask.sql.startswith("SHOW"):
             return [{"Variable_name": n, "Value": v.encode()} for n, v in variables.items()]
-        return [{"started": 1_700_000_000}]
+        if ask.sql.startswith("SELECT @@server_id"):
+            return [{"server_id": 1, "tracked": tracked}]
+        return [{"started": 1_700_000_000, "server_id": last}]
 
-    return converse(detect("posts"), execute)
+    return converse(detect(), execute)
+
+
+def test_answers_of_several_servers_are_refused() -> None:
+    """Where statements of one connection are answered by different servers, none is asked."""
+    with pytest.raises(ConfigurationError, match="a user of its own"):
+        detected(GOOD_MYSQL, last=2).require("posts")
+    with pytest.raises(ConfigurationError, match="a user of its own"):
+        detected({**GOOD_MARIADB, "server_id": "7"}).require("posts")
+
+
+def test_tracking_is_turned_on_by_a_literal() -> None:
+    """What a session tracks already stays tracked, and where positions are, nothing is sent."""
+    setting = "SET SESSION session_track_system_variables = "
+    assert detected(GOOD_MARIADB).track == f"{setting}'last_gtid'"
+    found = detected(GOOD_MARIADB, tracked="autocommit,time_zone")
+    assert found.track == f"{setting}'autocommit,time_zone,last_gtid'"
+    assert not detected(GOOD_MARIADB, tracked="autocommit,last_gtid").track
+    assert not detected(GOOD_MARIADB, tracked="*").track
 
 
 def test_flavors_are_told_apart() -> None:
@@ -310,6 +332,6 @@ def test_servers_without_positions_are_refused(
 ) -> None:
     """A server that is too old or not set up raises, and names exactly what to change."""
     with pytest.raises(ConfigurationError) as caught:
-        detected({**good, **change})
+        detected({**good, **change}).require("posts")
     assert named in str(caught.value)
     assert str(caught.value).count("set ") <= 1

@@ -39,6 +39,9 @@ BEGINS: Final = 4096
 #: It may read data besides: its text has to be searched, see :func:`reads`.
 NESTS: Final = 8192
 
+#: Its session's writes may be given the numbers of another server from now on.
+ASSIGNS: Final = 1 << 20
+
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
 
@@ -229,6 +232,8 @@ def _set(sql: bytes) -> int:
         found |= ISOLATES if b"SESSION" in text else ISOLATES | ONCE
     if b"SESSION_TRACK" in text:
         found |= RESETS
+    if b"GTID_NEXT" in text or b"SERVER_ID" in text:
+        found |= RESETS | ASSIGNS
     if b"SQL_LOG_BIN" in text or b"SKIP_REPLICATION" in text:
         found |= LOGS if _LOGGED.search(text) else UNLOGS
     if b"STATEMENT" in text.split(None, 2)[1:2]:

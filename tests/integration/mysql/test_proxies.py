@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -12,16 +12,29 @@ import pymysql
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, Lineage
+from antipode import BarrierTimeout, ConfigurationError, Lineage, WriteId
+from antipode._cli._check import Verdict
+from antipode._cli._doctor_stores import stores
+from antipode.testing import wait_until
 from antipode_shims import mysql as shims
 
-from ._proxies import Balancer
+from ._clients import NOTES, TRACK, UNSAMPLED, Sql, minted, run
+from ._proxies import (
+    Balancer,
+    StatementProxy,
+    by_reads,
+    by_reads_and_shows,
+    to_readers,
+    to_writers,
+)
 from ._servers import FLAVORS, Regions, only, regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing import Address
+
+RULES = [by_reads, by_reads_and_shows]
 
 
 @pytest.fixture(params=FLAVORS)
@@ -38,42 +51,174 @@ def session(here: Regions, address: Address) -> Any:
     )
 
 
-def stranger(here: Regions) -> Any:
-    """A client at the replica whose thread has the number that comes next at the primary."""
-    at_replica = session(here, here.topology.replica)
-    while True:
-        with closing(session(here, here.topology.primary)) as last:
-            behind = at_replica.thread_id() - last.thread_id() - 1
-        if behind == 0:
-            return at_replica
-        if behind < 0:
-            at_replica.close()
-            at_replica = session(here, here.topology.replica)
-
-
-def test_no_query_of_a_stranger_is_ended(here: Regions, caplog: pytest.LogCaptureFixture) -> None:
-    """A barrier that gives up behind a balancer ends no query but its own.
-
-    The connection that blocks is on another server than the one that looks, where its thread's
-    number is that of a client who has nothing to do with it.
-    """
+@pytest.fixture
+def late(here: Regions) -> Lineage:
+    """A write that no server has yet."""
     written = only(here.replicated())
     assert isinstance(written.version, int)
-    late = Lineage([replace(written, version=written.version + 1000)])
+    return Lineage([replace(written, version=written.version + 1000)])
+
+
+def read_through(here: Regions, proxy: StatementProxy | Balancer) -> None:
+    """Let barriers look through *proxy*."""
+    here.reader.close()
+    here.reader = shims.shim("posts", here.topology.url(proxy.address), reads_from="replica")
+
+
+def test_no_query_of_a_stranger_is_ended(here: Regions, late: Lineage) -> None:
+    """A barrier that gives up ends its own statement on the server, and no other client's.
+
+    What a connection was called by whoever accepted it is the number of another client's thread.
+    """
     topology = here.topology
     with (
-        Balancer(topology.replica, topology.primary) as balancer,
-        closing(stranger(here)) as client,
+        closing(session(here, topology.replica)) as client,
+        closing(client.cursor()) as cursor,
+        StatementProxy(topology, to_readers) as proxy,
         ThreadPoolExecutor(1) as pool,
-        caplog.at_level(logging.WARNING, "antipode"),
     ):
-        here.reader.close()
-        url = topology.url(balancer.address)
-        here.reader = shims.shim("posts", url, reads_from="replica")
-        with closing(client.cursor()) as cursor:
-            query = pool.submit(cursor.execute, "SELECT SLEEP(0.6)")
-            with pytest.raises(BarrierTimeout):
-                antipode.barrier(late, timeout=0.3)
-            query.result()
-            assert cursor.fetchone() == (0,)
-    assert "several servers answer" in caplog.text
+        proxy.numbers = itertools.repeat(client.thread_id())
+        read_through(here, proxy)
+        query = pool.submit(cursor.execute, "SELECT SLEEP(0.6)")
+        with pytest.raises(BarrierTimeout):
+            antipode.barrier(late, timeout=0.3)
+        wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=0.6)
+        query.result()
+        assert cursor.fetchone() == (0,)
+
+
+def test_no_wait_behind_a_balancer(
+    here: Regions, late: Lineage, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the next connection reaches another server, nothing blocks; it is logged."""
+    topology = here.topology
+    with Balancer(topology.replica, topology.primary) as balancer:
+        read_through(here, balancer)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(antipode.barrier, late, timeout=0.5, on_unmet="return")
+            told = "several servers answer"
+            wait_until(lambda: told in caplog.text, what="the log", timeout_s=5)
+            assert not here.waiting()
+            assert not waiting.result()
+
+
+def through(sql: Sql, proxy: StatementProxy | Balancer, **options: Any) -> Any:
+    """An instrumented connection through a proxy, whose server nobody asked yet."""
+    connection = sql.plain(proxy.address, client_flag=TRACK)
+    return shims.instrument_connection(connection, datastore=NOTES, **options)
+
+
+def writer(sql: Sql) -> Any:
+    """A connection to the primary that writes, and is waited for nowhere."""
+    return sql.connect()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("locks", [False, True], ids=["free", "locks"])
+def test_write_through_splitting_is_covered_or_marked(sql: Sql, rule: Any, *, locks: bool) -> None:
+    """A write whose position is asked of another server is marked, if it is not covered.
+
+    Nothing that the library sends binds the session so that the application's reads are refused.
+    """
+    with StatementProxy(sql.topology, rule, locks=locks) as proxy:
+        connection = through(sql, proxy, one_server=False)
+        with antipode.scope() as scope:
+            run(connection, "REPLACE INTO notes VALUES (1, 'a')")
+            run(connection, "SELECT body FROM notes")
+        assert minted(scope) == [sql.position()] or UNSAMPLED in scope.lineage.incomplete
+
+
+def test_write_through_a_user_of_the_writers(sql: Sql) -> None:
+    """Where a user's statements all go to one group of servers, writes have their positions."""
+    with StatementProxy(sql.topology, to_writers, locks=True) as proxy:
+        connection = through(sql, proxy, one_server=False)
+        with antipode.scope() as scope:
+            run(connection, "REPLACE INTO notes VALUES (1, 'a')")
+        assert minted(scope) == [sql.position()]
+        assert not scope.lineage.incomplete
+
+
+def test_an_identity_is_one_servers(sql: Sql) -> None:
+    """What a new connection through a proxy says of its server is of one server alone."""
+    topology = sql.topology
+    here = {topology.primary, topology.replica}
+    direct = {incarnation(sql, address) for address in here}
+    readers = {"read": (topology.primary, topology.replica)}
+    with StatementProxy(topology, to_readers, readers) as proxy:
+        assert {incarnation(sql, proxy.address) for _ in range(4)} == direct
+
+
+def incarnation(sql: Sql, address: Address) -> str:
+    """What a look at *address* names."""
+    shim = shims.shim("else", sql.topology.url(address), reads_from="replica")
+    try:
+        endpoint = shim.open_endpoint(timeout_s=5)
+        with closing(endpoint):
+            return endpoint.observe([WriteId("else", "0.1", 1)], timeout_s=5).server
+    finally:
+        shim.close()
+
+
+@pytest.mark.parametrize("at", ["now", "read"])
+def test_no_guarded_read_through_a_user_of_the_readers_is_early(sql: Sql, at: Any) -> None:
+    """Each read waits on the server that serves it, whichever of the group that is."""
+    topology = sql.topology
+    written = writer(sql)
+    readers = {"read": (topology.primary, topology.replica)}
+    topology.set_lag(20)
+    with StatementProxy(topology, to_readers, readers) as proxy:
+        for number in range(4):
+            with antipode.scope():
+                run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
+                connection = through(sql, proxy, reads_from="replica", one_server=at == "now")
+                antipode.barrier(timeout=5, at=at)
+                assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
+
+
+def test_no_guarded_read_through_a_balancer_is_early(sql: Sql) -> None:
+    """Each new connection is on another server, and its read waits there."""
+    topology = sql.topology
+    written = writer(sql)
+    topology.set_lag(20)
+    with Balancer(topology.primary, topology.replica) as balancer:
+        for number in range(4):
+            with antipode.scope():
+                run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
+                connection = through(sql, balancer, reads_from="replica", one_server=False)
+                antipode.barrier(timeout=5, at="read")
+                assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_two_servers_on_one_connection_are_refused(
+    sql: Sql, rule: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A read under a floor is not answered where another server than the one asked may serve it.
+
+    Statements without a floor go their way, and the log says it once.
+    """
+    with StatementProxy(sql.topology, rule) as proxy, antipode.scope():
+        connection = through(sql, proxy, one_server=False)
+        sql.topology.pause()
+        run(connection, "SELECT body FROM notes")
+        run(connection, "REPLACE INTO notes VALUES (1, 'a')")
+        run(connection, "SELECT body FROM notes")
+        position = WriteId(NOTES, *sql.position(), 1)
+        if rule is by_reads_and_shows and sql.mariadb:
+            return  # Nothing of this session shows that its writes go elsewhere; they are marked.
+        antipode.barrier(Lineage([position]), timeout=5, at="read")
+        with pytest.raises(ConfigurationError, match="one_server=False"):
+            run(connection, "SELECT body FROM notes")
+        run(connection, "REPLACE INTO notes VALUES (2, 'a')")
+    assert caplog.text.count("one_server=False") == 1
+
+
+def test_doctor_names_two_servers_on_one_connection(sql: Sql) -> None:
+    """The doctor finds a proxy that splits reads from writes, however it was registered."""
+    with StatementProxy(sql.topology, by_reads) as proxy:
+        for one_server in (False, True):
+            connection = through(sql, proxy, one_server=one_server)
+            (found,) = [check for check in stores(imported=True, timeout_s=5) if check.todo]
+            assert found.verdict is Verdict.PROBLEM
+            assert "a user of its own" in found.said
+            shims.uninstrument_connection(connection)

@@ -11,7 +11,7 @@ from pymysql.constants import COMMAND
 from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
-from antipode_shims.mysql._position.flavor import TRACK, Refused, text
+from antipode_shims.mysql._position.flavor import Refused, text
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
@@ -179,10 +179,7 @@ class AsyncConnection:
     async def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""
         tap = self._antipode
-        facts = await tap.shim.converse_async(tap.shim.detect(), self._antipode_ask)
-        if tap.session.tracked:
-            await self._antipode_ask(TRACK[facts.flavor])
-        tap.prepared(facts)
+        await tap.shim.converse_async(tap.preparing(), self._antipode_ask)
 
     async def _antipode_hold(self, held: Floor, found: int) -> None:
         """Hold a statement that reads until its floor is met on this connection.

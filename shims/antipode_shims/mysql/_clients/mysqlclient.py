@@ -181,7 +181,7 @@ class NativeConnection:
             tap.shim.unsampled("the results of a statement were not read to their end")
             tap.over()
         if not tap.ready:
-            tap.prepared(tap.shim.converse(tap.shim.detect(), self._antipode_ask))
+            tap.shim.converse(tap.preparing(), self._antipode_ask)
 
     def _antipode_run(self, found: int, send: Callable[[], Any]) -> Any:
         tap = self._antipode

@@ -18,7 +18,7 @@ from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
-from antipode_shims.mysql._position.flavor import TRACK, Refused, text
+from antipode_shims.mysql._position.flavor import Refused, text
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._statements import READS
 
@@ -250,10 +250,7 @@ class SyncConnection:
     def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""
         tap = self._antipode
-        facts = tap.shim.converse(tap.shim.detect(), self._antipode_ask)
-        if tap.session.tracked:
-            self._antipode_ask(TRACK[facts.flavor])
-        tap.prepared(facts)
+        tap.shim.converse(tap.preparing(), self._antipode_ask)
         tap.peer = peer_of(self._sock)
 
     def _antipode_hold(self, held: Floor, found: int) -> None:

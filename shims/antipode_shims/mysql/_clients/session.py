@@ -164,6 +164,14 @@ class Session:
         self._snapshot = True
         self._shown, self._shown_kept, self._shown_floor = {}, frozenset(), None
 
+    def reaches(self, server: str) -> None:
+        """The server behind the connection is *server*; what another one showed counts no more."""
+        if server != self.server:
+            self.server = server
+            self._known, self._own, self._shown = {}, {}, {}
+            self._kept = self._shown_kept = frozenset()
+            self._passed = self._shown_floor = None
+
     def starts(self, meaning: int) -> None:
         """A statement is about to be sent."""
         self._flight = meaning

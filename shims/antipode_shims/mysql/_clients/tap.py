@@ -20,7 +20,15 @@ from antipode.shim import (
     record_write,
 )
 from antipode_shims.mysql._beside.connection import Beside
-from antipode_shims.mysql._position.flavor import COVER, Flavor, text
+from antipode_shims.mysql._position.flavor import (
+    COVER,
+    SEVERAL_SERVERS,
+    Ask,
+    Facts,
+    Flavor,
+    Refused,
+    text,
+)
 from antipode_shims.mysql._position.ok_packet import (
     AUTOCOMMIT,
     MORE_RESULTS,
@@ -30,7 +38,8 @@ from antipode_shims.mysql._position.ok_packet import (
     is_ok,
     parse_ok,
 )
-from antipode_shims.mysql._statements import NESTS, READS, RESETS, meaning, reads
+from antipode_shims.mysql._position.states import is_on
+from antipode_shims.mysql._statements import ASSIGNS, NESTS, READS, RESETS, meaning, reads
 
 from .session import Due, Session
 
@@ -38,16 +47,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from antipode.shim import Floor, Observation
-    from antipode_shims.mysql._position.flavor import Facts, Rows
+    from antipode_shims.mysql._position.flavor import Asking, Rows
     from antipode_shims.mysql._shim.base import BaseMySQLShim
 
 #: The longest that a connection that reads blocks on its server at once, in seconds.
 SLICE_S = 1.0
 
+#: Who answers a sample, and whether it can have committed a write.
+_WHO = ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only"
 #: What a write without a position is looked up by, on its own connection, after its commit.
 SAMPLE = {
-    Flavor.MYSQL: COVER[Flavor.MYSQL],
-    Flavor.MARIADB: "SELECT @@SESSION.last_gtid AS gtid",
+    Flavor.MYSQL: COVER[Flavor.MYSQL] + _WHO,
+    Flavor.MARIADB: "SELECT @@SESSION.last_gtid AS gtid" + _WHO,
 }
 #: The isolation of the session.
 ISOLATION = {
@@ -115,7 +126,9 @@ class Tap:
     """
 
     __slots__ = (
+        "_assigns",
         "_error",
+        "_foreign",
         "_last_gtid",
         "_told",
         "_unread",
@@ -159,13 +172,37 @@ class Tap:
         self._unread: Unread | None = None
         self._error: BaseException | None = None
         self._last_gtid = ""
+        self._foreign = ""
+        self._assigns = False
 
-    def prepared(self, facts: Facts) -> None:
-        """The server is known, and tracks positions if this session can."""
-        self.facts = facts
+    def preparing(self) -> Asking[None]:
+        """Find out about the server, and turn tracking on.
+
+        What is wrong with the server is raised by a read that has to wait there, and by nothing
+        else: until then it is logged, and writes are marked.
+        """
         self.ready = True
-        self.session.server = facts.server
-        if not self.session.tracked:
+        try:
+            facts = yield from self.shim.detect()
+            if self._foreign and not facts.owns(self._foreign):
+                facts = facts.with_problem(SEVERAL_SERVERS)
+            if facts.track and self.session.tracked and not facts.problems:
+                yield Ask(facts.track)
+        except Refused as error:
+            facts = Facts(Flavor.MYSQL, "", problems=(str(error),))
+            self.ready = not error.passing
+        self.facts = facts
+        self.session.reaches(facts.server)
+        if facts.problems:
+            log_once(
+                "mysql_configuration",
+                self.shim.datastore,
+                self.shim.settings.where,
+                "writes to %r have no positions, and no read can wait there: %s",
+                self.shim.datastore,
+                "; ".join(facts.problems),
+            )
+        elif not self.session.tracked:
             log_once(
                 "mysql_untracked",
                 self.shim.datastore,
@@ -176,21 +213,28 @@ class Tap:
             )
 
     def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
-        """What a statement may do, and what it has to wait for."""
+        """What a statement may do, and what it has to wait for.
+
+        Raises:
+            ConfigurationError: it has to wait, and the server has no positions.
+        """
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
-        if found & READS:
-            if found & RESETS:
-                self.ready = False
-            return found, floor(self.shim)
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
-        if not found & NESTS:
+            self._assigns = self._assigns or bool(found & ASSIGNS)
+        if found & READS:
+            held = floor(self.shim)
+        elif found & NESTS:
+            held = floor(self.shim, reads=False)
+            # A text is searched where somebody waits alone.
+            held = held if held is not None and reads(sql, found) else None
+        else:
             return found, None
-        held = floor(self.shim, reads=False)
-        # A text is searched where somebody waits alone.
-        return found, held if held is not None and reads(sql, found) else None
+        if held is not None:
+            self.known().require(self.shim.datastore)
+        return found, held
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
@@ -269,11 +313,14 @@ class Tap:
     def finished(self, *, failed: bool = False) -> None:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
-        self.due = self.session.ended(failed=failed)
-        if self.due is not Due.SAMPLE:
+        due = self.session.ended(failed=failed)
+        if due is not _NOTHING and self.known().problems:
+            due = _UNCOVERED
+        self.due = due
+        if due is not Due.SAMPLE:
             self.over()
         record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
-        if self.due is _UNCOVERED:
+        if due is _UNCOVERED:
             self.due = _NOTHING
             count("uncovered_write", self.shim.datastore)
             mark_incomplete(self.shim.datastore, "unsampled")
@@ -293,8 +340,14 @@ class Tap:
 
     def _mint(self, gtid: str) -> None:
         self._last_gtid = gtid
-        writes = self.shim.minted(self.known().flavor, gtid)
-        self.session.minted(writes)
+        facts = self.known()
+        writes = self.shim.minted(facts.flavor, gtid)
+        foreign = next((write.key for write in writes if not facts.owns(write.key)), "")
+        if not foreign:
+            self.session.minted(writes)
+        elif not (self._assigns or facts.problems):
+            # Another server than the one that said what it is; the next statement asks again.
+            self._foreign, self.ready = foreign, False
         try:
             record_write(*writes)
         except ConfigurationError as error:
@@ -302,20 +355,30 @@ class Tap:
 
     def sampled(self, rows: Rows) -> None:
         """The answer to :data:`SAMPLE` behind a commit without a position."""
-        facts = self.known()
+        facts, row = self.known(), rows[0]
+        if text(row["server_id"]) != str(facts.server_id) or is_on(row["read_only"]):
+            self.shim.unsampled("another server answered than the one that committed it")
+            return
         if facts.flavor is Flavor.MARIADB:
-            gtid = text(rows[0]["gtid"]) if rows else ""
-            if gtid and gtid != self._last_gtid:
+            gtid = text(row["gtid"])
+            if not gtid:
+                self.shim.unsampled("its session knows of none")
+            elif gtid != self._last_gtid:
                 self._mint(gtid)
             return
         found = self.shim.covering(facts.flavor, rows)
-        own = [w for w in found if w.key.startswith((facts.uuid, facts.group or facts.uuid))]
-        for subject, reason in found.incomplete:
-            mark_incomplete(subject, reason)
+        own = [write for write in found if facts.owns(write.key)]
+        if not own:
+            self.shim.unsampled("its server has given none yet")
         try:
-            record_write(*(own or found))
+            record_write(*own)
         except ConfigurationError as error:
             self._error = error
+
+    def covering(self, rows: Rows) -> Lineage | None:
+        """What reads may have seen, from the answer to ``COVER``; None where nobody knows."""
+        facts = self.known()
+        return None if facts.problems else self.shim.covering(facts.flavor, rows)
 
     @property
     def pending(self) -> bool:

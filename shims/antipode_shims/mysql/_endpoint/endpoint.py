@@ -78,7 +78,8 @@ class MySQLEndpoint(Endpoint):
         self._epoch = 0
         self._alone_until_s = 0.0
         try:
-            self._facts = converse(detect(datastore), self._answer)
+            self._facts = converse(detect(), self._answer)
+            self._facts.require(datastore)
         except BaseException:
             self.close()
             raise

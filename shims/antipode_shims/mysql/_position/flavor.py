@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -68,7 +68,10 @@ class Flavor(Enum):
 #: Python 3.11 looks an enumeration's members up slowly; this one is wanted for every write.
 _MARIADB = Flavor.MARIADB
 
-#: What is asked of a server first. Needs no privilege, and unknown names are no error.
+#: Asked first of each connection. A proxy that routes statement by statement keeps a session that
+#: names a variable of its server on that server (ProxySQL); what follows is of one server then.
+FIRST = "SELECT @@server_id AS server_id, @@SESSION.session_track_system_variables AS tracked"
+#: What a server is. Needs no privilege, and unknown names are no error.
 DETECT = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id',"
     " 'server_uid', 'gtid_mode', 'enforce_gtid_consistency', 'log_bin', 'log_slave_updates',"
@@ -78,25 +81,25 @@ DETECT = (
 #: When the server's process started, in Unix seconds: both terms come from the statement's clock.
 _STARTED = {
     Flavor.MYSQL: (
-        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started"
-        " FROM performance_schema.global_status WHERE VARIABLE_NAME = 'Uptime'"
+        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started,"
+        " @@server_id AS server_id FROM performance_schema.global_status"
+        " WHERE VARIABLE_NAME = 'Uptime'"
     ),
     Flavor.MARIADB: (
-        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started"
-        " FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'UPTIME'"
+        "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started,"
+        " @@server_id AS server_id FROM information_schema.GLOBAL_STATUS"
+        " WHERE VARIABLE_NAME = 'UPTIME'"
     ),
 }
 _LEAST = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 6)}
 _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
 
-#: Turns on what a session's writes are minted from; the answer is in the OK packets.
-TRACK = {
-    Flavor.MYSQL: "SET SESSION session_track_gtids = OWN_GTID",
-    Flavor.MARIADB: (
-        "SET SESSION session_track_system_variables ="
-        " CONCAT_WS(',', NULLIF(@@SESSION.session_track_system_variables, ''), 'last_gtid')"
-    ),
-}
+#: What is said of a connection whose statements reach several servers.
+SEVERAL_SERVERS = (
+    "a proxy sends statements of one connection to several servers, so that what one of them shows"
+    " says nothing of where the next statement goes: give each group of servers a user of its own,"
+    " register each with one_server=False, and use barrier(at='read')"
+)
 #: A read's covering position (the order of the two is what makes it cover).
 COVER = {
     Flavor.MYSQL: "SELECT @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_executed AS executed",
@@ -119,6 +122,8 @@ class Facts:
         group_block: how many numbers a member of the group is given at once; 0 without a group.
         executed: MySQL's ``gtid_executed`` at that moment.
         problems: what has to be configured before positions can be had.
+        track: the statement that turns on what the session's writes are minted from, in the OK
+            packets; empty where it is on.
     """
 
     flavor: Flavor
@@ -131,6 +136,30 @@ class Facts:
     group_block: int = 0
     executed: GtidSet = field(default_factory=GtidSet)
     problems: tuple[str, ...] = ()
+    track: str = ""
+
+    def owns(self, key: str) -> bool:
+        """Whether a write of *key* was committed by this server, or its group."""
+        if self.flavor is _MARIADB:
+            return key.endswith(f".{self.server_id}")
+        return key.startswith(self.uuid) or (bool(self.group) and key.startswith(self.group))
+
+    def with_problem(self, problem: str) -> Facts:
+        """These, and one thing more that has to be configured."""
+        return replace(self, problems=(*self.problems, problem))
+
+    def require(self, datastore: str) -> None:
+        """Refuse a server without positions.
+
+        Raises:
+            ConfigurationError: names what to change. The library never changes it by itself.
+        """
+        if self.problems:
+            changes = "; ".join(self.problems)
+            raise ConfigurationError(
+                f"{datastore!r} is on a {self.flavor.value} server without positions to wait for:"
+                f" {changes}"
+            )
 
 
 def is_server(facts: Facts) -> str:
@@ -140,25 +169,37 @@ def is_server(facts: Facts) -> str:
     return f"(@@server_id = {facts.server_id} AND @@server_uuid = '{facts.uuid}')"
 
 
-def detect(datastore: str) -> Asking[Facts]:
-    """Find out what the server is; two statements.
+def detect() -> Asking[Facts]:
+    """Find out what the server of a connection is, and whether it is one; three statements.
 
     Raises:
-        ConfigurationError: it is too old, or positions are off; names what to change. The
-            library never turns them on by itself.
+        Refused: it does not answer now; asked again it may.
     """
-    rows = yield Ask(DETECT)
-    variables = {str(text(row["Variable_name"])): text(row["Value"]) for row in rows}
-    flavor = flavor_of(variables.get("version", ""))
-    started = yield Ask(_STARTED[flavor])
-    facts = _facts(flavor, variables, text(started[0]["started"]) if started else "")
-    if facts.problems:
-        changes = "; ".join(facts.problems)
-        msg = (
-            f"{datastore!r} is on a {flavor.value} server without positions to wait for: {changes}"
-        )
-        raise ConfigurationError(msg)
-    return facts
+    try:
+        first = yield Ask(FIRST)
+        rows = yield Ask(DETECT)
+        variables = {str(text(row["Variable_name"])): text(row["Value"]) for row in rows}
+        flavor = flavor_of(variables.get("version", ""))
+        started = yield Ask(_STARTED[flavor])
+    except Refused as error:
+        if error.passing:
+            raise
+        return Facts(Flavor.MYSQL, "", problems=(f"it refuses to say what it is: {error}",))
+    track = _tracking(flavor, text(first[0]["tracked"]))
+    facts = replace(_facts(flavor, variables, text(started[0]["started"])), track=track)
+    ids = {text(first[0]["server_id"]), variables.get("server_id"), text(started[0]["server_id"])}
+    return facts if len(ids) == 1 else facts.with_problem(SEVERAL_SERVERS)
+
+
+def _tracking(flavor: Flavor, tracked: str) -> str:
+    """What makes a session's replies tell positions; a literal, which proxies understand."""
+    if flavor is Flavor.MYSQL:
+        return "SET SESSION session_track_gtids = OWN_GTID"
+    names = [name for part in tracked.split(",") if (name := part.strip())]
+    if "last_gtid" in names or "*" in names:
+        return ""
+    names.append("last_gtid")
+    return f"SET SESSION session_track_system_variables = '{','.join(names)}'"
 
 
 def flavor_of(version: str) -> Flavor:

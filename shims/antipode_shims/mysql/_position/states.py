@@ -43,7 +43,7 @@ class MySQLState:
     def parse(cls, rows: Rows) -> MySQLState:
         """From the answer to :data:`STATE`."""
         row = rows[0]
-        return cls(GtidSet.parse(text(row["executed"])), not _on(row["read_only"]))
+        return cls(GtidSet.parse(text(row["executed"])), not is_on(row["read_only"]))
 
     def has(self, write: WriteId, *, replica: bool) -> bool:
         """Whether *write* and the run before it are executed: the same on every server."""
@@ -99,7 +99,7 @@ class OneMariaDBState:
         return cls(
             MariaDBState.parse(text(row["applied"])),
             MariaDBState.parse(text(row["logged"])),
-            not _on(row["read_only"]),
+            not is_on(row["read_only"]),
             facts.server_id,
             facts.strict,
         )
@@ -246,5 +246,6 @@ def _number(write: WriteId) -> int:
     return write.version if isinstance(write.version, int) else -1
 
 
-def _on(value: object) -> bool:
+def is_on(value: object) -> bool:
+    """Whether a variable that is a switch is on, however the server spells it."""
     return text(value) in ("1", "ON")

@@ -164,6 +164,7 @@ class BaseMySQLShim(ServerShim):
                 return execute(connection, ask.sql)
 
             facts = converse(self.detect(), answer)
+            facts.require(self.datastore)
             rows = execute(connection, COVER[facts.flavor])
             # Asked behind the position: what still takes writes was the primary then.
             state = parse_state(facts, execute(connection, STATE[facts.flavor]))
@@ -176,12 +177,8 @@ class BaseMySQLShim(ServerShim):
         return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
 
     def detect(self) -> Asking[Facts]:
-        """Find out about the server behind a connection; what it has executed is remembered.
-
-        Raises:
-            ConfigurationError: it has no positions; says what to change.
-        """
-        facts = yield from detect(self.datastore)
+        """Find out about the server behind a connection; what it has executed is remembered."""
+        facts = yield from detect()
         self._runs.learn(facts.executed, group_block=facts.group_block)
         return facts
 
