@@ -319,8 +319,6 @@ def test_flavors_are_told_apart() -> None:
     ("good", "change", "named"),
     [
         (GOOD_MYSQL, {"gtid_mode": "OFF"}, "gtid_mode=ON"),
-        (GOOD_MYSQL, {"log_bin": "OFF"}, "log_bin"),
-        (GOOD_MYSQL, {"log_replica_updates": "OFF"}, "log_replica_updates=ON"),
         (GOOD_MYSQL, {"version": "5.7.44"}, "8.0"),
         (GOOD_MARIADB, {"log_bin": "OFF"}, "log_bin"),
         (GOOD_MARIADB, {"log_slave_updates": "OFF"}, "log_slave_updates=ON"),
@@ -335,3 +333,21 @@ def test_servers_without_positions_are_refused(
         detected({**good, **change}).require("posts")
     assert named in str(caught.value)
     assert str(caught.value).count("set ") <= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"log_bin": "OFF"}, "log_bin"), ({"gtid_mode": "OFF_PERMISSIVE"}, "gtid_mode=ON")],
+)
+def test_servers_that_give_no_numbers(change: dict[str, str], named: str) -> None:
+    """A MySQL server whose own writes have no GTIDs can be waited at, and is no fence."""
+    found = detected({**GOOD_MYSQL, **change})
+    found.require("posts")
+    with pytest.raises(ConfigurationError, match=named):
+        found.require("posts", writes=True)
+
+
+@pytest.mark.parametrize("change", [{"gtid_mode": "ON_PERMISSIVE"}, {"log_replica_updates": "OFF"}])
+def test_more_than_needed_is_not_asked_for(change: dict[str, str]) -> None:
+    """A MySQL server needs GTIDs and a binary log for its own writes, and nothing else."""
+    detected({**GOOD_MYSQL, **change}).require("posts", writes=True)

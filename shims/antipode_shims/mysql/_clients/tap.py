@@ -194,14 +194,7 @@ class Tap:
         self.facts = facts
         self.session.reaches(facts.server)
         if facts.problems:
-            log_once(
-                "mysql_configuration",
-                self.shim.datastore,
-                self.shim.settings.where,
-                "writes to %r have no positions, and no read can wait there: %s",
-                self.shim.datastore,
-                "; ".join(facts.problems),
-            )
+            self._warn(facts.lacking)
         elif not self.session.tracked:
             log_once(
                 "mysql_untracked",
@@ -211,6 +204,17 @@ class Tap:
                 "instrumented, or by a client that cannot): each commit costs a round trip more",
                 self.shim.datastore,
             )
+
+    def _warn(self, lacking: tuple[str, ...]) -> None:
+        """Say once what a server lacks: this is no statement's error."""
+        log_once(
+            "mysql_configuration",
+            self.shim.datastore,
+            self.shim.settings.where,
+            "writes through a connection to %r have no positions: %s",
+            self.shim.datastore,
+            "; ".join(lacking),
+        )
 
     def starts(self, sql: bytes | bytearray | str) -> tuple[int, Floor | None]:
         """What a statement may do, and what it has to wait for.
@@ -314,8 +318,9 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         due = self.session.ended(failed=failed)
-        if due is not _NOTHING and self.known().problems:
+        if due is Due.SAMPLE and (lacking := self.known().lacking):
             due = _UNCOVERED
+            self._warn(lacking)
         self.due = due
         if due is not Due.SAMPLE:
             self.over()

@@ -74,8 +74,8 @@ FIRST = "SELECT @@server_id AS server_id, @@SESSION.session_track_system_variabl
 #: What a server is. Needs no privilege, and unknown names are no error.
 DETECT = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id',"
-    " 'server_uid', 'gtid_mode', 'enforce_gtid_consistency', 'log_bin', 'log_slave_updates',"
-    " 'log_replica_updates', 'gtid_executed', 'gtid_strict_mode', 'read_only',"
+    " 'server_uid', 'gtid_mode', 'log_bin', 'log_slave_updates', 'gtid_executed',"
+    " 'gtid_strict_mode', 'read_only',"
     " 'group_replication_group_name', 'group_replication_gtid_assignment_block_size')"
 )
 #: When the server's process started, in Unix seconds: both terms come from the statement's clock.
@@ -91,6 +91,8 @@ _STARTED = {
         " WHERE VARIABLE_NAME = 'UPTIME'"
     ),
 }
+_LOG_ON = "set log_bin (the binary log is off)"
+_GTIDS_ON = "set gtid_mode=ON and enforce_gtid_consistency=ON"
 _LEAST = {Flavor.MYSQL: (8, 0), Flavor.MARIADB: (10, 6)}
 _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
 
@@ -121,7 +123,8 @@ class Facts:
         group: MySQL's Group Replication group, empty where there is none.
         group_block: how many numbers a member of the group is given at once; 0 without a group.
         executed: MySQL's ``gtid_executed`` at that moment.
-        problems: what has to be configured before positions can be had.
+        problems: what has to be configured before anybody can wait for positions there.
+        unminted: what has to be configured before its own writes have positions.
         track: the statement that turns on what the session's writes are minted from, in the OK
             packets; empty where it is on.
     """
@@ -136,6 +139,7 @@ class Facts:
     group_block: int = 0
     executed: GtidSet = field(default_factory=GtidSet)
     problems: tuple[str, ...] = ()
+    unminted: tuple[str, ...] = ()
     track: str = ""
 
     def owns(self, key: str) -> bool:
@@ -148,14 +152,22 @@ class Facts:
         """These, and one thing more that has to be configured."""
         return replace(self, problems=(*self.problems, problem))
 
-    def require(self, datastore: str) -> None:
-        """Refuse a server without positions.
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Why its writes have no positions; nothing where they have."""
+        return self.problems + self.unminted
+
+    def require(self, datastore: str, *, writes: bool = False) -> None:
+        """Refuse a server where nobody can wait for positions.
+
+        Args:
+            datastore: its logical name.
+            writes: whether its own writes have to have positions, too.
 
         Raises:
             ConfigurationError: names what to change. The library never changes it by itself.
         """
-        if self.problems:
-            changes = "; ".join(self.problems)
+        if changes := "; ".join(self.lacking if writes else self.problems):
             raise ConfigurationError(
                 f"{datastore!r} is on a {self.flavor.value} server without positions to wait for:"
                 f" {changes}"
@@ -234,22 +246,34 @@ def _facts(flavor: Flavor, variables: Mapping[str, str], started: str) -> Facts:
         group_block=int(block) if group else 0,
         executed=GtidSet.parse(variables.get("gtid_executed", "")),
         problems=tuple(_problems(flavor, version, variables)),
+        unminted=tuple(_unminted(variables)),
     )
 
 
 def _problems(
     flavor: Flavor, version: tuple[int, int], variables: Mapping[str, str]
 ) -> Generator[str]:
+    """What a server lacks to be waited at."""
     least = _LEAST[flavor]
     if version < least:
         yield f"it is version {variables.get('version')}: {least[0]}.{least[1]} or later is needed"
-    updates = "log_slave_updates" if flavor is Flavor.MARIADB else "log_replica_updates"
+    if flavor is Flavor.MYSQL:
+        if variables.get("gtid_mode") == "OFF":
+            yield _GTIDS_ON
+        return
+    # What a MariaDB server has executed is told by its binary log.
     if variables.get("log_bin") not in ("ON", "1"):
-        yield "set log_bin (the binary log is off)"
-    if "ON" not in (variables.get("log_replica_updates"), variables.get("log_slave_updates")):
-        yield f"set {updates}=ON"
-    if flavor is Flavor.MYSQL and variables.get("gtid_mode") != "ON":
-        yield "set gtid_mode=ON and enforce_gtid_consistency=ON"
+        yield _LOG_ON
+    if variables.get("log_slave_updates") != "ON":
+        yield "set log_slave_updates=ON"
+
+
+def _unminted(variables: Mapping[str, str]) -> Generator[str]:
+    """What a MySQL server lacks besides so that its own writes have positions."""
+    if variables.get("log_bin") not in ("ON", "1"):
+        yield _LOG_ON
+    if variables.get("gtid_mode") == "OFF_PERMISSIVE":
+        yield _GTIDS_ON
 
 
 def text(value: object) -> str:

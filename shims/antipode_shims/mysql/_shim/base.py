@@ -164,7 +164,7 @@ class BaseMySQLShim(ServerShim):
                 return execute(connection, ask.sql)
 
             facts = converse(self.detect(), answer)
-            facts.require(self.datastore)
+            facts.require(self.datastore, writes=True)
             rows = execute(connection, COVER[facts.flavor])
             # Asked behind the position: what still takes writes was the primary then.
             state = parse_state(facts, execute(connection, STATE[facts.flavor]))

@@ -1,0 +1,99 @@
+"""Servers that are not set up as most are: what works there, and what is said of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import ConfigurationError, Lineage
+from antipode.testing import MySQLTopology
+
+from ._clients import NOTES, UNSAMPLED, Sql, counted, minted, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import LagProxy
+
+
+class Unlogged(MySQLTopology):
+    """A replica without a binary log, as managed services set them up."""
+
+    def _launch(self, name: str, feed: LagProxy | None) -> None:
+        if feed is not None:
+            self._config = {**self._config, "skip-log-bin": "1", "log-replica-updates": "0"}
+        super()._launch(name, feed)
+
+
+@pytest.fixture
+def unlogged() -> Iterator[Sql]:
+    """MySQL whose replica has no binary log."""
+    with Unlogged() as topology:
+        topology.execute("CREATE TABLE app.notes (id INT PRIMARY KEY, body TEXT)")
+        topology.wait_replicated()
+        sql = Sql(topology)
+        yield sql
+        sql.close()
+
+
+@pytest.mark.slow
+@pytest.mark.store("mysql")
+def test_a_replica_without_a_binary_log(unlogged: Sql) -> None:
+    """Barriers and floors hold at it: it knows what it has executed all the same.
+
+    What is written on it gets no number, which is counted, and marks the lineage; nothing raises.
+    """
+    writer, reader = unlogged.connect(), unlogged.replica()
+    unlogged.topology.set_lag(5)
+    for number in range(20):
+        with antipode.scope():
+            run(writer, "REPLACE INTO notes VALUES (%s, 'a')", number)
+            antipode.barrier(timeout=5, at="now" if number % 2 else "read")
+            assert run(reader, "SELECT 1 FROM notes WHERE id = %s", number)
+    unlogged.topology.config({"read_only": 0}, replica=0)
+    before = counted("uncovered_write")
+    with antipode.scope() as scope:
+        run(reader, "REPLACE INTO notes VALUES (100, 'a')")
+        assert not minted(scope)
+        assert scope.lineage.incomplete == {UNSAMPLED}
+    assert counted("uncovered_write") == before + 1
+
+
+@pytest.mark.store("mysql")
+def test_gtids_that_are_not_enforced(antipode_mysql: MySQLTopology) -> None:
+    """With ``gtid_mode=ON_PERMISSIVE`` writes have positions, and reads wait for them."""
+    antipode_mysql.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+    for replica in (None, 0):
+        antipode_mysql.config({"gtid_mode": "ON_PERMISSIVE"}, replica=replica)
+    sql = Sql(antipode_mysql)
+    with antipode.scope() as scope:
+        run(sql.connect(), "REPLACE INTO notes VALUES (1, 'permissive')")
+        assert minted(scope) == [sql.position()]
+        antipode.barrier(timeout=5)
+        assert run(sql.replica(), "SELECT body FROM notes WHERE id = 1") == [("permissive",)]
+    sql.close()
+
+
+@pytest.mark.store("mysql")
+def test_a_server_without_gtids(antipode_mysql: MySQLTopology) -> None:
+    """Statements go their way on it, and writes are marked; a read that has to wait raises."""
+    antipode_mysql.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+    antipode_mysql._rebuild = True
+    for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
+        antipode_mysql.config({"gtid_mode": mode})
+    sql = Sql(antipode_mysql)
+    reader = sql.connect()
+    with antipode.scope() as scope:
+        run(reader, "REPLACE INTO notes VALUES (1, 'a')")
+        assert scope.lineage.incomplete == {UNSAMPLED}
+    with antipode.scope():
+        antipode.barrier(Lineage([_write()]), timeout=1, at="read")
+        with pytest.raises(ConfigurationError, match="gtid_mode=ON"):
+            run(reader, "SELECT body FROM notes")
+    sql.close()
+
+
+def _write() -> Any:
+    return antipode.WriteId(NOTES, "00000000-0000-0000-0000-000000000001", 1, 1)
