@@ -15,7 +15,7 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError
-from antipode.shim import Wake
+from antipode.shim import Incomplete, Wake
 from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import mongodb
 
@@ -239,6 +239,26 @@ def test_mongos() -> None:
         write = antipode.WriteId("posts", "antipode.1", 1)
         with closing(reader), pytest.raises(VisibilityCheckError, match="mongos"):
             antipode.barrier(Lineage([write]), timeout=TIMEOUT_S)
+
+
+def test_statements_on_a_mongos() -> None:
+    """What an application sends there goes its way and is marked; what has to wait is refused."""
+    with (
+        FakeMongos() as port,
+        pymongo.MongoClient("127.0.0.1", port, directConnection=True) as client,
+    ):
+        mongodb.instrument_client(client, datastore="posts")
+        before = counted("uncovered_write")
+        with antipode.scope() as scope:
+            client.app.posts.insert_one({"_id": 1})
+            assert counted("uncovered_write") == before + 1
+            assert scope.lineage.incomplete == {Incomplete("posts", "unsampled")}
+        with antipode.scope():
+            lineage = Lineage([antipode.WriteId("posts", "antipode.1", 1, 1)])
+            antipode.barrier(lineage, timeout=TIMEOUT_S, at="read")
+            with pytest.raises(antipode.ConfigurationError, match="mongos"):
+                client.app.posts.find_one()
+        mongodb.uninstrument_client(client)
 
 
 class FakeMongos:

@@ -84,10 +84,10 @@ class AsyncHooks:
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        self.rules.check(connection)
         held = floor(self.shim, reads=False)
         if held is None:
             return None
+        self.rules.check(connection)
         guard = AsyncGuard(self.rules, call, held, connection)
         guard.install()
         return guard

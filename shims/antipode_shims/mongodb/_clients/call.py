@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
-from antipode.shim import floor, mark_incomplete, record_uncommitted, record_write
+from antipode.shim import (
+    count,
+    floor,
+    log_once,
+    mark_incomplete,
+    record_uncommitted,
+    record_write,
+)
 from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
 from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
 
@@ -180,7 +187,18 @@ class Call:
         """What cannot be understood may have been a write."""
         datastore = self._rules.shim.datastore
         mark_incomplete(datastore, "unsampled")
-        logger.warning("a command to %r was not understood", datastore, exc_info=error)
+        if isinstance(error, ConfigurationError):
+            count("uncovered_write", datastore)
+            log_once(
+                "mongodb_configuration",
+                datastore,
+                "",
+                "writes to %r have no positions: %s",
+                datastore,
+                error,
+            )
+        else:
+            logger.warning("a command to %r was not understood", datastore, exc_info=error)
 
     def presume_write(self) -> None:
         """Take whatever will be sent unannounced for writes that nobody waits for."""

@@ -85,10 +85,10 @@ class SyncHooks:
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        self.rules.check(connection)
         held = floor(self.shim, reads=False)
         if held is None:
             return None
+        self.rules.check(connection)
         guard = SyncGuard(self.rules, call, held, connection)
         guard.install()
         return guard
