@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from antipode._report import Line
 
 REASONS = {
-    "in_doubt": "a write whose outcome was never learned: the connection or the call ended first",
+    "in_doubt": "a write whose outcome was never learned, or that no position covers",
     "size": "writes that did not fit in the text's limit, the oldest first",
     "promise": "promises that did not fit in the text's limit",
     "unreadable": "a lineage that arrived or was stored, and could not be decoded",

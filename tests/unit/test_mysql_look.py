@@ -20,7 +20,7 @@ from antipode_shims.mysql._position.flavor import (
     detect,
     minted,
 )
-from antipode_shims.mysql._position.gtid import Runs
+from antipode_shims.mysql._position.gtid import GtidError, Runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,9 +213,17 @@ def test_mariadb_does_not_block_where_the_server_would_not() -> None:
     assert wait_sql(late, 0.25) == "SELECT MASTER_GTID_WAIT('0-1-9', 0.250) AS waited"
 
 
+def test_a_server_without_numbers_covers_nothing() -> None:
+    """Its position says nothing of the writes that it gives none."""
+    for mode in ("OFF", "OFF_PERMISSIVE"):
+        rows = [{"owned": "", "executed": f"{A}:1-9", "mode": mode}]
+        with pytest.raises(GtidError, match="gtid_mode"):
+            covering(Flavor.MYSQL, rows, datastore="posts", hour=1)
+
+
 def test_covering_position_has_every_run() -> None:
     """Owned and executed together cover; each run of a log with gaps is an entry of its own."""
-    rows = [{"owned": f"{A}:10#7", "executed": f"{A}:1-9:20-30"}]
+    rows = [{"owned": f"{A}:10#7", "executed": f"{A}:1-9:20-30", "mode": "ON"}]
     found = covering(Flavor.MYSQL, rows, datastore="posts", hour=1)
     assert {(w.key, w.version, w.covering) for w in found} == {
         (A, 10, True),

@@ -33,10 +33,18 @@ class Told:
         self.session = Session(status=status, tracked=tracked, told=told)
         self.session.server = "server"
 
-    def ok(self, sql: str, status: int = AUTOCOMMIT, *, affected: int = 0, gtid: str = "") -> Due:
+    def ok(
+        self,
+        sql: str,
+        status: int = AUTOCOMMIT,
+        *,
+        affected: int = 0,
+        gtid: str = "",
+        info: str = "",
+    ) -> Due:
         """A statement is answered with an OK packet."""
         self.session.starts(meaning(sql.encode()))
-        self.session.replied(Ok(status, affected, b"", gtid or None))
+        self.session.replied(Ok(status, affected, info.encode(), gtid or None))
         return self.session.ended()
 
     def rows(self, sql: str, status: int = AUTOCOMMIT, *, changed: bool = False) -> Due:
@@ -94,6 +102,27 @@ def test_no_position_is_believed_once_positions_came() -> None:
     assert told.ok("UPDATE t SET a = 1", affected=1, gtid="g:1") is Due.NOTHING
     assert told.ok("UPDATE t SET a = 1", affected=1) is Due.NOTHING
     assert told.ok("UPDATE t SET a = 1", affected=0) is Due.NOTHING
+
+
+def test_a_position_that_is_missing_is_asked_about() -> None:
+    """MySQL can be told to give no numbers; where nothing was changed none was due."""
+    told = Told()
+    told.session.may_stop = True
+    told.ok("INSERT INTO t VALUES (1)", affected=1, gtid="g:1")
+    assert told.ok("INSERT INTO t VALUES (1)", affected=1) is Due.CHECK
+    assert (
+        told.ok("UPDATE t SET a = 1", affected=1, info="Rows matched: 1  Changed: 0") is Due.NOTHING
+    )
+    assert told.ok("UPDATE t SET a = 1", affected=0) is Due.NOTHING
+    assert told.ok("CALL reads()") is Due.NOTHING
+    told.ok("BEGIN", OPEN)
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("COMMIT") is Due.CHECK
+    told.ok("BEGIN", OPEN)
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    assert told.ok("ROLLBACK") is Due.NOTHING
+    told.ok("BEGIN", OPEN)
+    assert told.ok("COMMIT") is Due.NOTHING
 
 
 def test_untracked_commits_are_sampled_where_they_wrote() -> None:
@@ -165,6 +194,9 @@ def test_two_phases() -> None:
     assert told.ok("XA COMMIT 'x'", gtid="g:2") is Due.NOTHING
     assert told.ok("XA COMMIT 'y'") is Due.UNCOVERED
     assert told.lost("XA COMMIT 'z'")
+    told.ok("XA START 'x'", OPEN)
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    assert told.lost("XA PREPARE 'x'")
 
 
 @pytest.mark.parametrize(

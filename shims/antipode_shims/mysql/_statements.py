@@ -39,13 +39,16 @@ BEGINS: Final = 4096
 #: It may read data besides: its text has to be searched, see :func:`reads`.
 NESTS: Final = 8192
 
+#: It changes which tables of this session alone there are, or what their names stand for.
+TEMPORARY: Final = 16384
 #: Its session's writes may be given the numbers of another server from now on.
 ASSIGNS: Final = 1 << 20
 
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
 
-_IMPLICIT: Final = WRITES | COMMITS | ENDS
+#: It commits what is open, and itself.
+DDL: Final = WRITES | COMMITS | ENDS
 _WORD: Final = re.compile(rb"[\s(;]*([a-zA-Z]+)")
 _COMMENT: Final = re.compile(
     rb"[\s(;]*(?:/\*(?!M?!).*?\*/|(?:#|--(?=\s))[^\n]*(?:\n|$))", re.DOTALL
@@ -67,6 +70,15 @@ _SESSION_READ: Final = re.compile(
     re.IGNORECASE,
 )
 _LOGGED: Final = re.compile(rb"SQL_LOG_BIN\s*:?=\s*(?:1|ON)\b|SKIP_REPLICATION\s*:?=\s*(?:0|OFF)\b")
+_TEMPORARY_TABLE: Final = re.compile(
+    rb"\s*create\s+(?:or\s+replace\s+)?temporary\s+table\s+(?:if\s+not\s+exists\s+)?([\w$`.]+)",
+    re.IGNORECASE,
+)
+_TARGET: Final = re.compile(
+    rb"\s*(?:insert|replace|update|delete)\s+(?:(?:low_priority|high_priority|quick|ignore|into|from)"
+    rb"\s+)*([\w$`.]+)",
+    re.IGNORECASE,
+)
 _NESTED_READ: Final = re.compile(rb"\b(?:select|returning)\b", re.IGNORECASE)
 _WRITES_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
@@ -74,16 +86,15 @@ _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.I
 _BY_WORD: Final[dict[bytes, int]] = {
     **dict.fromkeys(b"SELECT TABLE VALUES EXPLAIN DESCRIBE DESC CHECKSUM".split(), READS),
     **dict.fromkeys(b"INSERT REPLACE UPDATE DELETE".split(), WRITES | NESTS),
-    **dict.fromkeys(
-        b"SHOW USE HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0
-    ),
+    **dict.fromkeys(b"SHOW HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0),
+    b"USE": TEMPORARY,
     **dict.fromkeys(
         b"LOCK UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(),
         COMMITS | ENDS,
     ),
     **dict.fromkeys(
         b"ALTER CREATE DROP RENAME TRUNCATE GRANT REVOKE FLUSH OPTIMIZE REPAIR IMPORT".split(),
-        _IMPLICIT,
+        DDL,
     ),
 }
 
@@ -245,7 +256,19 @@ def _create(sql: bytes) -> int:
     words = sql.upper().split(None, 3)
     temporary = b"TEMPORARY" in words[1:3]
     nested = READS if _NESTED_READ.search(sql) else 0
-    return nested | (WRITES if temporary else _IMPLICIT)
+    return nested | (TEMPORARY if temporary else DDL)
+
+
+def temporary(sql: bytes) -> bytes:
+    """The table that ``CREATE TEMPORARY TABLE`` makes, as it is spelled; else nothing."""
+    match = _TEMPORARY_TABLE.match(sql)
+    return match.group(1).replace(b"`", b"") if match is not None else b""
+
+
+def target(sql: bytes) -> bytes:
+    """The table that a statement writes to, as it is spelled, where that is plain to see."""
+    match = _TARGET.match(sql)
+    return match.group(1).replace(b"`", b"") if match is not None else b""
 
 
 def _explain(sql: bytes) -> int:

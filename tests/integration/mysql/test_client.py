@@ -11,7 +11,7 @@ import pytest
 from pymysql.cursors import DictCursor, SSCursor
 
 import antipode
-from antipode import BarrierTimeout, ConfigurationError
+from antipode import BarrierTimeout, ConfigurationError, IncompleteLineage
 from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql
 
@@ -365,13 +365,15 @@ def administrator(sql: Sql) -> Iterator[str]:
 
 
 def test_uncovered_writes_are_counted(sql: Sql, administrator: str) -> None:
-    """What the session does not log has no position: it is counted, and the lineage says so."""
+    """What the session does not log never gets anywhere: no later position stands for it."""
     connection = sql.connect(user=administrator, password=administrator)
     run(connection, "SET SESSION sql_log_bin = 0")
     before = counted("uncovered_write")
     with antipode.scope() as scope:
         run(connection, "INSERT INTO notes VALUES (99, 'a')")
-        assert scope.lineage.incomplete
+        assert scope.lineage.incomplete == {IN_DOUBT}
+        with pytest.raises(IncompleteLineage):
+            antipode.barrier(timeout=TIMEOUT_S)
         run(connection, "DELETE FROM notes WHERE id = 99")
         run(connection, "SET SESSION sql_log_bin = 1")
         run(connection, "INSERT INTO notes VALUES (1, 'a')")

@@ -10,7 +10,7 @@ import antipode
 from antipode import ConfigurationError, Lineage
 from antipode.testing import MySQLTopology
 
-from ._clients import NOTES, UNSAMPLED, Sql, counted, minted, run
+from ._clients import IN_DOUBT, NOTES, Sql, counted, minted, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_a_replica_without_a_binary_log(unlogged: Sql) -> None:
     with antipode.scope() as scope:
         run(reader, "REPLACE INTO notes VALUES (100, 'a')")
         assert not minted(scope)
-        assert scope.lineage.incomplete == {UNSAMPLED}
+        assert scope.lineage.incomplete == {IN_DOUBT}
     assert counted("uncovered_write") == before + 1
 
 
@@ -87,7 +87,7 @@ def test_a_server_without_gtids(antipode_mysql: MySQLTopology) -> None:
     reader = sql.connect()
     with antipode.scope() as scope:
         run(reader, "REPLACE INTO notes VALUES (1, 'a')")
-        assert scope.lineage.incomplete == {UNSAMPLED}
+        assert scope.lineage.incomplete == {IN_DOUBT}
     with antipode.scope():
         antipode.barrier(Lineage([_write()]), timeout=1, at="read")
         with pytest.raises(ConfigurationError, match="gtid_mode=ON"):

@@ -8,14 +8,14 @@ import pymysql
 import pytest
 
 import antipode
-from antipode import StaleSnapshot
+from antipode import IncompleteLineage, StaleSnapshot
 from antipode.testing import LagProxy
 
 from ._clients import (
+    IN_DOUBT,
     MULTI,
     TIMEOUT_S,
     TRACK,
-    UNSAMPLED,
     counted,
     exchanges,
     minted,
@@ -211,7 +211,7 @@ def test_rows_of_a_write_come_without_a_position(sql: Sql, to_primary: LagProxy)
 
 
 def test_two_phases_are_uncovered(sql: Sql) -> None:
-    """What is prepared may be committed by anybody: counted, and the lineage says so."""
+    """What is prepared may be committed by anybody, at any time: no later position covers it."""
     connection = sql.connect()
     before = counted("uncovered_write")
     with antipode.scope() as scope:
@@ -219,7 +219,9 @@ def test_two_phases_are_uncovered(sql: Sql) -> None:
         run(connection, INSERT, 1)
         run(connection, "XA END 'x'")
         run(connection, "XA PREPARE 'x'")
-        assert scope.lineage.incomplete == {UNSAMPLED}
+        assert scope.lineage.incomplete == {IN_DOUBT}
+        with pytest.raises(IncompleteLineage):
+            antipode.barrier(timeout=TIMEOUT_S)
         run(connection, "XA COMMIT 'x'")
     assert counted("uncovered_write") > before
 

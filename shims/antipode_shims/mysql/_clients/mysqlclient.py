@@ -101,7 +101,7 @@ class NativeConnection:
         tap = self._antipode
         if tap.state and not tap.own:
             self._antipode_read_ahead()
-        elif tap.due is Due.SAMPLE and not tap.own:
+        elif tap.asks and not tap.own:
             self._antipode_finish()
         return result
 
@@ -176,7 +176,7 @@ class NativeConnection:
         self._antipode_taken = None
         tap.ahead.clear()
         tap.state = 0
-        if tap.due is Due.SAMPLE:  # Its results were not read to their end.
+        if tap.asks:  # Its results were not read to their end.
             tap.due = Due.NOTHING
             tap.shim.unsampled("the results of a statement were not read to their end")
             tap.over()
@@ -215,7 +215,7 @@ class NativeConnection:
             tap.state = 1  # More results may come before the server can be asked.
         elif not rows:
             self._antipode_finish()
-        if tap.due is Due.SAMPLE:
+        if tap.asks:
             tap.begun()
 
     def _antipode_status(self, found: int) -> int:
@@ -286,11 +286,11 @@ class NativeConnection:
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""
         tap = self._antipode
-        if tap.due is Due.SAMPLE:
-            tap.due = Due.NOTHING
+        if tap.asks:
+            due, tap.due = tap.due, Due.NOTHING
             self._antipode_kept = self._antipode_now()
             try:
-                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
+                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]), due)
             except BaseException as error:
                 tap.shim.unsampled(str(error))
                 if not isinstance(error, Exception):

@@ -289,10 +289,10 @@ class SyncConnection:
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""
         tap = self._antipode
-        if tap.due is Due.SAMPLE:
-            tap.due = Due.NOTHING
+        if tap.asks:
+            due, tap.due = tap.due, Due.NOTHING
             try:
-                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]))
+                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]), due)
             except (Refused, err.MySQLError, OSError) as error:
                 tap.shim.unsampled(str(error))
             except BaseException:

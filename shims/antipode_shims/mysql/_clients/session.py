@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _MOST_LOGS = 64
 _MOST_PROMISES = 256
+#: In the text of an UPDATE's reply: it may count the rows that it found, and changed none of them.
+_UNCHANGED = b"Changed: 0"
 _MORE_TO_SAY = MORE_RESULTS | STATE_CHANGED
 
 
@@ -57,6 +59,8 @@ class Due(Enum):
 
     NOTHING = "nothing"
     SAMPLE = "sample"
+    #: A position should have come and did not: ask whether the server still gives any.
+    CHECK = "check"
     UNCOVERED = "uncovered"
 
 
@@ -71,6 +75,7 @@ class Session:
         status: the server's flags, as last heard.
         tracked: whether replies carry positions.
         server: the server's incarnation, once known.
+        may_stop: whether the server can be told to give writes no numbers (MySQL's ``gtid_mode``).
     """
 
     def __init__(self, *, status: int, tracked: bool, told: bool = True) -> None:
@@ -85,6 +90,7 @@ class Session:
         self.status = status
         self.tracked = tracked
         self.server = ""
+        self.may_stop = False
         self._told = told
         self._unsure = False
         self._opened = bool(status & IN_TRANSACTION)
@@ -105,6 +111,7 @@ class Session:
         self._commits = False
         self._committed = False
         self._changed = False
+        self._lacks = False
         self._hinted = False
 
     def judge(self, floor: Floor, meaning: int) -> Verdict:
@@ -194,6 +201,9 @@ class Session:
         if ok.gtid is not None:
             self._committed = self._proved = True
             self._hinted = False
+            self._lacks = False
+        elif ok.affected and self._flight & WRITES and _UNCHANGED not in ok.plain:
+            self._lacks = True
         unseen = self._flight & MANY and not self._told  # Only the first of them is heard of.
         if ok.affected or unseen or self._flight & OPAQUE == OPAQUE or self._flight & ENDS:
             self._changed = self._changed or bool(self._flight & WRITES)
@@ -252,20 +262,19 @@ class Session:
         inside = self._told and not failed and self.status & IN_TRANSACTION
         if not self._commits or (inside and not flight & COMMITS):
             return _NOTHING
-        if self._hinted:
-            return Due.SAMPLE
-        if self._unlogged:
+        if self._unlogged and not self._committed:
             return Due.UNCOVERED
-        trusted = self.tracked and self._proved and not failed
-        return _NOTHING if trusted else Due.SAMPLE
+        if self._hinted or failed or not (self.tracked and self._proved):
+            return Due.SAMPLE
+        return Due.CHECK if self.may_stop and self._lacks else _NOTHING
 
     def _settle(self, flight: int) -> None:
         if flight & ENDS and not flight & MANY:
-            self._wrote = self._isolation_unsure = False
+            self._wrote = self._lacks = self._isolation_unsure = False
             self._snapshot = self._snapshot and bool(flight & READS)
         self._wrote = self._wrote or self._changed
         if not self.status & IN_TRANSACTION:
-            self._wrote = self._snapshot = self._isolation_unsure = False
+            self._wrote = self._lacks = self._snapshot = self._isolation_unsure = False
         if flight & (LOGS | UNLOGS):
             self._unlogged = bool(flight & UNLOGS)
         if self._told or (flight & ENDS and not flight & MANY):
@@ -286,7 +295,7 @@ class Session:
         self.status = status
         self._unsure = False
         if not status & IN_TRANSACTION:
-            self._wrote = self._snapshot = self._isolation_unsure = False
+            self._wrote = self._lacks = self._snapshot = self._isolation_unsure = False
 
     @property
     def uncommitted(self) -> bool:
@@ -295,7 +304,9 @@ class Session:
 
     @property
     def doubtful(self) -> bool:
-        """Whether what is in flight may commit a write."""
+        """Whether what is in flight may commit a write, or leave it to others to commit."""
+        if self._flight & XA and self._wrote:
+            return True
         wrote = self._flight & WRITES or (self._wrote and self._flight & COMMITS)
         return self._commits and bool(wrote)
 

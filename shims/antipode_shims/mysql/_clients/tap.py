@@ -23,10 +23,12 @@ from antipode_shims.mysql._beside.connection import Beside
 from antipode_shims.mysql._position.flavor import (
     COVER,
     SEVERAL_SERVERS,
+    UNNUMBERED,
     Ask,
     Facts,
     Flavor,
     Refused,
+    numbers,
     text,
 )
 from antipode_shims.mysql._position.ok_packet import (
@@ -39,7 +41,19 @@ from antipode_shims.mysql._position.ok_packet import (
     parse_ok,
 )
 from antipode_shims.mysql._position.states import is_on
-from antipode_shims.mysql._statements import ASSIGNS, NESTS, READS, RESETS, meaning, reads
+from antipode_shims.mysql._statements import (
+    ASSIGNS,
+    DDL,
+    NESTS,
+    READS,
+    RESETS,
+    TEMPORARY,
+    WRITES,
+    meaning,
+    reads,
+    target,
+    temporary,
+)
 
 from .session import Due, Session
 
@@ -130,6 +144,7 @@ class Tap:
         "_error",
         "_foreign",
         "_last_gtid",
+        "_temporary",
         "_told",
         "_unread",
         "ahead",
@@ -170,6 +185,7 @@ class Tap:
         self.more = self.reading_ahead = False
         self.ahead: deque[Any] = deque()
         self._unread: Unread | None = None
+        self._temporary: set[bytes] = set()
         self._error: BaseException | None = None
         self._last_gtid = ""
         self._foreign = ""
@@ -193,6 +209,7 @@ class Tap:
             self.ready = not error.passing
         self.facts = facts
         self.session.reaches(facts.server)
+        self.session.may_stop = facts.flavor is Flavor.MYSQL
         if facts.problems:
             self._warn(facts.lacking)
         elif not self.session.tracked:
@@ -225,12 +242,18 @@ class Tap:
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(sql)
+        if found & TEMPORARY or (self._temporary and found & DDL == DDL):
+            # After others than CREATE, a name may stand for a table of everybody's.
+            name = temporary(sql)
+            self._temporary = {*self._temporary, name} if name else set()
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
             self._assigns = self._assigns or bool(found & ASSIGNS)
         if found & READS:
             held = floor(self.shim)
         elif found & NESTS:
+            if self._temporary and self.session.tracked and target(sql) in self._temporary:
+                found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
             held = floor(self.shim, reads=False)
             # A text is searched where somebody waits alone.
             held = held if held is not None and reads(sql, found) else None
@@ -242,6 +265,7 @@ class Tap:
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
+        self._temporary = set()
         self.session.starts(0)
 
     def reset(self) -> None:
@@ -251,6 +275,7 @@ class Tap:
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
         self.rows.renewed()
         self.ready = False
+        self._temporary = set()
 
     def sent(self) -> None:
         """A command is sent; its reply is next."""
@@ -318,17 +343,40 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         due = self.session.ended(failed=failed)
-        if due is Due.SAMPLE and (lacking := self.known().lacking):
-            due = _UNCOVERED
-            self._warn(lacking)
+        facts = self.known()
+        if facts.lacking and (due is Due.SAMPLE or due is Due.CHECK):
+            due = _UNCOVERED if facts.unminted else _NOTHING
+            self._warn(facts.lacking)
+            if not facts.unminted:
+                count("uncovered_write", self.shim.datastore)
+                mark_incomplete(self.shim.datastore, "unsampled")
         self.due = due
-        if due is not Due.SAMPLE:
+        if not self.asks:
             self.over()
         record_uncommitted(self.shim, self, wrote=self.session.uncommitted)
         if due is _UNCOVERED:
             self.due = _NOTHING
-            count("uncovered_write", self.shim.datastore)
-            mark_incomplete(self.shim.datastore, "unsampled")
+            self._uncovered(
+                "it is prepared for anybody to commit, or it is not logged with a number"
+            )
+
+    @property
+    def asks(self) -> bool:
+        """Whether the end of a reply left a question to ask: :data:`SAMPLE`."""
+        return self.due is Due.SAMPLE or self.due is Due.CHECK
+
+    def _uncovered(self, why: str) -> None:
+        """A write for which no position will ever stand, nor a later one of the primary."""
+        count("uncovered_write", self.shim.datastore)
+        mark_incomplete(self.shim.datastore, "in_doubt")
+        log_once(
+            "mysql_uncovered",
+            self.shim.datastore,
+            why,
+            "a write to %r cannot be waited for, and its lineage is incomplete (in_doubt): %s",
+            self.shim.datastore,
+            why,
+        )
 
     def failed(self) -> None:
         """The server answered with an error."""
@@ -358,11 +406,21 @@ class Tap:
         except ConfigurationError as error:
             self._error = error
 
-    def sampled(self, rows: Rows) -> None:
-        """The answer to :data:`SAMPLE` behind a commit without a position."""
+    def sampled(self, rows: Rows, due: Due) -> None:
+        """Take in the answer to :data:`SAMPLE` behind a commit without a position.
+
+        Args:
+            rows: the answer.
+            due: what was asked for: the position, or whether the server still gives any.
+        """
         facts, row = self.known(), rows[0]
         if text(row["server_id"]) != str(facts.server_id) or is_on(row["read_only"]):
             self.shim.unsampled("another server answered than the one that committed it")
+            return
+        if not numbers(facts.flavor, rows):
+            self._uncovered(UNNUMBERED)
+            return
+        if due is Due.CHECK:
             return
         if facts.flavor is Flavor.MARIADB:
             gtid = text(row["gtid"])

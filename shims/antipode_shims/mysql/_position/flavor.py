@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from antipode import ConfigurationError, WriteId
 
 from .gtid import (
+    GtidError,
     GtidSet,
     MariaDBGtid,
     MySQLLog,
@@ -102,9 +103,14 @@ SEVERAL_SERVERS = (
     " says nothing of where the next statement goes: give each group of servers a user of its own,"
     " register each with one_server=False, and use barrier(at='read')"
 )
+#: Why there are no positions although the server had them when the connection was made.
+UNNUMBERED = "gtid_mode was changed, and the server gives new writes no GTIDs"
 #: A read's covering position (the order of the two is what makes it cover).
 COVER = {
-    Flavor.MYSQL: "SELECT @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_executed AS executed",
+    Flavor.MYSQL: (
+        "SELECT @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_executed AS executed,"
+        " @@GLOBAL.gtid_mode AS mode"
+    ),
     Flavor.MARIADB: "SELECT @@GLOBAL.gtid_binlog_pos AS position",
 }
 
@@ -155,7 +161,7 @@ class Facts:
     @property
     def lacking(self) -> tuple[str, ...]:
         """Why its writes have no positions; nothing where they have."""
-        return self.problems + self.unminted
+        return tuple(dict.fromkeys(self.problems + self.unminted))
 
     def require(self, datastore: str, *, writes: bool = False) -> None:
         """Refuse a server where nobody can wait for positions.
@@ -232,6 +238,7 @@ def _facts(flavor: Flavor, variables: Mapping[str, str], started: str) -> Facts:
             version=version,
             strict=variables.get("gtid_strict_mode") == "ON",
             problems=tuple(_problems(flavor, version, variables)),
+            unminted=tuple(_unminted(variables)),
         )
     uuid = variables.get("server_uuid", "").lower()
     group = variables.get("group_replication_group_name", "").lower()
@@ -269,10 +276,10 @@ def _problems(
 
 
 def _unminted(variables: Mapping[str, str]) -> Generator[str]:
-    """What a MySQL server lacks besides so that its own writes have positions."""
+    """What a server lacks so that its own writes have positions."""
     if variables.get("log_bin") not in ("ON", "1"):
         yield _LOG_ON
-    if variables.get("gtid_mode") == "OFF_PERMISSIVE":
+    if variables.get("gtid_mode") in ("OFF_PERMISSIVE", "OFF"):
         yield _GTIDS_ON
 
 
@@ -313,15 +320,24 @@ def minted(
     )
 
 
+def numbers(flavor: Flavor, rows: Rows) -> bool:
+    """Whether the server gives new writes GTIDs, from the answer to :data:`COVER`."""
+    if flavor is _MARIADB or not rows:
+        return True
+    return text(rows[0]["mode"]) in ("ON", "ON_PERMISSIVE")
+
+
 def covering(flavor: Flavor, rows: Rows, *, datastore: str, hour: int) -> tuple[WriteId, ...]:
     """The covering entries that the answer to :data:`COVER` spells.
 
     Raises:
-        GtidError: it spells none.
+        GtidError: it spells none, or the server gives new writes no GTIDs.
     """
     if not rows:
         return ()
     row = rows[0]
+    if not numbers(flavor, rows):
+        raise GtidError(UNNUMBERED)
     if flavor is Flavor.MARIADB:
         found: tuple[MariaDBGtid, ...] = mariadb_gtids(text(row["position"]))
         return tuple(WriteId(datastore, g.key, g.seq, hour, covering=True) for g in found)
