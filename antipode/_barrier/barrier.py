@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from concurrent.futures import wait as wait_for
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
-from antipode._lineage.outcomes import Outcome, Status
+from antipode._lineage.outcomes import Outcome, Status, describe
 from antipode._lineage.unmet_errors import VisibilityCheckError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._request.context import scope_in
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK, NoThread, start
 from antipode._runtime.config import MODES, config
-from antipode._runtime.metrics import count, logger
+from antipode._runtime.metrics import count, log_once, logger
 
+from .aliases import Comparison
 from .arguments import bounded, lineage_of, names_of, one_of
 from .decisions import Policies, Wait
 from .floor import Floor, set_floor
@@ -132,6 +134,34 @@ class Barrier:
             timeout_s=self.timeout_s,
         )
 
+    def comparison(self) -> Comparison | None:
+        """Looks at what is registered: a datastore that is unknown here may be one of these."""
+        if self._policies.on_unknown is not None:
+            return None
+        strangers = {
+            outcome.write
+            for outcome in self.plan.settled
+            if outcome.reported and isinstance(outcome.write, WriteId)
+        }
+        if not strangers:
+            return None
+        timeout_s = min(self.left_s, LOOK_S)
+        policies, clock = self._policies, self._clock
+        return Comparison(strangers, policies=policies, clock=clock, timeout_s=timeout_s)
+
+    def compared(self, comparison: Comparison) -> None:
+        """Take over what it found.
+
+        Raises:
+            ConfigurationError: one store has two names, and the barrier raises what is unmet.
+        """
+        if not (found := comparison.outcomes()):
+            return
+        self.wait.unmet(found)
+        if self._policies.on_unmet == "raise":
+            msg = f"{describe(found)}: one store has two names; spell it alike in every service"
+            raise ConfigurationError(msg)
+
     def ask_fences(self) -> dict[str, Fence]:
         """Begin to ask primaries for their positions, all at once."""
         shims = {name: next(s for s in shims_of(name) if s.fences) for name in self.plan.fenced}
@@ -191,6 +221,7 @@ class Barrier:
         """
         result = self.wait.result(self._clock.monotonic())
         self._leave_aged(result)
+        _tell_of_unknown_stores(result)
         error = error_of(result)
         count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
@@ -250,6 +281,19 @@ class Barrier:
                 )
 
 
+def _tell_of_unknown_stores(result: BarrierResult) -> None:
+    """Count, and once for each name log, datastores that are unknown here and were let pass."""
+    unknown = {
+        outcome.write.datastore
+        for outcome in result.outcomes
+        if outcome.status is Status.UNKNOWN_STORE and outcome.reported
+    }
+    for name in unknown:
+        count("unknown_store", name)
+        message = "a lineage depends on %r, which nothing here can wait for: it was let pass"
+        log_once("unknown_store", name, "", message, name)
+
+
 def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
     """The incarnation that showed all that was waited for of *datastore*; empty for several."""
     outcomes = (each for each in result.outcomes if each.write.datastore == datastore)
@@ -284,8 +328,11 @@ def barrier(
             this process reads. ``read`` leaves a floor: each instrumented connection satisfies
             it just before its next read, whichever server that connection is to.
         on_unmet: ``raise``, or ``return`` a result that is false.
-        on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass;
-            None: as configured.
+        on_unknown: ``report`` lets unknown stores, unknown logs and the undecidable pass,
+            ``raise`` none of them; None: as configured, and by default all raise but a datastore
+            that this process has no shim for. That is reported: counted, logged once for each
+            name, and in the result; it raises where *only* names it, where this process has no
+            shim at all, and where its log is of a store that is registered under another name.
         on_incomplete: ``report`` lets an incomplete lineage pass; None: as configured.
         mode: ``dry-run`` and ``off`` return at once, with everything ``excluded``; None: as
             configured.
@@ -293,11 +340,13 @@ def barrier(
     Raises:
         BarrierTimeout: at the deadline something is not yet visible, or unreachable.
         DependencyLost: something is proved gone, or its promise was abandoned.
-        UnknownDatastore: nothing is registered for a datastore of the lineage.
+        UnknownDatastore: a datastore of the lineage cannot be waited for here, or is unknown here
+            and not merely reported.
         VisibilityCheckError: it cannot be decided whether something is visible.
         IncompleteLineage: the lineage is known to miss dependencies.
-        ConfigurationError: two replicas under one name, no scope for ``at="read"``, or neither a
-            scope nor a lineage, unless ``on_unscoped="report"`` is configured.
+        ConfigurationError: two replicas under one name, one store under two, no scope for
+            ``at="read"``, or neither a scope nor a lineage, unless ``on_unscoped="report"`` is
+            configured.
         LineageDecodeError: *lineage* is a text and no lineage.
     """
     call = Barrier(
@@ -317,17 +366,24 @@ def barrier(
 
 def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> None:
     """Wait in this thread until the barrier is finished or *finished* is set."""
+    if comparison := call.comparison():
+        compared = threading.Event()
+        _await(comparison.waiter(compared.set), compared, min(call.left_s, LOOK_S))
+        call.compared(comparison)
     if call.plan.fenced:
         fences = call.ask_fences()
         wait_for(fences.values(), call.fence_s)
         call.raise_fences(fences)
-    waiter = call.waiter(finished.set, once=once)
+    _await(call.waiter(finished.set, once=once), finished, call.left_s)
+
+
+def _await(waiter: Waiter, finished: threading.Event, timeout_s: float) -> None:
     waiter.recall()
     if waiter.finished or (waiter.look_here() and waiter.finished):
         return
     try:
         waiter.subscribe()
-        finished.wait(call.left_s)
+        finished.wait(timeout_s)
     finally:
         waiter.cancel()
 
@@ -364,8 +420,9 @@ async def barrier_async(
 async def _run_async(call: Barrier, *, once: bool = False) -> None:
     import asyncio
 
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
+    if comparison := call.comparison():
+        await _await_async(comparison.waiter, min(call.left_s, LOOK_S))
+        call.compared(comparison)
     if call.plan.fenced:
         fences = call.ask_fences()
         waiting = [asyncio.wrap_future(fence) for fence in fences.values()]
@@ -375,6 +432,14 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
             for each in waiting:
                 each.cancel()
         call.raise_fences(fences)
+    await _await_async(partial(call.waiter, once=once), call.left_s)
+
+
+async def _await_async(make: Callable[[Callable[[], None]], Waiter], timeout_s: float) -> None:
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
 
     def notify() -> None:
         try:
@@ -382,13 +447,13 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
         except RuntimeError:
             logger.debug("a barrier finished after its event loop was closed")
 
-    waiter = call.waiter(notify, once=once)
+    waiter = make(notify)
     waiter.recall()
     if waiter.finished:
         return
     try:
         waiter.subscribe()
-        await asyncio.wait_for(done.wait(), call.left_s)
+        await asyncio.wait_for(done.wait(), timeout_s)
     except asyncio.TimeoutError:
         pass  # The result says what is unmet.
     finally:

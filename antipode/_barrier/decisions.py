@@ -34,14 +34,15 @@ class Policies:
 
     Attributes:
         on_unmet: ``raise``, or ``return`` the result.
-        on_unknown: ``raise`` or ``report`` unknown stores, unknown logs and the undecidable.
+        on_unknown: ``raise`` or ``report`` unknown stores, unknown logs and the undecidable;
+            None: raise, but for what the plan reports.
         on_incomplete: ``raise`` or ``report`` an incomplete lineage.
         horizon_h: hours after which a write on an unknown log counts as aged.
         hour: the Unix hour it is now.
     """
 
     on_unmet: OnUnmet
-    on_unknown: Policy
+    on_unknown: Policy | None
     on_incomplete: Policy
     horizon_h: float
     hour: int
@@ -55,8 +56,8 @@ class Policies:
             and 0 < write.minted_h < self.hour - self.horizon_h
         ):
             return replace(outcome, status=Status.AGED)
-        if status in UNKNOWN and self.on_unknown == "report":
-            return replace(outcome, reported=True)
+        if status in UNKNOWN and self.on_unknown is not None:
+            return replace(outcome, reported=self.on_unknown == "report")
         return outcome
 
     def judge(self, promise: Promise, unix_s: float) -> tuple[Status, str]:
@@ -135,6 +136,11 @@ class Wait:
             self.pending[datastore] = asked
         for write in writes:
             self._outcomes.setdefault(write, Outcome(write, Status.NOT_YET))
+
+    def unmet(self, outcomes: Iterable[Outcome]) -> None:
+        """Take over what was found out about dependencies that had been let pass."""
+        for outcome in outcomes:
+            self._settle(outcome)
 
     def defer(self, writes: Iterable[WriteId]) -> None:
         """Leave *writes* to the reads that follow."""

@@ -13,7 +13,7 @@ from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
 
 from .decisions import PROMISE_GRACE_S
-from .registry import looking_shim, shims_of
+from .registry import looking_shim, shims_of, waits_for_any
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -78,7 +78,7 @@ def plan(
         if way is None:
             pending[datastore].add(write)
         else:
-            settled.append(Outcome(write, way, cause=_CAUSES.get(way, "")))
+            settled.append(_settled(write, way, _CAUSES, reports=only is None))
     for promise in lineage.promises:
         if promise.id in own:
             settled.append(Outcome(promise, Status.EXCLUDED, cause="this branch fulfils it"))
@@ -88,7 +88,7 @@ def plan(
         if way is None:
             pending[promise.datastore].add(promise)
         else:
-            settled.append(Outcome(promise, way, cause=_PROMISES.get(way, "")))
+            settled.append(_settled(promise, way, _PROMISES, reports=only is None))
     missing = frozenset(mark for mark in _missing(lineage) if not off and asked(mark.subject))
     fenced = _fenced(missing, at)
     if (pending or fenced) and at == "read" and scope_in() is None:
@@ -117,8 +117,9 @@ def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incom
     return fenced
 
 
+_ABSENT = "this process has no shim for it"
 _CAUSES = {
-    Status.UNKNOWN_STORE: "nothing is registered that can wait for it",
+    Status.UNKNOWN_STORE: "nothing that is registered can wait for it",
     Status.NOT_WAITABLE: "a message store without receipts",
 }
 _PROMISES = {
@@ -126,6 +127,20 @@ _PROMISES = {
     Status.ABANDONED: "it expired, and nothing registered can look whether it was fulfilled",
     Status.UNDECIDABLE: "what is registered cannot look for promises",
 }
+
+
+def _settled(
+    dependency: Dependency, way: Status, causes: dict[Status, str], *, reports: bool
+) -> Outcome:
+    """The outcome *way* of *dependency*.
+
+    A datastore of which this process has nothing is another team's, most likely: that is
+    reported, unless it was asked for by name, or nothing that can be waited for was set up here.
+    """
+    if way is Status.UNKNOWN_STORE and not shims_of(dependency.datastore):
+        reports = reports and waits_for_any()
+        return Outcome(dependency, way, cause=_ABSENT, reported=reports)
+    return Outcome(dependency, way, cause=causes.get(way, ""))
 
 
 def _way(datastore: str, at: At) -> Status | None:
@@ -144,6 +159,8 @@ def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
     long as the store remembers it.
     """
     shims = shims_of(promise.datastore)
+    if not shims:
+        return Status.UNKNOWN_STORE
     if at == "read":
         can_look = any(shim.floors and shim.promises for shim in shims)
     else:
@@ -151,7 +168,7 @@ def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
         can_look = looking is not None and looking.promises
     if can_look:
         return None
-    if shims and not any(shim.waitable for shim in shims):
+    if not any(shim.waitable for shim in shims):
         return Status.NOT_WAITABLE
     if promise.expires_s + PROMISE_GRACE_S < now_s:
         return Status.ABANDONED

@@ -59,6 +59,11 @@ def registered() -> tuple[str, ...]:
     return tuple(sorted(_shims))
 
 
+def waits_for_any() -> bool:
+    """Whether there is any datastore whose writes this process can wait for."""
+    return any(shim.waitable for shims in tuple(_shims.values()) for shim in shims)
+
+
 def looking_shim(datastore: str) -> Store | None:
     """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
 

@@ -63,6 +63,9 @@ class Store(ABC):
             raise ConfigurationError(msg)
         self.datastore = datastore
         self.reads_from = reads_from
+        #: Unknown datastores whose logs its server does not have, and until when that is taken
+        #: for granted. For the core.
+        self.strangers: dict[str, float] = {}
         self._watcher: Watcher | None = None
         self._fencer: Fencer | None = None
         self._watcher_lock = threading.Lock()
@@ -103,6 +106,19 @@ class Store(ABC):
         del timeout_s
         msg = f"the primary of {self.datastore!r} cannot be asked for its position"
         raise Unreachable(msg)
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first position of the log *key*, as a write of this datastore. For the core.
+
+        A server that shows it has that log. So a barrier learns that a datastore for which nothing
+        is registered is this one under another name.
+
+        Returns:
+            None where *key* names no log of this kind of store, or where the logs of two such
+            stores may have the same name by chance. The default.
+        """
+        del key
+        return None
 
     def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
         """Record at the primary that *promise* is abandoned, unless it has a record already.

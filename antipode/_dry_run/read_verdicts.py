@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from antipode._barrier.registry import shims_of
 from antipode._lineage.lineage import exact_of
 from antipode._lineage.write_id import Promise
 from antipode._runtime.call_site import caller
-from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 
 from .notes import Notes, covers
-from .records import UNWRITTEN, encoded, text, writes_text
+from .records import UNWRITTEN, text, writes_text
 from .source_lines import running_test
 from .staleness_check import running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import Dependency
     from antipode._runtime.observers import Client, Request
 
@@ -83,9 +80,6 @@ class JudgedReads:
             f'"datastore":{text(datastore)},"verdict":"{verdict}"'
             f',"writes":{writes_text(missed or exact)}'
         )
-        others = len(known) + len(known.promises) - len(exact)
-        if missed and others and (unknown := _unknown(known)):
-            about += f',"unknown":{encoded(unknown)}'
         site, test = caller(), running_test()
         place = self._places.of((site.f_code, site.f_lineno))
         number = self._put("read", request, place, about, test=test)
@@ -127,11 +121,3 @@ class JudgedReads:
         of = {"of": number} if test is None else {"test": test, "of": number}
         since_s = client.clock.monotonic()
         self._evidence.seek(client, seen, of, runner=running(), since_s=since_s)
-
-
-def _unknown(lineage: Lineage) -> list[str]:
-    """The datastores for which nothing is registered here, where barriers fail for that."""
-    if config().on_unknown != "raise":
-        return []
-    found = {each.datastore for each in (*lineage, *lineage.promises)}
-    return sorted(name for name in found if not shims_of(name))

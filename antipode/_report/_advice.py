@@ -62,16 +62,14 @@ class Advisor:
         """The place that most of the reads *found* have in common."""
         places: Counter[Site] = Counter()
         guards: defaultdict[Site, set[tuple[str, str]]] = defaultdict(set)
-        unknown: defaultdict[Site, set[str]] = defaultdict(set)
         for read in {(one.read.process, one.read.n): one.read for one in found}.values():
             before = next(one for one in self._siblings(read) if self._guards(one, read))
             places[before.site] += 1
             guards[before.site] |= self._guarded(before)
-            unknown[before.site].update(before.unknown, read.unknown)
         best = min(places, key=lambda site: (-places[site], site))
         others = sorted(name for name, _ in guards[best] if name != finding)
         datastores = sorted({datastore for _, datastore in guards[best]})
-        return Advice(best, (finding, *others), tuple(datastores), tuple(sorted(unknown[best])))
+        return Advice(best, (finding, *others), tuple(datastores))
 
     def _siblings(self, read: Record) -> Sequence[Record]:
         """The unguarded reads of the same scope; it alone outside of a request."""

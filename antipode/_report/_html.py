@@ -124,11 +124,9 @@ def _labels(report: Report, one: Finding | LintFinding) -> list[str]:
 
 def _fix(advice: Advice) -> str:
     also = few([f'<a href="#{name}">{name}</a>' for name in advice.guards[1:]])
-    why = escape(few(advice.unknown))
     return (
         f"<code>{escape(advice.call)}</code> before <code>{escape(str(advice.before))}</code>"
         + (f"; it guards {also} too" if also else "")
-        + (f" (nothing there knows {why})" if why else "")
     )
 
 

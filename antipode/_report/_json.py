@@ -62,7 +62,6 @@ def _finding(report: Report, one: Finding) -> dict[str, Any]:
         "barrier_before": asdict(one.advice.before),
         "barrier_guards": list(one.advice.guards[:_MOST]),
         "barrier_datastores": list(one.advice.datastores),
-        "barrier_unknown": list(one.advice.unknown[:_MOST]),
         "wait_median_s": one.cost.median_s,
         "wait_p99_s": one.cost.p99_s,
         "waits_known": one.cost.known,

@@ -77,21 +77,16 @@ class Advice:
     Attributes:
         before: the read before which to place it, the earliest that is of use.
         guards: the ids of the findings that it would have guarded, this one's first.
-        datastores: those of these findings, sorted.
-        unknown: the datastores that these reads' requests depend on and for which nothing is
-            registered there, sorted; with any, a barrier on more than ``datastores`` fails.
+        datastores: those of these findings, sorted: what is read there.
     """
 
     before: Site
     guards: tuple[str, ...]
     datastores: tuple[str, ...]
-    unknown: tuple[str, ...] = ()
 
     @property
     def call(self) -> str:
-        """The barrier, as code."""
-        if not self.unknown:
-            return "antipode.barrier(timeout=...)"
+        """The barrier, as code: on what is read there, whatever else requests may depend on."""
         return f"antipode.barrier(timeout=..., only={list(self.datastores)})"
 
 

@@ -80,7 +80,6 @@ class Record:
         writes: of a ``write`` the one it is about, of a ``barrier`` its guards, of a ``read`` the
             entries that the verdict is about.
         reads: how many reads in a row a ``read`` is about.
-        unknown: of a ``read``, the datastores for which nothing was registered there.
     """
 
     kind: str
@@ -102,7 +101,6 @@ class Record:
     waited_s: float | None = None
     lint: str = ""
     detail: str = ""
-    unknown: tuple[str, ...] = ()
 
     @property
     def order(self) -> tuple[float, str, int]:
@@ -247,7 +245,6 @@ def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
             "datastore": _text(data["datastore"]),
             "verdict": data["verdict"],
             "reads": _count(data.get("reads", 1)),
-            "unknown": tuple(_text(name) for name in data.get("unknown", ())),
         }
     if kind == "barrier":
         return {"at": _text(data["at"]), "dry": bool(data["dry"])}

@@ -90,12 +90,11 @@ LINTS = {
 
 
 def fix(finding: Finding) -> str:
-    """Where one barrier would guard the read, what else it would guard, and why not of all."""
+    """Where one barrier would guard the read, and what else it would guard."""
     advice = finding.advice
     others = few(advice.guards[1:])
     also = f", which guards {others} too" if others else ""
-    why = f" (nothing there knows {few(advice.unknown)})" if advice.unknown else ""
-    return f"{advice.call} before {advice.before}{also}{why}"
+    return f"{advice.call} before {advice.before}{also}"
 
 
 def cost(known: Cost) -> str:

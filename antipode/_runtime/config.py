@@ -35,7 +35,7 @@ class Config:
     max_timeout: float = 30.0
     max_lineage_bytes: int = 1024
     horizon: timedelta = timedelta(days=7)
-    on_unknown: Policy = "raise"
+    on_unknown: Policy | None = None
     on_incomplete: Policy = "raise"
     on_unscoped: Policy | None = None
     egress: frozenset[str] | None = None
@@ -103,7 +103,7 @@ def configure(
     max_timeout: float | _Unset = _UNSET,
     max_lineage_bytes: int | _Unset = _UNSET,
     horizon: timedelta | _Unset = _UNSET,
-    on_unknown: Policy | _Unset = _UNSET,
+    on_unknown: Policy | _Unset | None = _UNSET,
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset | None = _UNSET,
     egress: Iterable[str] | _Unset | None = _UNSET,
@@ -127,7 +127,9 @@ def configure(
         horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
             ``7d``, ``12h`` or seconds in the environment.
         on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
-            ``undecidable``: ``raise``, or ``report`` and go on.
+            ``undecidable``: ``raise``, or ``report`` and go on; None: all of them raise, but for
+            a datastore that this process has no shim for, which is reported as :func:`barrier`
+            says.
         on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
         on_unscoped: what a write, or a barrier without a lineage, does without a scope:
             ``report`` (count it and log once for each call site) or ``raise``; None: writes
@@ -170,10 +172,10 @@ def exchange_config(new: Config | None) -> Config | None:
 
 def _validated(new: Config) -> Config:
     _one_of("mode", new.mode, MODES)
-    for name in ("on_unknown", "on_incomplete"):
-        _one_of(name, getattr(new, name), ("raise", "report"))
-    if new.on_unscoped is not None:
-        _one_of("on_unscoped", new.on_unscoped, ("raise", "report"))
+    _one_of("on_incomplete", new.on_incomplete, ("raise", "report"))
+    for name in ("on_unknown", "on_unscoped"):
+        if getattr(new, name) is not None:
+            _one_of(name, getattr(new, name), ("raise", "report"))
     timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
     if not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
         _refuse("max_timeout", timeout, "a positive number of seconds")

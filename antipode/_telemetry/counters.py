@@ -152,6 +152,11 @@ COUNTERS: dict[str, Counter] = {
         "{message}",
         "Publications to exchanges that receipts do not listen to: they entered no lineage",
     ),
+    "unknown_store": Counter(
+        "antipode.unknown_stores",
+        "{barrier}",
+        "Barriers and checks that let a datastore pass that nothing here can wait for",
+    ),
     "unread_lineage": Counter(
         "antipode.unread_lineages",
         "{read}",

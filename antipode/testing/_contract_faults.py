@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode import Lineage, Status, UnmetError, VisibilityCheckError, WriteId
+from antipode import ConfigurationError, Lineage, Status, UnmetError, VisibilityCheckError, WriteId
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode.telemetry import Metric
 
@@ -141,6 +141,19 @@ class FaultContract:
         )
         assert result.ok
         assert statuses(result) == {Status.UNKNOWN_LOG}
+
+    @category("unknown_log")
+    def test_other_name_is_noticed(self, store: ContractStore, key: str) -> None:
+        """A lineage that names this store otherwise is refused, if only it can have its logs."""
+        write = replicated(store, key)
+        other = Lineage([replace(write, datastore=f"{store.datastore}-misspelt")])
+        if store.has_unique_log(write):
+            with pytest.raises(ConfigurationError, match=repr(store.datastore)):
+                store.antipode.barrier(other, timeout=store.timeout_s)
+            return
+        result = store.antipode.barrier(other, timeout=store.timeout_s)
+        assert result.ok
+        assert statuses(result) == {Status.UNKNOWN_STORE}
 
     @category("unknown_log")
     def test_old_unknown_log_ages(self, store: ContractStore, key: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from antipode import Lineage, Promise, WriteId
+    from antipode.shim import Shim
 
     from ._topology import Topology
 
@@ -69,6 +70,14 @@ class ContractStore:
     def datastore(self) -> str:
         """The logical name under which both shims are registered."""
         return str(self.reader.datastore)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """Whether no other store can have a log of the name that the log of *write* has.
+
+        The default asks the reader's shim.
+        """
+        shim: Shim = self.reader
+        return shim.log_start(write.key) is not None
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
         """Write at the primary; as the shim's ``write``."""

@@ -6,16 +6,19 @@ import heapq
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import AntipodeError, Status
+from antipode import AntipodeError, Status, WriteId
 from antipode._barrier.barrier import Barrier
+from antipode._barrier.watcher import LOOK_S
 from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode import BarrierResult, Lineage, Promise, WriteId
+    from antipode import BarrierResult, Lineage, Promise
+    from antipode._barrier.waiter import Waiter
     from antipode._runtime.clock import Stepper
 
 #: The hour at which virtual clocks start; any would do.
@@ -115,33 +118,62 @@ class VirtualBarrier:
 
     def start(self, lineage: Lineage | str | None, timeout: float, options: dict[str, Any]) -> None:
         """Start now."""
-        clock = self._clock
         try:
-            call = Barrier(lineage, timeout=timeout, clock=clock, **options)
+            call = Barrier(lineage, timeout=timeout, clock=self._clock, **options)
         except AntipodeError as error:
-            self.error, self.finished_s = error, clock.monotonic()
+            self._fail(error)
+            return
+        if (comparison := call.comparison()) is None:
+            self._wait(call)
             return
 
-        def finish() -> None:
-            if self.finished_s is None:
-                self._finish(call)
-                waiter.cancel()
+        def compared() -> None:
+            try:
+                call.compared(comparison)
+            except AntipodeError as error:
+                self._fail(error)
+            else:
+                self._wait(call)
 
-        waiter = call.waiter(lambda: clock.at(clock.monotonic(), finish), once=self._once)
+        self._await(comparison.waiter, min(call.left_s, LOOK_S), compared)
+
+    def _wait(self, call: Barrier) -> None:
+        self._await(partial(call.waiter, once=self._once), call.left_s, lambda: self._finish(call))
+
+    def _await(
+        self,
+        make: Callable[[Callable[[], None]], Waiter],
+        timeout_s: float,
+        then: Callable[[], None],
+    ) -> None:
+        """Call *then* when the waiter that *make* makes is finished, or after *timeout_s*."""
+        clock, over = self._clock, False
+
+        def finish() -> None:
+            nonlocal over
+            if not over:
+                over = True
+                waiter.cancel()
+                then()
+
+        waiter = make(lambda: clock.at(clock.monotonic(), finish))
         waiter.recall()
         if waiter.finished:
             finish()
         else:
             waiter.subscribe()
-            clock.at(call.wait.deadline_s, finish)
+            clock.at(clock.monotonic() + timeout_s, finish)
 
     def _finish(self, call: Barrier) -> None:
         self.finished_s = self._clock.monotonic()
         try:
             self.result = call.conclude()
         except AntipodeError as error:
-            self.error = error
-            self.result = getattr(error, "result", None)
+            self._fail(error)
+
+    def _fail(self, error: AntipodeError) -> None:
+        self.error, self.finished_s = error, self._clock.monotonic()
+        self.result = getattr(error, "result", None)
 
 
 @dataclass
@@ -180,6 +212,7 @@ class FakeStore(Shim):
         push: bool = False,
         blocks: bool = False,
         promises: bool = False,
+        unique_logs: bool = False,
     ) -> None:
         """A store without any log or write.
 
@@ -194,6 +227,7 @@ class FakeStore(Shim):
             push: whether it wakes its watcher when something changes.
             blocks: whether its pauses last until it does so; for promises they do not.
             promises: whether it can look for promises.
+            unique_logs: whether no other store can have a log of the same name.
         """
         super().__init__(datastore, reads_from=reads_from)
         self.clock = clock
@@ -203,10 +237,15 @@ class FakeStore(Shim):
         self.pinned = pinned
         self.blocks = blocks
         self.promises = promises
+        self._unique_logs = unique_logs
         self.look_times_s: list[float] = []
         self.open_endpoints = 0
         self._push = push
         self._script = _Script()
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first position of a log, where its name is unique."""
+        return WriteId(self.datastore, key, 1) if self._unique_logs else None
 
     def _changed(self, at_s: float) -> None:
         if self._push:

@@ -26,6 +26,16 @@ READ_S = 0.1
 POLICIES = Policies("raise", "raise", "raise", horizon_h=168, hour=HOUR)
 #: Virtual seconds are sums of floats.
 ROUNDING_S = 1e-9
+_OPTIONS = {
+    "reads_from",
+    "waitable",
+    "floors",
+    "pinned",
+    "push",
+    "blocks",
+    "promises",
+    "unique_logs",
+}
 _RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
 
 
@@ -86,11 +96,7 @@ def _configure(settings: dict[str, Any]) -> None:
 
 
 def _store(found: dict[str, Any], clock: VirtualClock) -> FakeStore:
-    options = {
-        name: found[name]
-        for name in ("reads_from", "waitable", "floors", "pinned", "push", "blocks", "promises")
-        if name in found
-    }
+    options = {name: value for name, value in found.items() if name in _OPTIONS}
     store = FakeStore(found["datastore"], clock, **options)
     for event in found.get("script", ()):
         _script(store, event)

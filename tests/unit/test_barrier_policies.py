@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -110,15 +111,100 @@ def test_only_and_exclude_report_what_they_leave_out(posts: FakeServer) -> None:
         }
 
 
-def test_an_unknown_store_raises_unless_reported(posts: FakeServer) -> None:
-    """A forgotten shim does not pass silently; ``report`` serves a roll-out."""
+ACL = WriteId("acl", "log", 1)
+
+
+def test_an_unknown_store_is_reported(posts: FakeServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Another team's new datastore crashes nobody: counted, logged once, and in the result."""
     posts.position = 7
-    lineage = Lineage([POST, WriteId("acl", "log", 1)])
+    metric = antipode.telemetry.Metric("unknown_store", "acl")
+    before = antipode.telemetry.metrics().get(metric, 0)
+    for _ in range(2):
+        result = antipode.barrier(Lineage([POST, ACL]), timeout=1)
+        assert result
+        assert [(o.status, o.reported) for o in result.outcomes] == [
+            (Status.UNKNOWN_STORE, True),
+            (Status.VISIBLE, False),
+        ]
+    assert antipode.check(Lineage([ACL]))
+    assert antipode.telemetry.metrics()[metric] == before + 3
+    assert len([r for r in caplog.records if "'acl'" in r.getMessage()]) == 1
+
+
+def test_an_unknown_store_raises_where_it_was_named(posts: FakeServer) -> None:
+    """Who names a datastore reads it; what was configured or given outright holds."""
+    posts.position = 7
+    lineage = Lineage([POST, ACL])
     with pytest.raises(antipode.UnknownDatastore, match="acl:log@1 unknown_store"):
+        antipode.barrier(lineage, timeout=1, only=["posts", "acl"])
+    with pytest.raises(antipode.UnknownDatastore):
+        antipode.barrier(lineage, timeout=1, on_unknown="raise")
+    antipode.configure(on_unknown="raise")
+    with pytest.raises(antipode.UnknownDatastore):
         antipode.barrier(lineage, timeout=1)
-    result = antipode.barrier(lineage, timeout=1, on_unknown="report")
-    assert result
-    assert [o.reported for o in result.outcomes] == [True, False]
+    assert antipode.barrier(lineage, timeout=1, only=["posts", "acl"], on_unknown="report")
+
+
+def test_an_unknown_store_raises_where_nothing_can_be_waited_for() -> None:
+    """A process that set nothing up, or a message store alone, has forgotten its shim."""
+    with pytest.raises(antipode.UnknownDatastore):
+        antipode.barrier(Lineage([ACL]), timeout=1)
+    news = FakeServer("news")
+    news.waitable = False
+    antipode.shim.register(news)
+    with pytest.raises(antipode.UnknownDatastore):
+        antipode.barrier(Lineage([ACL]), timeout=1)
+
+
+class Unique(FakeServer):
+    """A fake store whose logs have names that no other store's can have."""
+
+    def log_start(self, key: str) -> WriteId | None:
+        return WriteId(self.datastore, key, 1)
+
+
+MISSPELT = Lineage([WriteId("postz", "log", 9)])
+TWO_NAMES = "postz:log@9 unknown_store .*'posts'.*two names"
+
+
+def test_one_store_under_two_names_is_refused() -> None:
+    """A misspelling is no other team's store: the registered one has its log, at any position."""
+    antipode.shim.register(Unique(position=7))
+    for _ in range(2):
+        with pytest.raises(antipode.ConfigurationError, match=TWO_NAMES):
+            antipode.barrier(MISSPELT, timeout=5)
+        with pytest.raises(antipode.ConfigurationError, match=TWO_NAMES):
+            asyncio.run(antipode.barrier_async(MISSPELT, timeout=5))
+    for result in (antipode.check(MISSPELT), asyncio.run(antipode.check_async(MISSPELT))):
+        assert "'posts'" in result.unmet[0].cause
+    called: list[antipode.BarrierResult] = []
+    done = threading.Event()
+
+    def finished(result: antipode.BarrierResult) -> None:
+        called.append(result)
+        done.set()
+
+    antipode.barrier_callback(finished, MISSPELT, timeout=5)
+    assert done.wait(5)
+    assert not called[0]
+
+
+def test_a_store_is_asked_once_about_a_stranger() -> None:
+    """A datastore that is really another one costs a look now and then, not one a barrier."""
+    posts = Unique(position=0)
+    antipode.shim.register(posts)
+    for version in range(20):
+        assert antipode.barrier(Lineage([WriteId("other", f"log-{version}", 1)]), timeout=5)
+    assert posts.looks_made == 1
+
+
+def test_a_store_that_is_away_holds_nobody_up() -> None:
+    """Whether it is the same store cannot be said: once, and within the second of a look."""
+    posts = Unique()
+    posts.fault = Unreachable("refused")
+    antipode.shim.register(posts)
+    assert antipode.barrier(MISSPELT, timeout=5).waited_s < 2
+    assert antipode.barrier(MISSPELT, timeout=5).waited_s < 0.1
 
 
 def test_an_incomplete_lineage_raises_unless_reported(posts: FakeServer) -> None:

@@ -38,7 +38,7 @@ def test_finding_is_two_lines_the_fix_and_an_id(suite: pytest.Pytester) -> None:
             f"{FINDING} posts: *(2 reads)",
             "  write feed.py:6 in publish",
             "  read  feed.py:12 in show",
-            "  fix   antipode.barrier(timeout=...) before feed.py:12 in show",
+            "  fix   antipode.barrier(timeout=..., only=['posts']) before feed.py:12 in show",
             "  test  test_feed.py::test_one, test_feed.py::test_two",
         ]
     )

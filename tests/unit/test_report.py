@@ -7,7 +7,7 @@ import json
 from html import unescape
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -385,7 +385,7 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
         read_in(store)
     found = report(load([tmp_path]))
     (one,) = found.findings
-    assert one.advice.call == "antipode.barrier(timeout=...)"
+    assert one.advice.call == "antipode.barrier(timeout=..., only=['posts'])"
     assert (one.read.function, one.reads) == ("read_in", 1)
     assert one.write.function == "test_what_the_recorder_writes_is_read"
     assert one.read.file == one.write.file
@@ -396,12 +396,9 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
     assert len(one.tests) == 1
 
 
-@pytest.mark.parametrize("on_unknown", ["raise", "report"])
-def test_the_advice_is_a_barrier_that_would_not_fail(
-    tmp_path: Path, on_unknown: Literal["raise", "report"]
-) -> None:
-    """Where a request depends on a queue that its process has no client of, it names the rest."""
-    antipode.configure(mode="dry-run", dry_run_dir=tmp_path, on_unknown=on_unknown)
+def test_the_advice_is_a_barrier_on_what_is_read(tmp_path: Path) -> None:
+    """What else the request depends on, as a queue that its process has no client of, is not."""
+    antipode.configure(mode="dry-run", dry_run_dir=tmp_path)
     store = FakeStore("posts", VirtualClock(), reads_from="replica")
     antipode.shim.register(store)
     with antipode.scope():
@@ -410,13 +407,8 @@ def test_the_advice_is_a_barrier_that_would_not_fail(
         read_in(store)
     found = report(load([tmp_path]))
     (one,) = found.findings
-    if on_unknown == "report":
-        assert one.advice.call == "antipode.barrier(timeout=...)"
-        return
     assert one.advice.call == "antipode.barrier(timeout=..., only=['posts'])"
-    assert one.advice.unknown == ("queue",)
     for format_ in ("text", "html", "github"):
         shown = unescape(render(found, format_))
         assert one.advice.call in shown
-        assert "(nothing there knows queue)" in shown
-    assert json.loads(render(found, "json"))["findings"][0]["barrier_unknown"] == ["queue"]
+    assert json.loads(render(found, "json"))["findings"][0]["barrier_datastores"] == ["posts"]

@@ -59,7 +59,8 @@ def test_text_is_the_write_the_read_the_fix_and_the_id(tmp_path: Path) -> None:
         " (2 reads, 1 confirmed stale)\n"
         "  write storage/app.py:31 in save_post\n"
         "  read  notifier/app.py:48 in on_message\n"
-        "  fix   antipode.barrier(timeout=...) before notifier/app.py:48 in on_message\n"
+        "  fix   antipode.barrier(timeout=..., only=['posts']) before notifier/app.py:48 in"
+        " on_message\n"
         "  cost  a wait of 90 ms at the median, 110 ms at p99 (2 of 2 known)\n"
         "  test  tests/test_feed.py::test_shown\n"
         "\n"
@@ -146,7 +147,7 @@ def test_github_annotates_the_line_of_the_read(tmp_path: Path, fail_on: FailOn, 
     """A command of one line, with everything in it that the format wants escaped."""
     first, last = render(found(tmp_path, fail_on=fail_on), "github").splitlines()
     assert first.startswith(f"::{level} file=notifier/app.py,line=48,title=Missing barrier u")
-    assert "%0Afix: antipode.barrier(timeout=...) before notifier/app.py:48" in first
+    assert "%0Afix: antipode.barrier(timeout=..., only=['posts']) before notifier/" in first
     assert last.startswith("antipode: 1 missing barrier")
 
 

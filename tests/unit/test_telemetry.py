@@ -307,7 +307,7 @@ def test_lineages_are_measured_as_they_leave(sdk: Telemetry) -> None:
 def test_forged_names_make_no_series(sdk: Telemetry, posts: FakeServer) -> None:
     """Lineages from outside cannot make metrics without end; those registered keep their name."""
     forged = Lineage([WriteId(f"forged-{number}", "log", 1) for number in range(200)])
-    assert not antipode.barrier(forged, timeout=0.02, on_unmet="return")
+    assert not antipode.barrier(forged, timeout=0.02, on_unmet="return", on_unknown="raise")
     posts.fault = RuntimeError("no")
     assert not antipode.barrier(LINEAGE, timeout=0.02, on_unmet="return")
     names = {said["antipode.datastore"] for said, _ in sdk.points("antipode.unmet_dependencies")}

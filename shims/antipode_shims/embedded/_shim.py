@@ -26,7 +26,7 @@ from antipode.shim import (
 
 from ._promises import judged
 from ._store.file import File
-from ._store.store import EmbeddedStore, Token, check_types, read_state
+from ._store.store import HISTORY, EmbeddedStore, Token, check_types, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -232,6 +232,10 @@ class EmbeddedShim(Shim):
             return frozenset()
         log, hour = state.histories[-1][0], SYSTEM_CLOCK.hour()
         return frozenset([WriteId(self.datastore, log, state.position, hour, covering=True)])
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first position of a history, whose id is random."""
+        return WriteId(self.datastore, key, 1) if HISTORY.fullmatch(key) else None
 
     def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
         """Record that *promise* is abandoned, unless it was fulfilled.

@@ -23,6 +23,8 @@ INFO = ("INFO", "replication")
 #: The replicated hash in which promoted servers' writers keep where earlier logs ended.
 LOG_KEY = "antipode:log"
 
+#: A replication id: random, so that no other store has a log of that name.
+REPLID = re.compile(r"[0-9a-f]{40}")
 _NO_ID = "0" * 40
 _FIELDS = re.compile(
     r"^(role|master_replid2?|(?:master|slave|second)_repl_offset|master_link_status"

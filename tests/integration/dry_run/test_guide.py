@@ -89,7 +89,7 @@ def test_red_run_the_fix_and_green_run(shell: Shell) -> None:
     assert "on_message" in page
     fixed = CODE["feed.py: on_message"]
     added = [line for line in fixed.splitlines(keepends=True) if line not in CODE["feed.py"]]
-    assert added == ["        antipode.barrier(timeout=5)\n"]
+    assert added == ['        antipode.barrier(timeout=5, only=["posts"])\n']
     edit(shell, fixed.replace(added[0], ""), fixed)
     assert shell.check(green) == 0
 

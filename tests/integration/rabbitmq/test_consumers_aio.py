@@ -221,7 +221,8 @@ async def test_what_cannot_be_met_is_given_up(workers: Workers, later: Posts) ->
     workers.publish(b"hopeless", UNKNOWN_STORE)
     grave = f"antipode.dead.{workers.queue}"
     async with connected(workers) as channel:
-        async with consumer(workers, channel, Seen(), dead_letter=None):
+        named = {"only": UNKNOWN_STORE.datastore, "dead_letter": None}
+        async with consumer(workers, channel, Seen(), **named):
             before = counted("message_dead_lettered")
             await soon(lambda: counted("message_dead_lettered") > before, what="a dead letter")
         dead = await letter(workers, channel, grave)

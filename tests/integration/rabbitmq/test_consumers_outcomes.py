@@ -74,9 +74,9 @@ def test_a_lost_dependency_is_given_up_at_once(
 def test_what_cannot_be_decided_is_given_up_at_once(
     workers: Workers, later: Posts, write: WriteId, code: str, outcome: str
 ) -> None:
-    """An unknown log and an unknown datastore: waiting cannot help."""
+    """An unknown log, and an unknown datastore that was named: waiting cannot help."""
     workers.publish(b"body", write, later.last)
-    why, _ = given_up(workers)
+    why, _ = given_up(workers, only=["posts", "users"])
     assert why["reason"] == code
     assert why["outcomes"][0].startswith(f"{write} {outcome}")
     assert f"{later.last} visible" in why["outcomes"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _INSERT = (
     "INSERT INTO log(committed_ns, minted_h, key, value, lineage, promise, record) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+#: The id of a history: random, so that no other store has a log of that name.
+HISTORY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: More than any position.
 _BEYOND = 2**63
 _FOLLOWED_AT_ONCE = 500

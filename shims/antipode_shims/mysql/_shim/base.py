@@ -23,7 +23,7 @@ from antipode_shims.mysql._position.flavor import (
     detect,
     minted,
 )
-from antipode_shims.mysql._position.gtid import GtidError, Runs
+from antipode_shims.mysql._position.gtid import GtidError, MySQLLog, Runs
 from antipode_shims.mysql._position.states import STATE, parse_state
 from antipode_shims.mysql._promises.records import TABLE, check_name, place, sweeping
 
@@ -120,6 +120,14 @@ class BaseMySQLShim(ServerShim):
     def abandons(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether it reaches the primary, and the table there can be found."""
         return self.reads_from == "primary" and self.promises
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first transaction of a run of MySQL's, whose UUIDs are unique.
+
+        Two MariaDB servers that have nothing to do with each other may number their domains alike.
+        """
+        log = MySQLLog.of(key)
+        return None if log is None else WriteId(self.datastore, log.key, log.first)
 
     def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
         """Record that *promise* is abandoned, on a connection of its own.

@@ -13,6 +13,7 @@ from antipode_shims.redis._endpoint import RedisEndpoint
 from antipode_shims.redis._position import (
     INFO,
     LOG_KEY,
+    REPLID,
     InfoError,
     LogHistory,
     ReplicationState,
@@ -101,6 +102,10 @@ class BaseRedisShim(ServerShim):
             return frozenset()
         hour = self.clock.hour()
         return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
+
+    def log_start(self, key: str) -> WriteId | None:
+        """The first offset of a replication id, which is random."""
+        return WriteId(self.datastore, key, 1) if REPLID.fullmatch(key) else None
 
     def abandon_promise(self, promise: Promise, *, timeout_s: float) -> bool:
         """Record at the primary that *promise* is abandoned, unless it has a record.

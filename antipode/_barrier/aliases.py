@@ -1,0 +1,93 @@
+"""One store under two names: looked for before a datastore that is unknown here is let pass."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from antipode._lineage.errors import ConfigurationError
+from antipode._lineage.outcomes import Outcome, Status
+
+from .decisions import Wait
+from .registry import looking_shim, registered
+from .waiter import Waiter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._runtime.clock import Clock
+
+    from .decisions import Policies
+    from .store import Store
+
+#: Seconds after which a server is asked again about a datastore that was not its own.
+AGAIN_S = 30.0
+#: Datastores that a store keeps in mind: their names come from outside.
+MOST_STRANGERS = 1_000
+
+
+class Comparison:
+    """One look at each registered store: does it have the logs of unknown datastores?
+
+    Stores are asked whose logs have names that no other's can have.
+    """
+
+    def __init__(
+        self, strangers: Iterable[WriteId], *, policies: Policies, clock: Clock, timeout_s: float
+    ) -> None:
+        """Prepare the looks at the logs of *strangers*, which take *timeout_s* at most."""
+        self._clock = clock
+        now_s = clock.monotonic()
+        asked: defaultdict[Dependency, list[tuple[WriteId, Store]]] = defaultdict(list)
+        pending: defaultdict[str, set[WriteId]] = defaultdict(set)
+        stores = list(_stores())
+        for stranger in strangers:
+            for store in stores:
+                start = store.log_start(stranger.key)
+                if start is not None and store.strangers.get(stranger.datastore, 0.0) <= now_s:
+                    pending[store.datastore].add(start)
+                    asked[start].append((stranger, store))
+        self._asked = dict(asked)
+        self._wait = Wait(
+            pending,
+            policies=replace(policies, on_unknown="raise"),
+            now_s=now_s,
+            unix_s=clock.unix_s(),
+            timeout_s=timeout_s,
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anybody has to be asked."""
+        return bool(self._asked)
+
+    def waiter(self, notify: Callable[[], None]) -> Waiter:
+        """What connects the looks to the watchers."""
+        return Waiter(self._wait, notify, clock=self._clock, once=True)
+
+    def outcomes(self) -> list[Outcome]:
+        """Those of the strangers whose log a registered store has."""
+        now_s = self._clock.monotonic()
+        found: list[Outcome] = []
+        for shown in self._wait.result(now_s).outcomes:
+            for stranger, store in self._asked.get(shown.write, ()):
+                if shown.status is Status.VISIBLE:
+                    cause = f"the store that is registered here as {store.datastore!r} has its log"
+                    found.append(Outcome(stranger, Status.UNKNOWN_STORE, cause=cause))
+                else:
+                    if len(store.strangers) >= MOST_STRANGERS:
+                        store.strangers.clear()
+                    store.strangers[stranger.datastore] = now_s + AGAIN_S
+        return found
+
+
+def _stores() -> Iterator[Store]:
+    """The stores that can be asked."""
+    for name in registered():
+        try:
+            store = looking_shim(name)
+        except ConfigurationError:  # Two replicas: a barrier that waits for them says so.
+            continue
+        if store is not None:
+            yield store
