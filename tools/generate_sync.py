@@ -44,6 +44,7 @@ PAIRS = (
             "exchange_async": "exchange",
             "hold_async": "hold",
             "look_on_async": "look_on",
+            "refusal_on_async": "refusal_on",
         },
     ),
     Pair(

@@ -113,7 +113,8 @@ class NativeStore(RedisContractStore):
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
             client = self._client(slow.address, socket_timeout=0.2)
             instrument_client(client, datastore="posts", **BESIDE)
-            client.ping()
+            with antipode.scope():
+                client.set(f"{key}-before", value)
             slow.set_lag(LONG_MS)
             try:
                 client.set(key, value)

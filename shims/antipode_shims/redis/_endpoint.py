@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake
 
-from ._clients.exchange import exchange
+from ._clients.asked import Asked
+from ._clients.exchange import asked_first, exchange
 from ._clients.redis_py import ServerSettings, link_errors, redis_module, response_error, socket_of
 from ._look import Command, look
-from ._position import InfoError, LogHistory
+from ._position import InfoError, LogHistory, parse_info
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from types import ModuleType
 
     from antipode import Promise, WriteId
@@ -45,6 +46,7 @@ class RedisEndpoint(Endpoint):
 
         Raises:
             Unreachable: not now.
+            ConfigurationError: the address does not pass ``INFO``.
             Exception: the server refuses this user.
         """
         self._history = history
@@ -60,10 +62,12 @@ class RedisEndpoint(Endpoint):
             raise Unreachable(str(error)) from error
         self._socket = socket_of(self._connection)
         try:
-            reply = self._exchange([("INFO", "server")])[0]
+            with self._reached():
+                reply = asked_first(self._connection, ("INFO", "server"))
         except BaseException:
             self.close()
             raise
+        self._refusal = Asked.of(self._connection).refusal
         # The process behind a live connection cannot change, so its run id is asked for once.
         self._run_id = "" if isinstance(reply, Exception) else _run_id(reply)
 
@@ -88,6 +92,8 @@ class RedisEndpoint(Endpoint):
     def _look(
         self, writes: Collection[WriteId], promises: Sequence[Promise], timeout_s: float
     ) -> Observation:
+        if self._refusal is not None:
+            parse_info(self._refusal)  # Each question of a refused user would be logged there.
         self._set_timeout(timeout_s)
         steps = look(
             writes, self._history, run_id=self._run_id, promises=promises, prefix=self._prefix
@@ -137,8 +143,13 @@ class RedisEndpoint(Endpoint):
             self._pushes = False
 
     def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        try:
+        with self._reached():
             return exchange(self._connection, commands)
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
         except redis_module().exceptions.AuthenticationError:
             raise
         except link_errors() as error:

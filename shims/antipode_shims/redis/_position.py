@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from antipode import Promise, Status, WriteId
+from antipode import ConfigurationError, Promise, Status, WriteId
 from antipode.shim import Observation
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def parse_info(reply: object) -> ReplicationState:
     """
     if isinstance(reply, bytes) and _PRIMARY in reply and (found := _PRIMARY_AT.search(reply)):
         return _primary(*found.groups())
+    if isinstance(reply, ConfigurationError):
+        raise InfoError(str(reply)) from reply
     if isinstance(reply, Exception):
         msg = f"INFO replication was refused: {reply}"
         raise InfoError(msg) from reply

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from antipode import Lineage, current
+from antipode import ConfigurationError, Lineage, current
 from antipode.shim import (
     Floor,
     config,
@@ -104,6 +104,19 @@ class RedisTable2(BaseRedisShim):
             ("EXEC",),
             INFO,
         ]
+
+    def allowed(self, commands: list[Command], refusal: Exception | None) -> list[Command]:
+        """What of a packet may be sent: no question that is refused.
+
+        Raises:
+            ConfigurationError: the address does not pass ``INFO``.
+            redis.ResponseError: the server refuses what a read has to ask.
+        """
+        if refusal is None:
+            return commands
+        if isinstance(refusal, ConfigurationError) or INFO in commands[:-1]:
+            raise refusal.with_traceback(None)
+        return commands[:-1]
 
     def written(self, replies: list[Any], lineage: Lineage) -> Lineage:
         """*lineage* with the write in it, which enters the scope as well.

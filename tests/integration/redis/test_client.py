@@ -159,7 +159,7 @@ def test_watched_transaction_costs_what_it_did(make: Callable[..., Any], proxy: 
 
     plain, one = make(plain=True), make()
     plain.set("k", 1)
-    one.ping()
+    one.set("first", 1)  # Its connection is asked once for INFO alone.
     with exchanges(proxy) as expected:
         work(plain)
     with antipode.scope() as scope:

@@ -60,7 +60,7 @@ def test_lost_reply_is_in_doubt(make: Callable[..., Any], proxy: LagProxy) -> No
         lambda: one.pipeline().set("k", "v").execute(),
         lambda: one.pipeline(transaction=False).set("k", "v").execute(),
     ):
-        one.ping()
+        one.set("first", 1)
         with antipode.scope() as scope:
             proxy.set_lag(60_000)
             with pytest.raises(redis.TimeoutError):

@@ -11,9 +11,10 @@ from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
+from .asked import Asked
 from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
-from .exchange import exchange_async, look_on_async
+from .exchange import exchange_async, look_on_async, refusal_on_async
 from .redis_py import link_errors, response_error, run_batch
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
@@ -46,7 +47,7 @@ class AsyncHooks:
         call.settle()
         return reply
 
-    async def command(  # noqa: PLR0911 - one for each kind of command
+    async def command(
         self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
     ) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
@@ -56,33 +57,34 @@ class AsyncHooks:
         # What no lineage lies beside needs no transaction of ours.
         alone = self.shim.beside is None or (not strict and rules.alone(connection))
         if kind is WRITE:
-            tap = rules.write_tap([args], alone=alone, strict=strict)
+            refusal = await refusal_on_async(connection, strict=strict)
+            tap = rules.write_tap([args], alone=alone, strict=strict, refusal=refusal)
             return await self._tapped(call, send, connection, tap)
-        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
-        if kind is READ:
-            if held is None:
-                return await self._shown(
-                    call, send, connection, rules.read_tap([args], alone=alone)
-                )
-            return await self._guarded(
-                call,
-                held,
-                send,
-                connection,
-                lambda: rules.read_tap([args], alone=alone, lead=True),
-            )
         if kind is Kind.QUEUING:
             return await self._by_hand(call, send, connection, args)
-        if kind is Kind.OTHER or kind is Kind.AWAITING:
-            if held and not await self._held(call, held, connection):
-                return None
-            if kind is Kind.OTHER:
-                tap = rules.write_tap([args], others=True, strict=strict)
-                return await self._tapped(call, send, connection, tap)
-            return await self._shown(
-                call, send, connection, self.rules.read_tap([args], alone=alone)
+        if kind is Kind.NEUTRAL:
+            return await send(connection)
+        return await self._read(call, send, connection, args, alone=alone, strict=strict)
+
+    async def _read(
+        self, call: Call, send: Send, connection: Any, args: Any, *, alone: bool, strict: bool
+    ) -> Any:
+        """A command that reads, or may."""
+        kind, rules = kind_of(args), self.rules
+        held, refusal = rules.floor(call, reads=kind is not Kind.OTHER), None
+        if held or kind is Kind.OTHER or rules.concerns(args):
+            refusal = await refusal_on_async(connection, strict=strict)
+        plan: dict[str, Any] = {"alone": alone, "refusal": refusal}
+        if held and refusal is None and kind is READ:
+            return await self._guarded(
+                call, held, send, connection, lambda: rules.read_tap([args], lead=True, **plan)
             )
-        return await send(connection)
+        if held and not await self._held(call, held, connection, refusal):
+            return None
+        if kind is Kind.OTHER:
+            tap = rules.write_tap([args], others=True, strict=strict, **plan)
+            return await self._tapped(call, send, connection, tap)
+        return await self._shown(call, send, connection, rules.read_tap([args], **plan))
 
     async def batch(
         self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
@@ -97,11 +99,15 @@ class AsyncHooks:
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
-        if held and meant.repeatable and not watching:
+        refusal = None
+        if held or meant.may_write or self.shim.beside is not None:
+            refusal = await refusal_on_async(connection, strict=watching)
+        plan["refusal"] = refusal
+        if held and refusal is None and meant.repeatable and not watching:
             return await self._guarded(
                 call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
             )
-        if held and not await self._held(call, held, connection):
+        if held and not await self._held(call, held, connection, refusal):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
@@ -185,8 +191,12 @@ class AsyncHooks:
             raise error
         return reply
 
-    async def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+    async def _held(
+        self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None
+    ) -> bool:
         """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        if refusal is not None:
+            return self.rules.excused(call, held, refusal)
         look = self._look(held, connection)
 
         async def observe(timeout_s: float) -> Any:
@@ -219,6 +229,7 @@ class AsyncHooks:
     async def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
         """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
         if is_named(args, "MULTI"):
+            await refusal_on_async(connection)  # Behind it the question would be queued.
             reply = await send(connection)
             self.rules.opened(connection)
             return reply
@@ -228,7 +239,10 @@ class AsyncHooks:
         held = self.rules.floor(call, reads=not wrote)
         if held and not await self._held(call, held, connection):
             return None
-        return await self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+        asked = Asked.of(connection)
+        refusal = asked.refusal if asked.settled(connection) else None
+        tap = self.rules.write_tap((), wrote=wrote, refusal=refusal)
+        return await self._tapped(call, send, connection, tap)
 
 
 def _tapped(connection: Any, tap: Tap) -> Any:

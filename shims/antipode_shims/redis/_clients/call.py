@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from antipode import Lineage
+    from antipode_shims.redis._beside.exchange import Beside
     from antipode_shims.redis._shim.base import BaseRedisShim
 
+
+_READING = (Kind.READ, Kind.AWAITING)
 
 #: The call that runs in this thread or task; redis-py's own code lies between its two ends.
 CALL: ContextVar[Call | None] = ContextVar("antipode_redis_call", default=None)
@@ -149,6 +152,20 @@ class Rules:
             call.held = floor(self.shim, reads=reads)
         return call.held
 
+    def excused(self, call: Call, held: Floor, refusal: Exception) -> bool:
+        """Whether a read may be answered on a connection that cannot be asked for its position.
+
+        Raises:
+            ConfigurationError: the address does not pass ``INFO``.
+        """
+        if isinstance(refusal, ConfigurationError):
+            raise refusal.with_traceback(None)
+        try:
+            return self.judge(held, refusal, final=True, recorded="")
+        except UnmetError as unmet:
+            call.verdict = unmet
+            return False
+
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
         """Whether a read behind the look *reply* may be answered.
 
@@ -188,7 +205,12 @@ class Rules:
                 self.shim.beside.missed(args)
 
     def write_tap(
-        self, commands: Sequence[Any], *, alone: bool = True, others: bool = False, **plan: Any
+        self,
+        commands: Sequence[Any],
+        *,
+        alone: bool = True,
+        others: bool = False,
+        **plan: Any,
     ) -> Tap:
         """What rides along with *commands*, writes among them.
 
@@ -204,15 +226,31 @@ class Rules:
             if any(is_named(args, "MIGRATE") for args in commands):
                 mark_incomplete(self.shim.datastore, "in_doubt")  # In the log of another server.
             self.missed(args for args in commands if kind_of(args) is Kind.OTHER)
-        if self.shim.beside is None or not any(map(self.concerns, commands)):
+        if (beside := self._beside(commands, **plan)) is None:
             return Tap(trail=True, **plan)
-        return BesideTap(self.shim.beside, alone=alone, trail=True, **plan)
+        return BesideTap(beside, alone=alone, trail=True, **plan)
 
     def read_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
         """What rides along with *commands*, reads alone."""
-        if self.shim.beside is None or not any(map(self.concerns, commands)):
+        if (beside := self._beside(commands, **plan)) is None:
             return Tap(**plan)
-        return BesideTap(self.shim.beside, alone=alone, trail=True, wrote=False, **plan)
+        return BesideTap(beside, alone=alone, trail=True, wrote=False, **plan)
+
+    def _beside(
+        self, commands: Sequence[Any], *, refusal: Exception | None, **_plan: Any
+    ) -> Beside | None:
+        """What stores and finds the lineages of *commands*: nothing where a proxy is in between.
+
+        One that keeps ``INFO`` back may do so with anything else that is added.
+        """
+        if self.shim.beside is None or not any(map(self.concerns, commands)):
+            return None
+        if not isinstance(refusal, ConfigurationError):
+            return self.shim.beside
+        self.missed(commands)
+        if any(kind_of(args) in _READING for args in commands):
+            record_read(self.shim.covering(refusal))  # No position can be had.
+        return None
 
     def watched(self, connection: Any, args: Any) -> None:
         """Note a ``WATCH`` sent by hand, which a transaction of ours would end."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode import ConfigurationError
 from antipode.shim import Unreachable
 from antipode_shims.redis._look import Command, Look, look, patient
-from antipode_shims.redis._position import InfoError, refused
+from antipode_shims.redis._position import INFO, InfoError, refused
 
-from .redis_py import response_error
+from .asked import Asked
+from .redis_py import link_errors, link_of, response_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +74,64 @@ def look_on(connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: flo
 def _look_for(held: Floor, shim: BaseRedisShim) -> Look:
     promises = tuple(held.promises)
     return look(held.writes, shim.history, promises=promises, prefix=shim.prefix)
+
+
+def refusal_on(connection: Any, *, strict: bool = False) -> Exception | None:
+    """Why ``INFO`` may not ride with commands on *connection*, which is asked where need be.
+
+    Args:
+        connection: of redis-py.
+        strict: it watches keys: where it is closed, the caller has to know.
+
+    Raises:
+        Exception: as redis-py does when the connection fails, otherwise than closed at ``INFO``.
+    """
+    asked = Asked.of(connection)
+    while not asked.settled(connection):
+        if link_of(connection) is None:
+            connection.connect()
+            continue
+        try:
+            asked.answered(connection, exchange(connection, [INFO])[0])
+        except link_errors() as error:
+            if not asked.failed(error) or strict:
+                raise
+    return asked.refusal
+
+
+def asked_first(connection: Any, question: Command) -> Any:
+    """The reply to *question*, an ``INFO``, on a new connection of the library's own.
+
+    Raises:
+        ConfigurationError: the address does not pass ``INFO``.
+        Exception: as :func:`exchange`.
+    """
+    asked = Asked.of(connection)
+    try:
+        reply = exchange(connection, [question])[0]
+    except link_errors() as error:
+        if asked.failed(error) and (refusal := refusal_on(connection)) is not None:
+            raise refusal from error
+        raise
+    asked.answered(connection, reply)
+    if isinstance(asked.refusal, ConfigurationError):
+        raise asked.refusal
+    return reply
+
+
+async def refusal_on_async(connection: Any, *, strict: bool = False) -> Exception | None:
+    """The asyncio twin of :func:`refusal_on`."""
+    asked = Asked.of(connection)
+    while not asked.settled(connection):
+        if link_of(connection) is None:
+            await connection.connect()
+            continue
+        try:
+            asked.answered(connection, (await exchange_async(connection, [INFO]))[0])
+        except link_errors() as error:
+            if not asked.failed(error) or strict:
+                raise
+    return asked.refusal
 
 
 async def exchange_async(

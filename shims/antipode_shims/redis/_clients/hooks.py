@@ -12,9 +12,10 @@ from antipode.shim import watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .adopt import adopt
+from .asked import Asked
 from .beside_tap import BesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
-from .exchange import exchange, look_on
+from .exchange import exchange, look_on, refusal_on
 from .redis_py import link_errors, response_error, run_batch
 from .tap import Tap, TappedConnection, packet_mark
 
@@ -47,9 +48,7 @@ class SyncHooks:
         call.settle()
         return reply
 
-    def command(  # noqa: PLR0911 - one for each kind of command
-        self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool
-    ) -> Any:
+    def command(self, call: Call, send: Send, connection: Any, args: Any, *, strict: bool) -> Any:
         """One attempt at a single command, which *send* makes on a connection."""
         kind, rules = kind_of(args), self.rules
         if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
@@ -57,29 +56,34 @@ class SyncHooks:
         # What no lineage lies beside needs no transaction of ours.
         alone = self.shim.beside is None or (not strict and rules.alone(connection))
         if kind is WRITE:
-            tap = rules.write_tap([args], alone=alone, strict=strict)
+            refusal = refusal_on(connection, strict=strict)
+            tap = rules.write_tap([args], alone=alone, strict=strict, refusal=refusal)
             return self._tapped(call, send, connection, tap)
-        held = rules.floor(call, reads=kind is READ or kind is Kind.AWAITING)
-        if kind is READ:
-            if held is None:
-                return self._shown(call, send, connection, rules.read_tap([args], alone=alone))
-            return self._guarded(
-                call,
-                held,
-                send,
-                connection,
-                lambda: rules.read_tap([args], alone=alone, lead=True),
-            )
         if kind is Kind.QUEUING:
             return self._by_hand(call, send, connection, args)
-        if kind is Kind.OTHER or kind is Kind.AWAITING:
-            if held and not self._held(call, held, connection):
-                return None
-            if kind is Kind.OTHER:
-                tap = rules.write_tap([args], others=True, strict=strict)
-                return self._tapped(call, send, connection, tap)
-            return self._shown(call, send, connection, self.rules.read_tap([args], alone=alone))
-        return send(connection)
+        if kind is Kind.NEUTRAL:
+            return send(connection)
+        return self._read(call, send, connection, args, alone=alone, strict=strict)
+
+    def _read(
+        self, call: Call, send: Send, connection: Any, args: Any, *, alone: bool, strict: bool
+    ) -> Any:
+        """A command that reads, or may."""
+        kind, rules = kind_of(args), self.rules
+        held, refusal = rules.floor(call, reads=kind is not Kind.OTHER), None
+        if held or kind is Kind.OTHER or rules.concerns(args):
+            refusal = refusal_on(connection, strict=strict)
+        plan: dict[str, Any] = {"alone": alone, "refusal": refusal}
+        if held and refusal is None and kind is READ:
+            return self._guarded(
+                call, held, send, connection, lambda: rules.read_tap([args], lead=True, **plan)
+            )
+        if held and not self._held(call, held, connection, refusal):
+            return None
+        if kind is Kind.OTHER:
+            tap = rules.write_tap([args], others=True, strict=strict, **plan)
+            return self._tapped(call, send, connection, tap)
+        return self._shown(call, send, connection, rules.read_tap([args], **plan))
 
     def batch(
         self, send: Send, connection: Any, commands: Any, *, transaction: bool, watching: bool
@@ -94,11 +98,15 @@ class SyncHooks:
         mark = packet_mark(commands, transaction=transaction)
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
-        if held and meant.repeatable and not watching:
+        refusal = None
+        if held or meant.may_write or self.shim.beside is not None:
+            refusal = refusal_on(connection, strict=watching)
+        plan["refusal"] = refusal
+        if held and refusal is None and meant.repeatable and not watching:
             return self._guarded(
                 call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
             )
-        if held and not self._held(call, held, connection):
+        if held and not self._held(call, held, connection, refusal):
             return []
         if meant.queuing:
             # Whatever is added to commands around a MULTI of their own would be queued too.
@@ -180,8 +188,12 @@ class SyncHooks:
             raise error
         return reply
 
-    def _held(self, call: Call, held: Floor, connection: Any) -> bool:
+    def _held(
+        self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None
+    ) -> bool:
         """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        if refusal is not None:
+            return self.rules.excused(call, held, refusal)
         look = self._look(held, connection)
 
         def observe(timeout_s: float) -> Any:
@@ -214,6 +226,7 @@ class SyncHooks:
     def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
         """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
         if is_named(args, "MULTI"):
+            refusal_on(connection)  # Behind it the question would be queued.
             reply = send(connection)
             self.rules.opened(connection)
             return reply
@@ -223,7 +236,10 @@ class SyncHooks:
         held = self.rules.floor(call, reads=not wrote)
         if held and not self._held(call, held, connection):
             return None
-        return self._tapped(call, send, connection, self.rules.write_tap((), wrote=wrote))
+        asked = Asked.of(connection)
+        refusal = asked.refusal if asked.settled(connection) else None
+        tap = self.rules.write_tap((), wrote=wrote, refusal=refusal)
+        return self._tapped(call, send, connection, tap)
 
 
 def _tapped(connection: Any, tap: Tap) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
     from types import ModuleType
 
 #: Settings of a client's connections that a connection of the library's own takes over.
@@ -74,6 +76,14 @@ def watch_error() -> type[Exception]:
 def _busy_loading() -> type[Exception]:
     error: type[Exception] = redis_module().exceptions.BusyLoadingError
     return error
+
+
+def closed_at(error: BaseException) -> bool:
+    """Whether *error* says that the other side closed the connection."""
+    errors = redis_module().exceptions
+    if isinstance(error, (errors.AuthenticationError, errors.BusyLoadingError)):
+        return False
+    return isinstance(error, (errors.ConnectionError, ConnectionError))
 
 
 def was_refused(error: BaseException) -> bool:
@@ -205,6 +215,22 @@ def socket_of(connection: Any) -> socket.socket | None:
     """The socket of a synchronous connection, which redis-py has no public name for."""
     found: socket.socket | None = connection._sock  # noqa: SLF001
     return found
+
+
+def link_of(connection: Any) -> Any:
+    """What a connection talks through, another object each time it connects; None without one."""
+    connection_class: Any = type(connection)
+    return _link_getter(connection_class)(connection)
+
+
+@lru_cache(maxsize=16)
+def _link_getter(connection_class: type) -> Callable[[Any], Any]:
+    redis = redis_module()
+    if issubclass(connection_class, redis.asyncio.connection.AbstractConnection):
+        return attrgetter("_writer")
+    if issubclass(connection_class, redis.connection.AbstractConnection):
+        return attrgetter("_sock")
+    return attrgetter("_conn._sock")  # One with a cache keeps the connection to itself.
 
 
 @lru_cache(maxsize=4)

@@ -58,6 +58,7 @@ class Tap:
         last: Sequence[Any] | None = None,
         wrote: bool | None = None,
         strict: bool = False,
+        refusal: Exception | None = None,
     ) -> None:
         """Plan one call.
 
@@ -69,9 +70,13 @@ class Tap:
             wrote: whether an ``EXEC`` sent by hand ends writes; None: as the commands say.
             strict: a connection that fails once all is answered fails the call, for its
                 watched keys are gone with it.
+            refusal: why ``INFO`` may not ride along: it stands for the reply.
         """
         self.single = last is None
-        self.lead_due = self._lead = lead
+        self._asks = refusal is None
+        if refusal is not None:
+            self.trailed = refusal
+        self.lead_due = self._lead = lead and self._asks
         self._trail = trail
         self._last = last
         self._manual = wrote
@@ -91,7 +96,7 @@ class Tap:
         self.packed = len(commands)
         if self._lead:
             chunks = [PACKED_INFO, *chunks]
-        if self._trail:
+        if self._trail and self._asks:
             chunks = [*chunks, PACKED_INFO]
         return [b"".join(chunks)] if sum(map(len, chunks)) <= _JOINED_BYTES else _closed_up(chunks)
 
@@ -108,7 +113,7 @@ class Tap:
             return False
         if not self.wrote:
             self._note(self._commands[~self.due], reply)
-        return not self.due
+        return self._asks and not self.due
 
     def _note(self, command: Sequence[Any], reply: Any) -> None:
         """Take in what a command did, by its *reply*."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete
-from antipode_shims.redis._clients.exchange import exchange
+from antipode_shims.redis._clients.exchange import asked_first, exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
 from antipode_shims.redis._endpoint import RedisEndpoint
 from antipode_shims.redis._position import (
@@ -87,11 +87,12 @@ class BaseRedisShim(ServerShim):
         Raises:
             Unreachable: it does not answer, or is a replica by now.
             InfoError: it does not let this user ask.
+            ConfigurationError: the address does not pass ``INFO``.
         """
         try:
             connection = self._settings.connect_to_primary(timeout_s=timeout_s)
             try:
-                state = parse_info(exchange(connection, [INFO])[0])
+                state = parse_info(asked_first(connection, INFO))
             finally:
                 connection.disconnect()
         except link_errors() as error:
@@ -148,7 +149,7 @@ class BaseRedisShim(ServerShim):
         try:
             state = parse_info(reply)
         except InfoError as error:
-            self.unsampled(f"{error} (the user needs +info)")
+            self.unsampled(str(error))
             return None
         if state.read_only and before is not None and writes_nothing(before):
             return None

@@ -12,6 +12,8 @@ from antipode_shims.redis._clients.exchange import (
     look_on,
     look_on_async,
     nothing,
+    refusal_on,
+    refusal_on_async,
 )
 from antipode_shims.redis._clients.redis_py import (
     check_client,
@@ -119,9 +121,10 @@ class RedisShim(RedisTable2):
             return self._attempts(connection, commands, on_send=sent)
 
         def attempt() -> list[Any]:
+            refusal_on(connection)  # Behind WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, exchange(connection, watching))
-            return exchange(connection, commands, on_send=sent)
+            return self._asked(connection, commands, sent)
 
         for _ in range(FULFILMENTS):
             replies = self._retried(connection, attempt)
@@ -164,7 +167,16 @@ class RedisShim(RedisTable2):
     def _attempts(
         self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
     ) -> list[Any]:
-        return self._retried(connection, lambda: exchange(connection, commands, on_send=on_send))
+        return self._retried(connection, lambda: self._asked(connection, commands, on_send))
+
+    def _asked(
+        self, connection: Any, commands: list[Command], on_send: Callable[[], None]
+    ) -> list[Any]:
+        """The replies to a packet that ends with ``INFO``, or why that may not be asked."""
+        refusal = refusal_on(connection)
+        sent = self.allowed(commands, refusal)
+        replies = exchange(connection, sent, on_send=on_send)
+        return replies if sent is commands else [*replies, refusal]
 
     def _retried(self, connection: Any, attempt: Callable[[], list[Any]]) -> list[Any]:
         """What *attempt* returns, repeated as the client is configured to."""
@@ -257,9 +269,10 @@ class RedisAsyncShim(RedisTable2):
             return await self._attempts(connection, commands, on_send=sent)
 
         async def attempt() -> list[Any]:
+            await refusal_on_async(connection)  # Behind WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, await exchange_async(connection, watching))
-            return await exchange_async(connection, commands, on_send=sent)
+            return await self._asked(connection, commands, sent)
 
         for _ in range(FULFILMENTS):
             replies = await self._retried(connection, attempt)
@@ -295,9 +308,16 @@ class RedisAsyncShim(RedisTable2):
     async def _attempts(
         self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
     ) -> list[Any]:
-        return await self._retried(
-            connection, lambda: exchange_async(connection, commands, on_send=on_send)
-        )
+        return await self._retried(connection, lambda: self._asked(connection, commands, on_send))
+
+    async def _asked(
+        self, connection: Any, commands: list[Command], on_send: Callable[[], None]
+    ) -> list[Any]:
+        """As :meth:`RedisShim._asked`."""
+        refusal = await refusal_on_async(connection)
+        sent = self.allowed(commands, refusal)
+        replies = await exchange_async(connection, sent, on_send=on_send)
+        return replies if sent is commands else [*replies, refusal]
 
     async def _retried(
         self, connection: Any, attempt: Callable[[], Awaitable[list[Any]]]
