@@ -1,0 +1,1 @@
+"""The conformance agent: does what lines of JSON say (specification, the conformance agent)."""

@@ -1,0 +1,139 @@
+"""Scripts of level 4: barriers over fake stores, on a virtual clock."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import antipode
+import antipode.shim
+from antipode import Status
+from antipode._barrier.floor import floor_in
+from antipode.testing._fake import FakeStore, VirtualClock
+
+from ._values import (
+    lineage_of,
+    of_lineage,
+    of_outcome,
+    of_promise,
+    of_write,
+    promise_of,
+    write_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from antipode.testing._fake import VirtualBarrier
+
+#: The virtual hour in which every script starts; it is part of the vectors' format.
+HOUR = 500_000
+_RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
+_STORE_OPTIONS = ("reads_from", "waitable", "floors", "pinned", "push", "blocks", "promises")
+
+
+def run(script: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a script to its end; what came of it, as the specification of the agent has it."""
+    before = antipode.shim.config()
+    antipode.configure(**settings_of(script.get("settings", {})))
+    clock = VirtualClock(hour=HOUR)
+    with ExitStack() as stack:
+        stack.callback(restore, before)
+        stores = [_store(found, clock, stack) for found in script["stores"]]
+        scope = None
+        if "scope" in script:
+            scope = stack.enter_context(antipode.scope(lineage_of(script["scope"])))
+        calls = [_start(found, clock) for found in script["barriers"]]
+        clock.run()
+        named = {store.datastore for store in stores}
+        floors = {} if scope is None else {name: floor_in(scope, name) for name in named}
+        held = {name: floor for name, floor in floors.items() if floor is not None}
+        return {
+            "barriers": [_ended(call) for call in calls],
+            "looks": [len(store.look_times_s) for store in stores],
+            "scope": None if scope is None else of_lineage(scope.lineage),
+            "floors": {name: [of_write(one) for one in held[name].writes] for name in held},
+            "promises": {name: [of_promise(one) for one in held[name].promises] for name in held},
+        }
+
+
+def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as `configure` takes them: seconds are spelled so in JSON."""
+    found = dict(given)
+    if "horizon_s" in found:
+        found["horizon"] = timedelta(seconds=found.pop("horizon_s"))
+    if "max_timeout_s" in found:
+        found["max_timeout"] = found.pop("max_timeout_s")
+    return found
+
+
+def restore(before: antipode.shim.Config) -> None:
+    """Let the settings be those of *before*."""
+    antipode.configure(
+        mode=before.mode,
+        horizon=before.horizon,
+        max_timeout=before.max_timeout,
+        max_lineage_bytes=before.max_lineage_bytes,
+        on_unknown=before.on_unknown,
+        on_incomplete=before.on_incomplete,
+        on_unscoped=before.on_unscoped,
+        egress=before.egress,
+        dry_run_dir=before.dry_run_dir,
+    )
+
+
+def _store(found: Mapping[str, Any], clock: VirtualClock, stack: ExitStack) -> FakeStore:
+    options = {name: found[name] for name in _STORE_OPTIONS if name in found}
+    store = FakeStore(found["datastore"], clock, **options)
+    stack.callback(store.close)
+    for event in found.get("script", ()):
+        _script(store, event)
+    antipode.shim.register(store)
+    return store
+
+
+def _script(store: FakeStore, event: Mapping[str, Any]) -> None:
+    at_s = event["at_s"]
+    match event:
+        case {"log": log, "position": position}:
+            store.advance(log, int(position), at_s=at_s)
+        case {"write": write, "status": status}:
+            store.set_status(write_of(write), Status(status), at_s=at_s)
+        case {"promise": promise, "record": record}:
+            store.record(promise_of(promise), _RECORDS[record], at_s=at_s)
+        case {"server": server}:
+            store.replace_server(server, at_s=at_s)
+        case {"down_until_s": until_s}:
+            store.take_down(from_s=at_s, until_s=until_s)
+        case {"down": True}:
+            store.take_down(from_s=at_s)
+        case {"broken": True}:
+            store.break_down(from_s=at_s)
+        case _:
+            msg = f"no event of a script: {event}"
+            raise ValueError(msg)
+
+
+def _start(found: Mapping[str, Any], clock: VirtualClock) -> VirtualBarrier:
+    lineage = found["lineage"]
+    checks = {"checks": True, "on_unmet": "return"} if found.get("check") else {}
+    return clock.barrier(
+        lineage_of(lineage) if isinstance(lineage, dict) else lineage,
+        timeout=found["timeout_s"],
+        at_s=found["at_s"],
+        **{**found.get("options", {}), **checks},
+    )
+
+
+def _ended(call: VirtualBarrier) -> dict[str, Any]:
+    result = call.result
+    return {
+        "code": None if call.error is None else call.error.code,
+        "ok": None if result is None else result.ok,
+        "outcomes": [] if result is None else [of_outcome(one) for one in result.outcomes],
+        "incomplete": []
+        if result is None
+        else sorted([mark.subject, mark.reason] for mark in result.incomplete),
+        "finished_s": call.finished_s,
+    }

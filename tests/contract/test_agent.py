@@ -1,0 +1,96 @@
+"""The contract suite through the conformance agent: what other languages are held to by it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode.testing.agent.client import (
+    AgentProcess,
+    RemoteAntipode,
+    RemoteShim,
+    StoreError,
+)
+from tests.contract.test_redis import LONG_MS, RedisContractStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode import Lineage, Promise
+    from antipode.testing import RedisTopology
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [sys.executable, "-m", "antipode.testing.agent"]
+
+
+@pytest.fixture
+def remote() -> Iterator[RemoteAntipode]:
+    """An agent of this language."""
+    with AgentProcess(COMMAND) as agent:
+        yield RemoteAntipode(agent)
+
+
+class Remote(ContractStore):
+    """What a store's hooks are where the shims are in an agent. Comes before the store's own."""
+
+    writer: RemoteShim
+
+    def rolled_back(self, key: str, value: bytes, promise: Promise) -> None:
+        self.writer.rolled_back(key, value, promise)
+
+    def watchers(self) -> list[str]:
+        found: list[str] = self.antipode.ask("statistics")["watchers"]
+        return found
+
+    def connections(self) -> int:
+        return int(self.antipode.ask("statistics")["connections"])
+
+
+class RemoteRedis(Remote, RedisContractStore):
+    """Real servers; the reader comes through a proxy, which can be cut."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(self, remote: RemoteAntipode, topology: RedisTopology, stack: ExitStack) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, address: Any, **options: Any) -> RemoteShim:
+        server = {"host": address.host, "port": address.port}
+        return RemoteShim(self.antipode, "redis", "posts", server, **options)
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return await self.reader.read_async(key)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            doubtful = self._shim(slow.address, timeout_s=0.2)
+            doubtful.read(key)
+            slow.set_lag(LONG_MS)
+            try:
+                doubtful.write(key, value)
+            finally:
+                doubtful.close()
+
+
+@pytest.mark.store("redis")
+class TestRedis(ShimContract):
+    """Every claim that Python's own shim keeps."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "partial_updates": "Table 2 writes replace string values whole",
+    }
+
+    @pytest.fixture
+    def store(self, antipode_redis: RedisTopology, remote: RemoteAntipode) -> Iterator[RemoteRedis]:
+        """A shim at the primary and one at the replica, both in an agent."""
+        with ExitStack() as stack:
+            store = RemoteRedis(remote, antipode_redis, stack)
+            yield store
+            store.writer.close()
+            store.reader.close()
