@@ -25,7 +25,6 @@ from ._values import (
     of_promise,
     of_result,
     promise_of,
-    write_of,
 )
 
 if TYPE_CHECKING:
@@ -206,39 +205,14 @@ class Agent:
 
     def op_render(self, request: Request) -> Any:
         """A lineage as text, shortened."""
-        from antipode._request.lineage_text import encode_bounded
-
         lineage, most = lineage_of(request["lineage"]), request.get("max_bytes")
         if most is None:
             return antipode.shim.encode(lineage)
-        egress = request.get("egress")
-        allowed = None if egress is None else frozenset(egress)
-        return encode_bounded(lineage, max_bytes=most, egress=allowed)
+        return _scripts.bounded(lineage, most, request.get("egress"))
 
-    def op_append(self, request: Request) -> Any:
-        """A lineage with writes more."""
-        writes = map(write_of, request["writes"])
-        return antipode.shim.encode(antipode.deserialize(request["text"]).append(*writes))
-
-    def op_remove(self, request: Request) -> Any:
-        """A lineage without writes."""
-        writes = map(write_of, request["writes"])
-        return antipode.shim.encode(antipode.deserialize(request["text"]).remove(*writes))
-
-    def op_merge(self, request: Request) -> Any:
-        """Several lineages as one."""
-        first, *others = map(antipode.deserialize, request["texts"])
-        return antipode.shim.encode(first.merge(*others))
-
-    def op_only(self, request: Request) -> Any:
-        """What a lineage has of some datastores."""
-        lineage = antipode.deserialize(request["text"])
-        return antipode.shim.encode(lineage.only(*request["datastores"]))
-
-    def op_mark(self, request: Request) -> Any:
-        """A lineage that is known to miss something."""
-        lineage = antipode.deserialize(request["text"])
-        return antipode.shim.encode(lineage.marked((request["subject"], request["reason"])))
+    def op_algebra(self, request: Request) -> Any:
+        """The steps of a script of level 2."""
+        return _scripts.algebra(request["steps"])
 
     def op_explain(self, request: Request) -> Any:
         """A lineage for a person."""

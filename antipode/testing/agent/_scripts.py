@@ -1,4 +1,4 @@
-"""Scripts of level 4: barriers over fake stores, on a virtual clock."""
+"""Scripts of level 2, over lineages, and of level 4, over fake stores on a virtual clock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import antipode
 import antipode.shim
-from antipode import Status
+from antipode import AntipodeError, Lineage, Status
 from antipode._barrier.floor import floor_in
+from antipode._request.lineage_text import encode_bounded
+from antipode.shim import encode
 from antipode.testing._fake import FakeStore, VirtualClock
 
 from ._values import (
@@ -23,14 +25,81 @@ from ._values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from antipode.testing._fake import VirtualBarrier
 
 #: The virtual hour in which every script starts; it is part of the vectors' format.
 HOUR = 500_000
 _RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
-_STORE_OPTIONS = ("reads_from", "waitable", "floors", "pinned", "push", "blocks", "promises")
+_STORE_OPTIONS = (
+    "reads_from",
+    "waitable",
+    "floors",
+    "pinned",
+    "push",
+    "blocks",
+    "promises",
+    "unique_logs",
+)
+
+
+def algebra(steps: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Run the steps of a script of level 2; what each came to."""
+    named: dict[str, Lineage] = {}
+    found: list[Any] = []
+    for step in steps:
+        if "as" in step:
+            made = named[step["as"]] = _made(step, named)
+            found.append(encode(made))
+        else:
+            found.append(_checked(step, named))
+    return found
+
+
+def _made(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Lineage:
+    match step["op"]:
+        case "decode":
+            return antipode.deserialize(step["text"])
+        case "append":
+            return named[step["to"]].append(write_of(step["write"]))
+        case "remove":
+            return named[step["from"]].remove(write_of(step["write"]))
+        case "merge":
+            first, *others = (named[name] for name in step["of"])
+            return first.merge(*others)
+        case "only":
+            return named[step["of"]].only(*step["datastores"])
+        case "mark":
+            return named[step["of"]].marked((step["subject"], step["reason"]))
+    msg = f"no step that makes a lineage: {step['op']!r}"
+    raise ValueError(msg)
+
+
+def _checked(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Any:
+    match step["op"]:
+        case "encode":
+            return encode(named[step["of"]])
+        case "encode_bounded":
+            try:
+                return bounded(named[step["of"]], step["max_bytes"], step.get("egress"))
+            except AntipodeError as error:
+                return {"code": error.code}
+        case "equal":
+            left, right = (named[name] for name in step["of"])
+            return left == right and hash(left) == hash(right)
+    msg = f"no step that checks a lineage: {step['op']!r}"
+    raise ValueError(msg)
+
+
+def bounded(lineage: Lineage, most: int, egress: Sequence[str] | None = None) -> str:
+    """The text of *lineage* in at most so many bytes, ``antipode=`` included.
+
+    Raises:
+        LineageTooLarge: not even the mark of incompleteness fits.
+    """
+    allowed = None if egress is None else frozenset(egress)
+    return encode_bounded(lineage, max_bytes=most, egress=allowed)
 
 
 def run(script: Mapping[str, Any]) -> dict[str, Any]:

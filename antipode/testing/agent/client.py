@@ -127,11 +127,11 @@ def _error_of(found: Mapping[str, Any]) -> BaseException:
         "cancelled": CancelledError(),
         "unsupported": Unsupported(message),
     }
+    if "offset" in found:
+        return antipode.LineageDecodeError(code, message, offset=found["offset"])
     for known in _subclasses(antipode.AntipodeError):
         if known.code == code:
-            more: list[Any] = [result_of(found["result"])] if "result" in found else []
-            more += [found["offset"]] if "offset" in found else []
-            return known(message, *more)
+            return known(message, *([result_of(found["result"])] if "result" in found else []))
     return others.get(code) or AgentFailed(f"{code}: {message}")
 
 

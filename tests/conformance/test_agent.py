@@ -1,0 +1,141 @@
+"""The vectors through the conformance agent, by which every language is held to them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import antipode
+from antipode import Lineage
+from antipode.testing.agent._values import of_lineage, of_write
+from antipode.testing.agent.client import AgentProcess
+from tests.conformance import _vectors as vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = [sys.executable, "-m", "antipode.testing.agent"]
+#: Virtual seconds are sums of floats.
+ROUNDING_S = 1e-9
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[AgentProcess]:
+    """One agent for all vectors."""
+    with AgentProcess(COMMAND) as running:
+        yield running
+
+
+@pytest.mark.parametrize("vector", vectors.cases("L1-codec", "valid"))
+def test_valid(agent: AgentProcess, vector: dict[str, Any]) -> None:
+    """A text is parsed to its lineage and rendered canonically, and the lineage alike."""
+    canonical = vector.get("canonical", vector["text"])
+    found = agent.ask("parse", text=vector["text"])
+    assert vectors.lineage_of(found["lineage"]) == vectors.lineage_of(vector["lineage"])
+    assert found["text"] == canonical
+    assert agent.ask("render", lineage=vector["lineage"]) == canonical
+
+
+@pytest.mark.parametrize("vector", vectors.cases("L1-codec", "errors"))
+def test_errors(agent: AgentProcess, vector: dict[str, Any]) -> None:
+    """A text is refused with its code, at a place within it."""
+    text = vectors.text_of(vector)
+    with pytest.raises(antipode.LineageDecodeError) as caught:
+        agent.ask("parse", text=text)
+    assert caught.value.code == vector["code"]
+    assert 0 <= caught.value.offset <= len(text)
+
+
+@pytest.mark.parametrize("script", vectors.cases("L2-algebra", "scripts"))
+def test_algebra(agent: AgentProcess, script: dict[str, Any]) -> None:
+    """Every check of the script holds."""
+    found = agent.ask("algebra", steps=script["steps"])
+    for step, came_to in zip(script["steps"], found, strict=True):
+        if "as" not in step:
+            expected = {"code": step["code"]} if "code" in step else step.get("text")
+            assert came_to == step.get("equal", expected)
+
+
+@pytest.mark.parametrize("script", vectors.cases("L4-barrier", "scripts"))
+def test_script(agent: AgentProcess, script: dict[str, Any]) -> None:
+    """Every barrier ends as, and when, the script says, after as many looks as it allows."""
+    found = agent.ask("script", script=script)
+    for expected, ended in zip(script["barriers"], found["barriers"], strict=True):
+        _check_barrier(expected["expect"], ended)
+    for store, looks in zip(script["stores"], found["looks"], strict=True):
+        span = store.get("looks", {"at_least": looks, "at_most": looks})
+        assert span["at_least"] <= looks <= span["at_most"]
+    if "scope" in script:
+        if "scope_after" in script:
+            after = vectors.lineage_of(script["scope_after"])
+            assert vectors.lineage_of(found["scope"]) == after
+        expected_floors = script.get("floors_after", {})
+        assert set(found["floors"]) == set(expected_floors)
+        for name, writes in expected_floors.items():
+            assert _writes(found["floors"][name]) == _writes(writes)
+            promised = script.get("promises_after", {}).get(name, ())
+            assert _promises(found["promises"][name]) == _promises(promised)
+
+
+def _check_barrier(expect: dict[str, Any], ended: dict[str, Any]) -> None:
+    assert ended["code"] == expect.get("code")
+    assert _outcomes(ended["outcomes"]) == _outcomes(expect["outcomes"])
+    assert len(ended["outcomes"]) == len(expect["outcomes"])
+    if ended["ok"] is not None:
+        assert ended["ok"] is expect["ok"]
+        assert sorted(ended["incomplete"]) == sorted(expect.get("incomplete", ()))
+    span = expect["finished_s"]
+    at_least, at_most = span["at_least"] - ROUNDING_S, span["at_most"] + ROUNDING_S
+    assert at_least <= ended["finished_s"] <= at_most
+
+
+def _outcomes(found: list[dict[str, Any]]) -> dict[object, tuple[str, bool]]:
+    return {
+        vectors.promise_of(one["promise"])
+        if "promise" in one
+        else vectors.write_of(one["write"]): (
+            one["status"],
+            one.get("reported", False),
+        )
+        for one in found
+    }
+
+
+def _writes(found: Any) -> set[object]:
+    return set(map(vectors.write_of, found))
+
+
+def _promises(found: Any) -> set[object]:
+    return set(map(vectors.promise_of, found))
+
+
+def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:
+    """Unknown operations, missing arguments and handles are errors of the agent, and it goes on."""
+    from antipode.testing.agent.client import AgentFailed
+
+    for op, arguments in (("dance", {}), ("parse", {}), ("lineage", {"scope": "s999"})):
+        with pytest.raises(AgentFailed):
+            agent.ask(op, **arguments)
+    assert agent.ask("hello")["language"] == "python"
+
+
+def test_headers_of_a_request_and_of_its_answer(agent: AgentProcess) -> None:
+    """A request takes the caller's lineage along, and its answer brings back what it added."""
+    came = Lineage([antipode.WriteId("posts", "log", 7, 500_000)])
+    added = antipode.WriteId("posts", "log", 9, 500_000)
+    caller = agent.ask("open_scope", text=antipode.shim.encode(came))["scope"]
+    headers = agent.ask("request_headers", scope=caller, headers=[["baggage", "tenant=acme"]])
+    callee = agent.ask("open_scope", headers=headers)["scope"]
+    assert "tenant=acme" in dict(headers)["baggage"]
+    assert antipode.deserialize(agent.ask("lineage", scope=callee)) == came
+    text = agent.ask("render", lineage={"writes": [of_write(added)]})
+    agent.ask("merge_into", scope=callee, text=text)
+    answer = agent.ask("response_headers", scope=callee)
+    agent.ask("receive", scope=caller, headers=answer)
+    held = antipode.deserialize(agent.ask("lineage", scope=caller))
+    assert held == came.append(added)
+    assert vectors.lineage_of(of_lineage(held)) == held
+    for scope in (callee, caller):
+        agent.ask("close_scope", scope=scope)
