@@ -29,6 +29,7 @@ class Observation:
         promises: for each promise looked for, ``visible`` where its record says fulfilled,
             ``abandoned`` where it says so, and ``not_yet`` without a record.
         promise_causes: for a person, why a promise has its outcome.
+        caveat: for a person, what is to be said of everything that is visible there.
     """
 
     server: str
@@ -37,13 +38,16 @@ class Observation:
     causes: Mapping[WriteId, str] = field(default_factory=dict)
     promises: Mapping[Promise, Status] = field(default_factory=dict)
     promise_causes: Mapping[Promise, str] = field(default_factory=dict)
+    caveat: str = ""
 
     def of(self, dependency: Dependency) -> tuple[Status, str]:
         """The outcome of *dependency*, and its cause. For the core."""
         if isinstance(dependency, Promise):
             status = self.promises.get(dependency, Status.NOT_YET)
             return status, self.promise_causes.get(dependency, "")
-        return self.statuses.get(dependency, Status.NOT_YET), self.causes.get(dependency, "")
+        status = self.statuses.get(dependency, Status.NOT_YET)
+        said = self.caveat if status is Status.VISIBLE else ""
+        return status, self.causes.get(dependency, said)
 
 
 class Endpoint(ABC):

@@ -81,7 +81,7 @@ class Knowledge:
 
     def __init__(self) -> None:
         """Know nothing."""
-        self._server = ""
+        self._server = self._caveat = ""
         self._positions: dict[tuple[str, str], int] = {}
         self._opaque: set[WriteId] = set()
         self._fulfilled: set[str] = set()
@@ -91,6 +91,7 @@ class Knowledge:
         if observation.server != self._server:
             self.forget()
             self._server = observation.server
+        self._caveat = observation.caveat
         for write, status in observation.statuses.items():
             if status is Status.VISIBLE:
                 self._add(write)
@@ -114,6 +115,7 @@ class Knowledge:
             self._server,
             dict.fromkeys(writes, Status.VISIBLE),
             promises=dict.fromkeys(promises, Status.VISIBLE),
+            caveat=self._caveat,
         )
 
     def forget(self) -> None:

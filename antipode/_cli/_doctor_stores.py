@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from antipode._barrier.store import Store
+    from antipode.shim import Observation
 
 #: How often an address is connected to, to see whether one server answers there.
 _LOOKS = 4
@@ -28,6 +29,7 @@ _UNREACHABLE = (
     "deadline"
 )
 _RIGHTS = "see the rights, versions and settings that its guide asks for"
+_FILTERS = "take the filters away, or read what they leave out elsewhere, under another name"
 _AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
 
 
@@ -69,21 +71,20 @@ def _store(name: str, timeout_s: float) -> Iterator[Check]:
 def _at_the_read(name: str, role: str, shims: Iterable[Store], timeout_s: float) -> Check:
     """Whether any server that may answer is one that reads can wait at."""
     for shim in shims:
-        if wrong := _misconfigured(shim, timeout_s):
+        if wrong := _wrong(name, shim, timeout_s):
             return problem(name, wrong, _RIGHTS)
     said = f"which server answers is known at the read alone, so the {role} was not asked"
     return unknown(name, said, _AT_READ)
 
 
-def _misconfigured(shim: Store, timeout_s: float) -> str:
-    """What the server that answers now lacks; nothing where it lacks nothing, or is away."""
+def _wrong(name: str, shim: Store, timeout_s: float) -> str:
+    """What is to be said of the server that answers now; nothing where it is away."""
     try:
-        shim.open_endpoint(timeout_s=timeout_s).close()
+        return _look(shim, _nothing(name), timeout_s).caveat
     except ConfigurationError as error:
         return str(error)
     except Exception:  # noqa: BLE001 - whether it answers is for the read to learn
         return ""
-    return ""
 
 
 def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: float) -> Check:
@@ -96,15 +97,23 @@ def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: flo
     except ConfigurationError as error:
         return problem(name, str(error), _RIGHTS)
     try:
-        servers = {_look(looking, writes, timeout_s) for _ in range(_LOOKS)}
+        looks = [_look(looking, writes, timeout_s) for _ in range(_LOOKS)]
     except Unreachable as error:
         return problem(name, f"its {role} does not answer: {error}", _UNREACHABLE)
     except Exception as error:  # noqa: BLE001 - whatever a client library raises is the answer
         said = f"its {role} cannot be asked what a barrier asks: {type(error).__name__}: {error}"
         return problem(name, said, _RIGHTS)
+    return _shown(name, role, looks)
+
+
+def _shown(name: str, role: str, looks: list[Observation]) -> Check:
+    """What several new connections to one address showed."""
+    servers = {shown.server for shown in looks}
     if len(servers) > 1:
         said = f"{len(servers)} servers answer as its {role}: a barrier may ask another than reads"
         return problem(name, said, f"name one server, or {_AT_READ}")
+    if caveat := looks[0].caveat:
+        return problem(name, f"its {role} answers, but {caveat}", _FILTERS)
     return ok(name, f"its {role} answers, the same server {_LOOKS} times")
 
 
@@ -117,11 +126,16 @@ def _writes(name: str, shims: Iterable[Store], timeout_s: float) -> frozenset[Wr
     for shim in shims:
         if shim.fences and (found := shim.fence(timeout_s=timeout_s)):
             return found
+    return _nothing(name)
+
+
+def _nothing(name: str) -> frozenset[WriteId]:
+    """What no server has."""
     return frozenset([WriteId(name, "antipode-doctor", 1, covering=True)])
 
 
-def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> str:
-    """The incarnation of the server that answers a new connection.
+def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> Observation:
+    """What the server shows that answers a new connection.
 
     Raises:
         Unreachable: none does within *timeout_s* seconds.
@@ -132,7 +146,7 @@ def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> str:
         while True:
             shown = endpoint.observe(writes, timeout_s=timeout_s)
             if Status.UNREACHABLE not in shown.statuses.values():
-                return shown.server
+                return shown
             # Who listens in the background may not have connected yet.
             if time.monotonic() > deadline_s:
                 raise Unreachable("; ".join(sorted(set(shown.causes.values()))))

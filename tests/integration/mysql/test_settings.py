@@ -8,9 +8,11 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage
+from antipode._cli._doctor_stores import stores
 from antipode.testing import MySQLTopology
 
 from ._clients import IN_DOUBT, NOTES, Sql, counted, minted, run
+from ._servers import FLAVORS, Regions, regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,3 +99,43 @@ def test_a_server_without_gtids(antipode_mysql: MySQLTopology) -> None:
 
 def _write() -> Any:
     return antipode.WriteId(NOTES, "00000000-0000-0000-0000-000000000001", 1, 1)
+
+
+@pytest.fixture(params=FLAVORS)
+def here(request: pytest.FixtureRequest) -> Iterator[Regions]:
+    with regions(request.getfixturevalue(request.param)) as found:
+        yield found
+
+
+@pytest.fixture
+def filtered(here: Regions) -> Iterator[Regions]:
+    """A replica that leaves out one table."""
+    topology = here.topology
+    if topology.store == "mysql":
+        rule = "CHANGE REPLICATION FILTER REPLICATE_IGNORE_TABLE = ({})"
+    else:
+        rule = "SET GLOBAL replicate_ignore_table = '{}'"
+    rules = [rule.format(table) for table in ("app.left_out", "")]
+    for each in ("STOP REPLICA", rules[0], "START REPLICA"):
+        topology.execute(each, replica=0)
+    yield here
+    for each in ("STOP REPLICA", rules[1], "START REPLICA"):
+        topology.execute(each, replica=0)
+
+
+def test_replication_filters_are_named(filtered: Regions, caplog: pytest.LogCaptureFixture) -> None:
+    """Where a replica leaves rows out, whose positions it has, outcomes, log and doctor say so."""
+    lineage = filtered.write()
+    for _ in range(2):  # The second is told from what was known.
+        (outcome,) = antipode.barrier(lineage, timeout=5).outcomes
+        assert "replicate_ignore_table=app.left_out" in outcome.cause
+    assert caplog.text.count("replicate_ignore_table=app.left_out") == 1
+    (_, check) = stores(imported=True, timeout_s=5)
+    assert check.verdict.value == "problem"
+    assert "replicate_ignore_table=app.left_out" in check.said
+
+
+def test_no_filters_are_no_caveat(here: Regions) -> None:
+    """A replica that gets everything is spoken of as ever."""
+    (outcome,) = antipode.barrier(here.write(), timeout=5).outcomes
+    assert not outcome.cause

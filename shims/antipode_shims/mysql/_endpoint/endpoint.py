@@ -16,12 +16,14 @@ from antipode_shims.mysql._position.flavor import (
     Refused,
     converse,
     detect,
+    filters_in,
     is_server,
     text,
 )
-from antipode_shims.mysql._position.states import State, covers
+from antipode_shims.mysql._position.states import State, covers, sources_sql
 from antipode_shims.mysql._promises.records import COMMITTED, records
 
+from .caveat import caveat
 from .settings import errno_of, execute, link_errors, pymysql_module, refused, socket_of
 from .upstream import Upstream
 
@@ -80,9 +82,18 @@ class MySQLEndpoint(Endpoint):
         try:
             self._facts = converse(detect(), self._answer)
             self._facts.require(datastore)
+            self._caveat = caveat(datastore, settings.where, self._filters())
         except BaseException:
             self.close()
             raise
+
+    def _filters(self) -> tuple[str, ...]:
+        """What replication leaves out here; MySQL says so to whoever may ask for its state."""
+        try:
+            rows = self._answer(Ask(sources_sql(self._facts)))
+        except Refused:
+            return self._facts.filters
+        return tuple(dict.fromkeys(one for row in rows for one in filters_in(row)))
 
     @property
     def pinned(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -105,6 +116,7 @@ class MySQLEndpoint(Endpoint):
         """
         self._deadline_s = time.monotonic() + timeout_s
         shown = converse(look(self._facts, writes, server=self._server), self._answer)
+        shown = replace(shown, observation=replace(shown.observation, caveat=self._caveat))
         if self._state is not None and not covers(shown.state, self._state):
             # Positions were reset under the connection: what was known does not count any more.
             self._epoch += 1

@@ -74,7 +74,8 @@ _MARIADB = Flavor.MARIADB
 FIRST = "SELECT @@server_id AS server_id, @@SESSION.session_track_system_variables AS tracked"
 #: What a server is. Needs no privilege, and unknown names are no error.
 DETECT = (
-    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id',"
+    "SHOW GLOBAL VARIABLES WHERE Variable_name REGEXP '^replicate_(wild_)?(do|ignore)_(db|table)$'"
+    " OR Variable_name IN ('version', 'server_uuid', 'server_id',"
     " 'server_uid', 'gtid_mode', 'log_bin', 'log_slave_updates', 'gtid_executed',"
     " 'gtid_strict_mode', 'read_only',"
     " 'group_replication_group_name', 'group_replication_gtid_assignment_block_size')"
@@ -131,6 +132,7 @@ class Facts:
         executed: MySQL's ``gtid_executed`` at that moment.
         problems: what has to be configured before anybody can wait for positions there.
         unminted: what has to be configured before its own writes have positions.
+        filters: what its replication leaves out, as far as its variables say.
         track: the statement that turns on what the session's writes are minted from, in the OK
             packets; empty where it is on.
     """
@@ -146,6 +148,7 @@ class Facts:
     executed: GtidSet = field(default_factory=GtidSet)
     problems: tuple[str, ...] = ()
     unminted: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
     track: str = ""
 
     def owns(self, key: str) -> bool:
@@ -237,6 +240,7 @@ def _facts(flavor: Flavor, variables: Mapping[str, str], started: str) -> Facts:
             server_id=int(server_id),
             version=version,
             strict=variables.get("gtid_strict_mode") == "ON",
+            filters=filters_in(variables),
             problems=tuple(_problems(flavor, version, variables)),
             unminted=tuple(_unminted(variables)),
         )
@@ -281,6 +285,17 @@ def _unminted(variables: Mapping[str, str]) -> Generator[str]:
         yield _LOG_ON
     if variables.get("gtid_mode") in ("OFF_PERMISSIVE", "OFF"):
         yield _GTIDS_ON
+
+
+def filters_in(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The filters among a replica's variables, or the columns of its replication's status."""
+    found = ((name, text(value)) for name, value in settings.items())
+    return tuple(f"{name.lower()}={value}" for name, value in found if value and _is_filter(name))
+
+
+def _is_filter(name: str) -> bool:
+    # Servers that are ignored are those of a ring: their writes have come round.
+    return name.lower().startswith("replicate_") and not name.lower().endswith("server_ids")
 
 
 def text(value: object) -> str:

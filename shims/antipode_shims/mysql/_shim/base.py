@@ -10,6 +10,7 @@ from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incompl
 from antipode_shims.mysql._beside.migration import missing, primary_key, sided
 from antipode_shims.mysql._beside.rewrite import tables_of
 from antipode_shims.mysql._beside.triggers import COLUMN
+from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
 from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
 from antipode_shims.mysql._endpoint.upstream import Upstream
@@ -187,6 +188,7 @@ class BaseMySQLShim(ServerShim):
     def detect(self) -> Asking[Facts]:
         """Find out about the server behind a connection; what it has executed is remembered."""
         facts = yield from detect()
+        caveat(self.datastore, self.settings.where, facts.filters)
         self._runs.learn(facts.executed, group_block=facts.group_block)
         return facts
 
