@@ -123,6 +123,11 @@ COUNTERS: dict[str, Counter] = {
         "{message}",
         "Messages that went back to the broker until what they depend on is visible",
     ),
+    "message_expired": Counter(
+        "antipode.expired_messages",
+        "{message}",
+        "Deferred messages whose time to live was over before what they depend on was visible",
+    ),
     "promise_abandoned": Counter(
         "antipode.abandoned_promises", "{promise}", "Promises that this process gave up"
     ),

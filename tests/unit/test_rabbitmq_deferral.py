@@ -60,6 +60,7 @@ def test_a_message_is_the_same_after_any_number_of_deferrals(
         original.expiration,
         original.message_id,
         attempts=times,
+        until_ms=headers[DEFERRED].get("until"),
     )
 
 
@@ -89,6 +90,7 @@ def test_whatever_our_headers_hold_they_are_read(headers: dict[str, Any]) -> Non
             "exchange": VALUES,
             "expiration": VALUES,
             "message_id": VALUES,
+            "until": VALUES,
         },
     )
 )
@@ -98,6 +100,32 @@ def test_whatever_the_table_holds_it_is_read(table: dict[str, Any]) -> None:
     assert opened.attempts >= 0
     assert opened.expiration is None or isinstance(opened.expiration, str)
     assert DEFERRED not in (opened.headers or {}) or "headers" in table
+
+
+def test_a_time_to_live_goes_on_through_deferrals() -> None:
+    """It is counted from the first delivery, by the worker's clock."""
+    held = Envelope(None, "e", "k", "600", at_ms=1_000)
+    assert not held.expired
+    for at_ms, over in ((1_100, False), (1_599, False), (1_600, True)):
+        held = Envelope({**held.deferred(), **DEATH}, "", "work", at_ms=at_ms).opened()
+        assert (held.until_ms, held.expired, held.expiration) == (1_600, over, "600")
+
+
+@pytest.mark.parametrize("text", ["", "-1", "soon", "9" * 400])
+def test_a_time_to_live_that_is_none_does_not_expire(text: str) -> None:
+    """Such as brokers refuse, in a header that is forged."""
+    held = Envelope({DEFERRED: {"expiration": text}}, "", "work").opened()
+    assert held.expiration == text
+    assert "until" not in held.deferred()[DEFERRED]
+
+
+def test_what_was_rejected_begins_anew() -> None:
+    """Moved back into its queue, whatever it had of attempts and of time is as at first."""
+    headers = Envelope(None, "e", "k", "600", attempts=4).deferred()
+    rejected = {"x-death": [{"reason": "rejected", "queue": "work"}]}
+    held = Envelope({**headers, **rejected}, "", "work", at_ms=9_000).opened()
+    assert (held.attempts, held.expired, held.exchange) == (0, False, "e")
+    assert held.deferred()[DEFERRED]["until"] == 9_600
 
 
 def test_counts_of_one_queue_are_not_taken_to_another() -> None:

@@ -137,9 +137,10 @@ class Workers(Bench):
         wanted = counted("message_deferred") + least
         self.until(lambda: counted("message_deferred") >= wanted, what="deferrals")
 
-    def consumers(self) -> int:
-        """How many consumers the work queue has."""
-        found: int = self.source.queue_declare(self.queue, passive=True).method.consumer_count
+    def consumers(self, queue: str | None = None) -> int:
+        """How many consumers a queue has, the work queue unless named."""
+        name = queue or self.queue
+        found: int = self.source.queue_declare(name, passive=True).method.consumer_count
         return found
 
     def depth(self, queue: str | None = None) -> int:

@@ -241,6 +241,18 @@ async def test_what_cannot_be_met_is_given_up(workers: Workers, later: Posts) ->
             assert later.next in held.lineage
 
 
+async def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
+    """Its time goes on; the broker drops it once that is over, and others are handled."""
+    seen, before = Seen(), counted("message_expired")
+    async with connected(workers) as channel, consumer(workers, channel, seen):
+        workers.publish(b"short", later.next, expiration="400")
+        workers.publish(b"long", later.next, expiration="60000")
+        await soon(lambda: counted("message_expired") > before, what="the end of its time")
+        later.write()
+        await soon(lambda: bool(seen.messages), what="the other")
+    assert seen.bodies == [b"long"]
+
+
 @pytest.mark.parametrize("on_error", ["requeue", "defer", "dead_letter"])
 async def test_what_becomes_of_a_message_whose_handler_raised(
     workers: Workers, on_error: str

@@ -12,7 +12,7 @@ from antipode import Lineage, WriteId
 from antipode_shims import embedded, rabbitmq
 
 from ._bench import NEWS, counted
-from ._workers import Seen
+from ._workers import SOON, Seen
 
 if TYPE_CHECKING:
     from antipode.testing import EmbeddedTopology
@@ -153,6 +153,33 @@ def test_a_queue_with_a_dead_letter_exchange_of_its_own(workers: Workers) -> Non
     assert body == b"body"
     assert properties.headers["x-death"][0]["queue"] == queue
     assert properties.headers["x-death"][0]["reason"] == "rejected"
+
+
+def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
+    """Its time goes on; once it is over, it goes where the broker has what expires."""
+    queue = f"{workers.queue}.own"
+    workers.channel().queue_declare(
+        queue,
+        auto_delete=True,
+        arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": workers.dead},
+    )
+    seen, before = Seen(), counted("message_expired")
+    worker = rabbitmq.consume(
+        workers.connection().channel(), queue, seen, datastore=NEWS, delay_s=SOON
+    )
+    workers._consumers.append(worker)
+    workers._start(worker.run)
+    workers.until(lambda: workers.consumers(queue) == 1, what="the worker")
+    with antipode.scope(Lineage([later.next])):
+        for body, expiration in ((b"short", "400"), (b"long", "60000")):
+            properties = pika.BasicProperties(expiration=expiration)
+            workers.source.basic_publish("", queue, body, properties)
+    _, properties, body = workers.letter()
+    later.write()
+    workers.until(lambda: bool(seen.messages), what="the other")
+    assert (body, properties.headers["x-death"][0]["queue"]) == (b"short", queue)
+    assert seen.bodies == [b"long"]
+    assert counted("message_expired") == before + 1
 
 
 def test_a_handler_that_raises_ends_the_worker_and_loses_nothing(workers: Workers) -> None:

@@ -209,6 +209,9 @@ class RabbitMQAsyncConsumer:
                 await self._give_back(message)
                 return
             delivery = AsyncDelivery(message)
+            if delivery.envelope.expired:
+                await self._expire(message)
+                return
             with ExitStack() as scope:
                 scope.enter_context(handling(delivery.envelope.headers, self._options.datastore))
                 await self._begin(delivery, scope)
@@ -225,6 +228,11 @@ class RabbitMQAsyncConsumer:
         if not message.processed:
             with suppress(*gone()):
                 await message.nack(requeue=True)
+
+    async def _expire(self, message: Any) -> None:
+        """Let it go as the broker lets go of what expires: to the queue's dead-letter exchange."""
+        await message.reject(requeue=False)
+        count("message_expired", self._options.datastore)
 
     async def _begin(self, delivery: AsyncDelivery, scope: ExitStack) -> None:
         fulfils = self._options.fulfils

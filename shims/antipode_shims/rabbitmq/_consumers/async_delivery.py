@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from typing import TYPE_CHECKING, Any
 
 from .envelope import Envelope
@@ -29,6 +30,7 @@ class AsyncDelivery:
             message.routing_key or "",
             sent.expiration,
             message.message_id,
+            at_ms=round(time.time() * 1000),
         )
         self.envelope = envelope = raw.opened()
         sent.message_id, sent.expiration = envelope.message_id, None

@@ -216,6 +216,9 @@ class RabbitMQConsumer:
             return
         delivery = Delivery.of(method, properties, body)
         self._unsettled[number] = delivery
+        if delivery.envelope.expired:
+            self._expire(delivery)
+            return
         self._step(delivery, lambda: self._begin(delivery))
 
     def _step(self, delivery: Delivery, act: Callable[[], None]) -> None:
@@ -338,6 +341,11 @@ class RabbitMQConsumer:
         else:
             self._channel.basic_nack(self._settled(delivery), requeue=False)
         count("message_dead_lettered", options.datastore)
+
+    def _expire(self, delivery: Delivery) -> None:
+        """Let it go as the broker lets go of what expires: to the queue's dead-letter exchange."""
+        self._channel.basic_nack(self._settled(delivery), requeue=False)
+        count("message_expired", self._options.datastore)
 
     def _settled(self, delivery: Delivery) -> int:
         """Its delivery tag, which is about to be acknowledged one way or the other."""

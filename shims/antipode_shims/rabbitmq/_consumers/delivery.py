@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import copy
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ class Delivery:
             method.routing_key,
             properties.expiration,
             properties.message_id,
+            at_ms=round(time.time() * 1000),
         )
         envelope = raw.opened()
         method, sent = copy.copy(method), copy.copy(properties)

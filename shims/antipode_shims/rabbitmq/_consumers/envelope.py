@@ -25,6 +25,8 @@ DEAD = "antipode-dead-letter"
 #: Outcomes are listed up to this many characters: all headers of a message go into one frame.
 MOST_TEXT = 16_384
 _MOST_LINE = 500
+#: Of a time to live in milliseconds: the broker's longest is of 32 bits.
+_MOST_DIGITS = 10
 #: Headers that brokers act on when a message is published: more queues to route to.
 _ROUTING = ("CC", "BCC")
 #: How often one queue delivered this message; another queue would take it for its own count.
@@ -43,6 +45,9 @@ class Envelope:
         expiration: its time to live as the property has it; None without.
         message_id: None without.
         attempts: how often it was deferred.
+        at_ms: when it was delivered here, by the wall clock: its time to live is counted from the
+            first delivery, for how long it was in its queue before is told by nobody.
+        until_ms: when it expires, if it was deferred and does.
     """
 
     headers: dict[str, Any] | None
@@ -51,12 +56,19 @@ class Envelope:
     expiration: str | None = None
     message_id: str | None = None
     attempts: int = 0
+    at_ms: int = 0
+    until_ms: int | None = None
+
+    @property
+    def expired(self) -> bool:
+        """Whether its time was over before it came back."""
+        return self.until_ms is not None and self.until_ms <= self.at_ms
 
     def opened(self) -> Envelope:
         """What this delivered message was before it was deferred; itself if it never was.
 
         Headers may be forged: whatever ours holds, this does not fail. A dead letter that was
-        moved back begins anew.
+        moved back begins anew, and so does what was rejected.
         """
         headers = dict(self.headers or {})
         deferred, dead = headers.pop(DEFERRED, None), headers.pop(DEAD, None)
@@ -67,20 +79,35 @@ class Envelope:
         headers = {name: value for name, value in headers.items() if not _is_changed(name)}
         if isinstance(kept, dict):
             headers |= kept
-        attempts, without = held.get("attempts"), held.get("message_id")
+        attempts, until_ms, without = map(held.get, ("attempts", "until", "message_id"))
+        if deferred is None or _was_rejected(self.headers):
+            attempts = until_ms = None
         return Envelope(
             headers or None,
             _text(held, "exchange", self.exchange),
             _text(held, "routing_key", self.routing_key),
             _text(held, "expiration", None),
             None if without is False else "" if without == "" else self.message_id,
-            max(attempts, 0) if isinstance(attempts, int) and deferred is not None else 0,
+            max(attempts, 0) if isinstance(attempts, int) else 0,
+            self.at_ms,
+            until_ms if isinstance(until_ms, int) else None,
         )
 
     def deferred(self) -> dict[str, Any]:
         """The headers with which it goes into a delay queue."""
         headers, kept = self._parted()
-        return {**headers, DEFERRED: {**kept, "attempts": self.attempts + 1}}
+        until_ms = self._until_ms()
+        until = {} if until_ms is None else {"until": until_ms}
+        return {**headers, DEFERRED: {**kept, **until, "attempts": self.attempts + 1}}
+
+    def _until_ms(self) -> int | None:
+        """When it expires; None where it does not, or has a forged time to live."""
+        if self.until_ms is not None:
+            return self.until_ms
+        text = self.expiration
+        if text is None or not text.isdecimal() or len(text) > _MOST_DIGITS:
+            return None
+        return self.at_ms + int(text)
 
     def dead(self, why: Mapping[str, Any], queue: str) -> dict[str, Any]:
         """The headers with which it becomes a dead letter of *queue*."""
@@ -104,6 +131,13 @@ class Envelope:
 def _is_changed(name: str) -> bool:
     """Whether a broker acts on this header, or writes it when a message expires in a queue."""
     return name in _ROUTING or name.startswith(_DEATHS)
+
+
+def _was_rejected(headers: Mapping[str, Any] | None) -> bool:
+    """Whether this delivered message died last by something else than the end of a delay."""
+    deaths = (headers or {}).get("x-death")
+    last = deaths[0] if isinstance(deaths, list) and deaths else None
+    return isinstance(last, dict) and last.get("reason", "expired") != "expired"
 
 
 def _text(held: dict[str, Any], name: str, otherwise: Any) -> Any:
