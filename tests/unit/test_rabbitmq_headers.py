@@ -32,16 +32,17 @@ UNREADABLE = {("news", "unreadable")}
 
 
 def sent(headers: dict[str, Any] | None = None, **kwargs: Any) -> dict[str, Any]:
-    """What is published to the datastore ``news`` in place of *headers*."""
-    return outgoing(headers, datastore="news", **kwargs)
+    """What is published to the datastore ``news`` in place of *headers*, as a copy."""
+    return {**(outgoing(headers, datastore="news", **kwargs) or {})}
 
 
 def test_without_a_scope_headers_are_as_they_were() -> None:
     """No scope: the application's headers go out unchanged, in a copy."""
     mine = {"a": 1, BAGGAGE: "antipode=1~broken,b=2"}
     assert sent(mine) == mine
-    assert sent(mine) is not mine
-    assert sent(None) == {}
+    assert outgoing(mine, datastore="news") is not mine
+    assert outgoing({}, datastore="news") == {}
+    assert outgoing(None, datastore="news") is None
 
 
 def test_an_empty_lineage_adds_nothing() -> None:

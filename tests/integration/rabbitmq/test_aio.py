@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import aio_pika
+import aiormq
 import pytest
 
 import antipode
@@ -235,6 +236,24 @@ async def test_without_confirms_it_is_counted(bench: Bench) -> None:
         with rabbitmq.message(bench.get(bench.channel())) as held:
             assert held.lineage == CAUSES
     assert counted("unconfirmed_publish") == before + 1
+
+
+@pytest.mark.parametrize("headers", [None, {}, {"mine": 1}], ids=str)
+async def test_headers_are_those_of_a_plain_channel(
+    bench: Bench, headers: dict[str, Any] | None
+) -> None:
+    """A consumer gets what it gets of one, with aio-pika's publications and with aiormq's."""
+    async with connected(bench, publisher_confirms=False) as channel:
+        exchange = await channel.get_exchange(bench.name)
+        for _ in ("instrumented", "plain"):
+            await exchange.publish(aio_pika.Message(b"", headers=headers), "k")
+            underlay = await channel.get_underlay_channel()
+            for properties in (None, aiormq.spec.Basic.Properties(headers=headers)):
+                await underlay.basic_publish(b"", exchange=bench.name, properties=properties)
+            rabbitmq.uninstrument_channel(channel)
+    reader = bench.channel()
+    found = [bench.get(reader)[1].headers for _ in range(6)]
+    assert found[:3] == found[3:]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "timed out", "cut"])

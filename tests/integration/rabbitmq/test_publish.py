@@ -138,6 +138,19 @@ def test_an_unconfirmed_publication_is_counted_and_mints_nothing(bench: Bench) -
         assert held.lineage == CAUSES
 
 
+@pytest.mark.parametrize("given", [None, {}, {"mine": 1}], ids=str)
+def test_headers_that_are_not_there_stay_away(bench: Bench, given: dict[str, Any] | None) -> None:
+    """A consumer gets what it gets of a plain channel: None where nothing was to be said."""
+    channel = bench.connection().channel()
+    bench.declare(channel)
+    rabbitmq.instrument_channel(channel, datastore=NEWS)
+    channel.basic_publish(bench.name, "k", b"", pika.BasicProperties(headers=given))
+    assert bench.get(channel)[1].headers == given
+    if given is None:
+        channel.basic_publish(bench.name, "k", b"")
+        assert bench.get(channel)[1].headers is None
+
+
 def test_an_unconfirmed_publication_enters_where_readers_have_receipts(bench: Bench) -> None:
     """``receipts=True``: readers can tell whether it came, so it enters, and is counted."""
     channel = bench.connection().channel()

@@ -53,8 +53,10 @@ def outgoing(
     lineage: Lineage | None = None,
     write: WriteId | None = None,
     fulfils: Promise | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     """A copy of *headers* that carries a lineage; *headers* itself is not touched.
+
+    None where there are none and nothing is to be said: who consumes it sees no headers.
 
     A lineage that is in *headers* already, because an instrumentation injected it or the
     application copied it from another message, is merged into what is sent: it may say more
@@ -77,7 +79,7 @@ def outgoing(
         if current is not None:
             held.notes = current.notes  # A dry run's, of this request whatever it sends.
         _put_lineage(sent, held, datastore)
-    return sent
+    return None if headers is None and not sent else sent
 
 
 def fulfil(headers: Mapping[str, Any] | None, promise: Promise | str) -> dict[str, Any]:

@@ -119,7 +119,9 @@ class State:
         """Whether readers of the datastore can tell what was routed to them."""
         return self.receipts or any(shim.waitable for shim in shims_of(self.datastore))
 
-    def headers(self, headers: Mapping[str, Any] | None, write: WriteId | None) -> dict[str, Any]:
+    def headers(
+        self, headers: Mapping[str, Any] | None, write: WriteId | None
+    ) -> dict[str, Any] | None:
         """The headers to send instead of the application's."""
         return outgoing(headers, datastore=self.datastore, write=write)
 

@@ -26,7 +26,7 @@ def instrument(channel: Any, state: State) -> None:
     state.replace(channel, "tx_select", transacting(channel, state))
 
 
-def with_headers(properties: Any, headers: dict[str, Any]) -> Any:
+def with_headers(properties: Any, headers: dict[str, Any] | None) -> Any:
     """A copy of BasicProperties (None: new ones) with *headers*; the original is not touched."""
     sent = pika().BasicProperties() if properties is None else copy.copy(properties)
     sent.headers = headers
