@@ -15,6 +15,7 @@ from typing import Any
 
 import celery
 from celery import signals
+from celery.worker import state
 from kombu import Exchange, Queue
 
 import antipode
@@ -89,10 +90,24 @@ def note(what: str, **more: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+def stop_worker(folder: Path) -> None:
+    """Tell the worker of that folder to end, once it has no task and has read every result."""
+    (folder / "stop").touch()
+
+
 @signals.worker_ready.connect
-def _turn_often(sender: Any, **_: Any) -> None:
-    """Keep the worker's loop turning: it sees that it was told to stop at its next event only."""
-    sender.timer.call_repeatedly(1, lambda: None)
+def _stop_when_told(sender: Any, **_: Any) -> None:
+    """Look for :func:`stop_worker` in the worker's loop, which keeps the loop turning besides.
+
+    A signal may come while the loop has read one part of a result. Celery's pool then waits for
+    the other part for ever.
+    """
+
+    def look() -> None:
+        if (FOLDER / "stop").exists() and not state.reserved_requests:
+            state.should_stop = os.EX_OK
+
+    sender.timer.call_repeatedly(0.1, look)
 
 
 @signals.worker_process_init.connect

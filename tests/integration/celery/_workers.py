@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -132,9 +131,7 @@ def worker(
         assert process.poll() is None, one.log
         yield one
     finally:
-        # Not SIGQUIT: a worker stops its pool right in that signal's handler, and where the signal
-        # came between two parts of a result it waits for the other part for ever.
-        process.send_signal(signal.SIGTERM)
+        tasks.stop_worker(folder)
         try:
             process.wait(ENDS_S)
         except subprocess.TimeoutExpired as error:
