@@ -1,96 +1,148 @@
-"""Chords of Celery: the body depends on every task of the header, and is published by one.
+"""Chords of Celery: the body depends on every task of the header, and one of them publishes it.
 
 Where Redis keeps the results, which counts the header's tasks itself, each of them leaves its
 lineage there beside its result. Other backends have nowhere to leave it that all of them share:
-the body's lineage is then marked.
+what is published at the end of a header is then marked.
 """
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any
+import sys
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import baggage
 
 from antipode._request.context import scope_in
-from antipode._runtime.metrics import count, log_once, logger
+from antipode._request.scope import NOTHING
+from antipode._runtime.metrics import logger
 from antipode.integrations._method import Method
-from antipode.integrations._outgoing import IN_DOUBT
+from antipode.propagation import MEMBER
 
-from ._task import SERVICE, Task
+from ._task import running_task, unknown_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _UNLOCK = "celery.chord_unlock"
-#: Behind the key of a header's group.
-_SUFFIX = ".antipode"
-_SIZE_SUFFIX = ".s"
+_RETURN = "on_chord_part_return"
+#: What stands after the key of a header's group: for the lineages, and for Celery's own numbers.
+_LINEAGES = ".antipode"
+_SIZE = ".s"
+_ADDED = ".t"
 _KEPT_S = 86_400
-_methods: list[Method] = []
+#: Of each class of backends that counts the tasks of headers, the method that does.
+_methods: dict[type, Method] = {}
+
+
+class _Header:
+    """The header of a chord while one of its tasks ends.
+
+    If it is the last one, it publishes what follows: one task or several, or error callbacks.
+    """
+
+    def __init__(self, backend: Any, request: Any) -> None:
+        self._backend = backend
+        self._request = request
+        self._texts: list[str] | None = None
+
+    def lineages(self) -> list[str]:
+        """The lineages of all tasks; read for the first message alone."""
+        if self._texts is None:
+            self._texts = _read(self._backend, self._request)
+        return self._texts
+
+
+_ending: ContextVar[_Header | None] = ContextVar("antipode-celery-header", default=None)
 
 
 def instrument() -> None:
-    """Let tasks leave their lineages in Redis, where that counts a chord's header."""
-    if not _methods:
-        with contextlib.suppress(ImportError):
-            from celery.backends.redis import RedisBackend
-
-            _methods.append(Method(RedisBackend, "on_chord_part_return", _part_returns))
-    for method in _methods:
+    """Follow the backends again that were followed before :func:`uninstrument`."""
+    for method in _methods.values():
         method.wrap()
 
 
 def uninstrument() -> None:
-    """Undo :func:`instrument`."""
-    for method in _methods:
+    """Undo :func:`follow`."""
+    for method in _methods.values():
         method.unwrap()
 
 
-def _part_returns(call: Any, backend: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A task of a header ends: before it is counted, since the last one publishes the body."""
+def follow(backend: object) -> None:
+    """Let *backend*, if it counts the tasks of headers, have their lineages. Idempotent."""
+    owner = next((kind for kind in type(backend).__mro__ if _RETURN in vars(kind)), None)
+    if owner is not None and owner not in _methods:
+        _methods[owner] = Method(owner, _RETURN, _end_of_task)
+        _methods[owner].wrap()
+
+
+def _end_of_task(
+    call: Callable[..., Any], backend: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A task of a header ends: it leaves its lineage before it is counted."""
     request = args[0] if args else kwargs["request"]
-    held = scope_in()
-    if held is not None and request.group:
+    if not request.group or running_task() is None:
+        return call(*args, **kwargs)
+    if _in_redis(backend):
         try:
-            key = _key(backend, request)
-            backend.client.hset(key, request.id, held.text())
-            backend.client.expire(key, _KEPT_S)
-        except Exception:  # noqa: BLE001 - a hook never fails a task; the body is marked then
+            _leave(backend, request)
+        except Exception:  # noqa: BLE001 - a hook never fails a task; what follows is marked then
             logger.warning("the lineage of a chord's task cannot be left", exc_info=True)
-    return call(*args, **kwargs)
+    token = _ending.set(_Header(backend, request))
+    try:
+        return call(*args, **kwargs)
+    finally:
+        _ending.reset(token)
 
 
-def _left(backend: Any, request: Any) -> tuple[list[str], Any]:
-    """What the tasks of a header left, and the number of these tasks, as Celery notes it."""
+def lineages_of_header(message_id: object = None) -> list[str] | None:
+    """What the message of that id depends on that is published now, or what is called now.
+
+    Returns:
+        The lineages of all tasks of the header that ends now; None where none does.
+    """
+    header = _ending.get()
+    if header is not None:
+        return header.lineages()
+    task = running_task()
+    if task is not None and task.name == _UNLOCK and message_id != task.request.id:
+        return [unknown_lineage()]
+    return None
+
+
+def _in_redis(backend: object) -> bool:
+    module = sys.modules.get("celery.backends.redis")
+    return module is not None and isinstance(backend, module.RedisBackend)
+
+
+def _leave(backend: Any, request: Any) -> None:
+    """Leave what the task would send; nothing where it discarded its lineage."""
+    held = scope_in()
+    text = NOTHING if held is None or baggage.get_baggage(MEMBER) is None else held.text()
+    key = backend.get_key_for_group(request.group, _LINEAGES)
     with backend.client.pipeline() as pipe:
-        pipe.hvals(_key(backend, request))
-        pipe.get(backend.get_key_for_group(request.group, _SIZE_SUFFIX))
-        texts, size = pipe.execute()
-    return [text.decode("ascii") for text in texts], size
+        pipe.hset(key, request.id, text)
+        pipe.expire(key, _KEPT_S)
+        pipe.execute()
 
 
-def _key(backend: Any, request: Any) -> Any:
-    return backend.get_key_for_group(request.group, _SUFFIX)
-
-
-def publishes_body(task: Task, message_id: object) -> bool:
-    """Whether the message of that id, which *task* publishes, is the body of a chord."""
-    if task.name == _UNLOCK:
-        return bool(message_id != task.request.id)
-    chord = task.request.chord
-    return bool(chord) and chord.get("options", {}).get("task_id") == message_id
-
-
-def lineages_of_header(task: Task) -> tuple[list[str], list[tuple[str, str]]]:
-    """The texts of a header's tasks, and the mark that stands for those that are missing."""
-    request, backend = task.request, task.backend
-    if request.group and any(isinstance(backend, method.owner) for method in _methods):
+def _read(backend: Any, request: Any) -> list[str]:
+    """What the tasks left of the header to which the task of *request* belongs."""
+    texts: list[str] = []
+    if _in_redis(backend):
+        lineages, size, added = (
+            backend.get_key_for_group(request.group, suffix)
+            for suffix in (_LINEAGES, _SIZE, _ADDED)
+        )
         try:
-            texts, size = _left(backend, request)
+            with backend.client.pipeline() as pipe:
+                pipe.hvals(lineages)
+                pipe.get(size)
+                pipe.get(added)
+                left, tasks, more = pipe.execute()
+            texts = [each if isinstance(each, str) else each.decode("ascii") for each in left]
+            if tasks is not None and len(texts) >= int(tasks) + int(more or 0):
+                return texts
         except Exception:  # noqa: BLE001 - as above
             logger.warning("the lineages of a chord's tasks cannot be read", exc_info=True)
-            texts, size = [], None
-        if size is not None and len(texts) >= int(size):
-            return texts, []
-    else:
-        texts = []
-    count("incomplete", SERVICE)
-    message = "what the tasks of a chord's header wrote is not known: its body's lineage is marked"
-    log_once("chord_incomplete", SERVICE, "", message)
-    return texts, [(SERVICE, IN_DOUBT)]
+    return [*texts, unknown_lineage()]

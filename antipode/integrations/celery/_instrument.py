@@ -11,7 +11,7 @@ from antipode._request.context import context_with, scope_in
 from antipode.integrations._incoming import Incoming
 from antipode.propagation import BAGGAGE
 
-from . import _chords as chords
+from . import _chords, _errbacks
 from ._messages import baggage_to_send
 from ._signals import connect, disconnect, signals
 from ._task import Task, baggage_of
@@ -37,7 +37,8 @@ def instrument() -> None:
     connect(sent.task_prerun, _before_run)
     connect(sent.task_postrun, _after_run, first=True)
     connect(sent.before_task_publish, _before_publish)
-    chords.instrument()
+    _chords.instrument()
+    _errbacks.instrument()
 
 
 def uninstrument() -> None:
@@ -45,7 +46,8 @@ def uninstrument() -> None:
     sent = signals()
     disconnect(sent.task_prerun, _before_receivers, _before_run)
     disconnect(sent.before_task_publish, _before_publish)
-    chords.uninstrument()
+    _chords.uninstrument()
+    _errbacks.uninstrument()
 
 
 class _TaskRequest:
@@ -88,6 +90,7 @@ def _before_run(task: Task, **_: object) -> None:
         vars(request)[_HELD] = _EagerTask(outer)
     else:
         vars(request)[_HELD] = _TaskRequest(baggage_of(request), outer)
+    _chords.follow(task.backend)
 
 
 def _after_run(task: Task, **_: object) -> None:

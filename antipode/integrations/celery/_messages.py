@@ -11,7 +11,7 @@ from antipode._request.lineage_text import readable
 from antipode.propagation import MEMBER, members, with_member, without_member
 from antipode.shim import Scope
 
-from ._chords import lineages_of_header, publishes_body
+from ._chords import lineages_of_header
 from ._task import SERVICE, baggage_of, running_task
 
 if TYPE_CHECKING:
@@ -44,27 +44,21 @@ def baggage_to_send(present: object, message_id: object) -> str | None:
     came = None if task is None else baggage_of(task.request)
     if task is not None and vars(task.request).get(_UNCHANGED):
         return came or ""
-    held, body = scope_in(), task is not None and publishes_body(task, message_id)
+    held, of_header = scope_in(), lineages_of_header(message_id)
     if held is None or baggage.get_baggage(MEMBER) is None:
-        if not body:
+        if of_header is None:
             return without_member(header) if header and header == came else None
         held = Scope()  # What this task discarded is not the other tasks' lineage.
     earlier = frozenset(members([came] if came else []))
     others = [text for text in members([header] if header else []) if text not in earlier]
-    marks: list[tuple[str, str]] = []
-    if body and task is not None:
-        texts, marks = lineages_of_header(task)
-        others += texts
-    return with_member(header, _text(held, others, marks))
+    return with_member(header, joined(held, [*others, *(of_header or ())]).text())
 
 
-def _text(held: Scope, others: list[str], marks: list[tuple[str, str]]) -> str:
-    """The lineage of *held*, of texts that are sent along, and *marks*."""
+def joined(held: Scope, others: list[str]) -> Scope:
+    """A scope with the lineage of *held* and those of *others*; *held* where that is the same."""
     text = held.text()
-    if not marks and all(other == text for other in others):
-        return text
-    joined = Scope(held.leaving.merge(*(readable(SERVICE, other) for other in others)))
-    joined.notes = held.notes
-    for mark in marks:
-        joined.mark_incomplete(*mark)
-    return joined.text()
+    if all(other == text for other in others):
+        return held
+    found = Scope(held.leaving.merge(*(readable(SERVICE, other) for other in others)))
+    found.notes = held.notes
+    return found

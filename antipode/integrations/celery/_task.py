@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from antipode import Lineage
+from antipode._lineage.codec import encode
+from antipode._runtime.metrics import count, log_once
+from antipode.integrations._outgoing import IN_DOUBT
 from antipode.propagation import BAGGAGE, MEMBER
 
 #: The service that marks about messages are of.
@@ -39,3 +43,11 @@ def baggage_of(request: Any) -> str | None:
     if header is None or isinstance(header, str):
         return header
     return f"{MEMBER}="  # Of no type that is sent: unreadable, and not absent.
+
+
+def unknown_lineage() -> str:
+    """The lineage of tasks that left none behind: a mark, counted and logged."""
+    count("incomplete", SERVICE)
+    message = "what tasks wrote that others depend on is not known: the others' lineage is marked"
+    log_once("tasks_in_doubt", SERVICE, "", message)
+    return encode(Lineage(incomplete=[(SERVICE, IN_DOUBT)]))

@@ -174,6 +174,111 @@ def start_chord(numbers: list[int], number: int) -> None:
     celery.chord([see.si(each) for each in numbers])(gather.s(number))
 
 
+@app.task
+def idle() -> None:
+    """Neither write nor note."""
+
+
+@app.task
+def look(number: int) -> None:
+    """Note the lineage."""
+    note(f"look-{number}")
+
+
+@app.task
+def failed(task_id: str, number: int) -> None:
+    """An error callback that is published, as it takes a task's id alone."""
+    note(f"failed-{number}", id=task_id)
+
+
+@app.task
+def failed_by(request: Any, error: BaseException, traceback: Any, number: int) -> None:
+    """An error callback that is called where the error is seen."""
+    note(f"failed-{number}", error=type(error).__name__)
+    look.delay(number)
+
+
+@app.task(bind=True)
+def become_header(self: Any) -> Any:
+    """Go on as the header of a chord."""
+    return self.replace(header())
+
+
+@app.task
+def die(number: int) -> None:
+    """Write, and kill the worker's process."""
+    antipode.append(own(number))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def header(first: Any = None) -> celery.group:
+    """Tasks of which the first one writes; a worker of one process ends it first."""
+    return celery.group(first or see.si(1), idle.si(), idle.si())
+
+
+#: What is published by its name in a worker, and the numbers of the tasks that look at their end.
+CANVASES: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "a task": (lambda: celery.chord(header(), look.si(50)), (50,)),
+    "a chain": (lambda: celery.chord(header(), celery.chain(look.si(50), look.si(51))), (50, 51)),
+    "a group": (lambda: celery.chord(header(), celery.group(look.si(50), look.si(51))), (50, 51)),
+    "a chord": (
+        lambda: celery.chord(header(), celery.chord([look.si(50), look.si(51)], look.si(52))),
+        (50, 51, 52),
+    ),
+    "a chain that begins with a group": (
+        lambda: celery.chord(
+            header(), celery.chain(celery.group(look.si(50), look.si(51)), look.si(52))
+        ),
+        (50, 51, 52),
+    ),
+    "group | task | task": (lambda: header() | look.si(50) | look.si(51), (50, 51)),
+    "group | group | task": (
+        lambda: celery.chain(header(), celery.group(look.si(50), look.si(51)), look.si(52)),
+        (50, 51, 52),
+    ),
+    "replaced by a group": (
+        lambda: celery.chain(become_header.si(), look.si(50), look.si(51)),
+        (50, 51),
+    ),
+    "a header of chains and chords": (
+        lambda: celery.chord(
+            [
+                celery.chain(see.si(1), idle.si()),
+                celery.chord([idle.si(), idle.si()], idle.si()),
+                idle.si(),
+            ],
+            look.si(50),
+        ),
+        (50,),
+    ),
+    "a header replaced by a group": (
+        lambda: celery.chord([become_header.si(), idle.si()], look.si(50)),
+        (50,),
+    ),
+}
+#: The same for headers whose first task fails.
+FAILING: dict[str, Any] = {
+    "published": lambda: celery.chord(
+        header(fail.si(1)), look.si(50).on_error(failed.s(number=60))
+    ),
+    "called": lambda: celery.chord(
+        header(fail.si(1)), look.si(50).on_error(failed_by.s(number=60))
+    ),
+    "of a chain": lambda: celery.chord(
+        header(celery.chain(fail.si(1), idle.si())), look.si(50).on_error(failed.s(number=60))
+    ),
+    "of a group": lambda: celery.chord(
+        header(fail.si(1)), celery.group(look.si(50).on_error(failed.s(number=60)), look.si(51))
+    ),
+}
+
+
+@app.task
+def start(name: str) -> None:
+    """Publish what has that name, here where the results' backend is known."""
+    (FAILING.get(name) or CANVASES[name][0])().apply_async()
+
+
 @app.task(bind=True, acks_late=True, acks_on_failure_or_timeout=False)
 @when_visible(only="posts", max_attempts=int(os.environ.get("ANTIPODE_TEST_ATTEMPTS", "50")))
 def follow(self: Any, number: int) -> None:

@@ -53,6 +53,23 @@ def test_with_results_in_redis_a_body_depends_on_all_of_its_header(
     assert body["incomplete"] == alone["incomplete"] == []
 
 
+@pytest.mark.parametrize("backend", ["cache+memory://", "file"])
+def test_with_results_elsewhere_whatever_follows_says_what_it_misses(
+    tmp_path: Path, url: str, backend: str
+) -> None:
+    """Whether the header's last task publishes it or a task of Celery's own, errors included."""
+    (tmp_path / "results").mkdir()
+    backend = f"file://{tmp_path / 'results'}" if backend == "file" else backend
+    with worker(tmp_path, url, environment={"ANTIPODE_TEST_BACKEND": backend}) as started:
+        with antipode.scope(Lineage([tasks.post(1)])):
+            for name in ("a chain", "published", "called"):
+                tasks.start.delay(name)
+        for after in (*started.wait("look-50"), *started.wait("look-51")):
+            assert after["incomplete"] == ["celery (in_doubt)"]
+        for after in started.wait("failed-60", 2):
+            assert after["incomplete"] == ["celery (in_doubt)"]
+
+
 def test_with_results_elsewhere_the_body_says_what_it_misses(tmp_path: Path, url: str) -> None:
     """A task of Celery's own publishes the body, and has no lineage of the header."""
     (tmp_path / "results").mkdir()
