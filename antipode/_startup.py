@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._runtime import config, observers
+from ._runtime import config, observers, switch
 from ._telemetry import telemetry
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _follow(held: Config | None, new: Config | None) -> None:
     ended, observers.dry_run = observers.dry_run, None
     if ended is not None:
         ended.close()
-    if new is not None and new.mode == "dry-run":
+    if new is not None and new.mode == "dry-run" and not switch.disabled:
         from ._dry_run.dry_run import DryRun
 
         observers.dry_run = DryRun(new.dry_run_dir, new.region)

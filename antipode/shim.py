@@ -36,6 +36,7 @@ from ._request.scope import Scope
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
 from ._runtime.config import Config, config
 from ._runtime.metrics import count, log_once, logger
+from ._runtime.switch import switchable
 from ._runtime.wake import Wake
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "shims_of",
     "stored_lineage",
     "stored_text",
+    "switchable",
     "unread",
     "unreadable",
     "unregister",

@@ -12,6 +12,7 @@ from antipode._lineage.lineage import Lineage
 from antipode._request.context import is_stopped
 from antipode._request.lineage_text import readable
 from antipode._request.recording import unscoped
+from antipode._runtime import switch
 from antipode._runtime.config import config
 from antipode._runtime.metrics import log_once
 
@@ -23,13 +24,15 @@ Names = str | Iterable[str]
 
 
 def lineage_of(lineage: Lineage | str | None, held: Scope | None, mode: Mode) -> Lineage:
-    """The lineage a barrier is about.
+    """The lineage a barrier is about; the empty one where the library is disabled.
 
     Raises:
         LineageDecodeError: it is a text and no lineage, and this is no dry run.
         ConfigurationError: there is none and no scope, where the barrier would wait for what is
             in one, and ``on_unscoped="report"`` was not configured.
     """
+    if switch.disabled:
+        return Lineage()
     if isinstance(lineage, str):
         return readable("", lineage) if mode == "dry-run" else decode(lineage)
     if lineage is not None:

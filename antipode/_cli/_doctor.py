@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from antipode import AntipodeError, Lineage, WriteId, configure
 from antipode._lineage.codec import encode
 from antipode._request.context import context_with, scope_in
+from antipode._runtime import switch
 from antipode.propagation import MEMBER
 from antipode.shim import Scope, config
 
@@ -72,6 +73,10 @@ def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
         imported: whether the application was imported, so that what is absent is missing.
         timeout_s: the longest one connection to a datastore may take.
     """
+    if switch.disabled:
+        said = f"{switch.VARIABLE}=true: this process runs as it would without the library"
+        yield problem("settings", said, f"take {switch.VARIABLE} out of its environment")
+        return
     try:
         settings = config()
     except AntipodeError as error:

@@ -21,8 +21,10 @@ from opentelemetry.propagators.textmap import (
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.grammar import MEMBER
 from antipode._request.context import BAGGAGE_KEY, KEY, LiveText, context_with, is_bare, scope_in
+from antipode._runtime import switch
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
+from antipode._runtime.switch import switchable
 
 from .extraction import (
     are_ours_alone,
@@ -88,6 +90,8 @@ class AntipodePropagator(TextMapPropagator):
 
         A second extraction in the same request joins the first one's scope while it is open.
         """
+        if switch.disabled:
+            return self.inner.extract(carrier, context, getter)
         if getter is default_getter and isinstance(carrier, dict):
             silent = BAGGAGE not in carrier and SENT_HEADER not in carrier
         else:
@@ -275,6 +279,7 @@ class AntipodeBaggagePropagator(AntipodePropagator):
         super().__init__(W3CBaggagePropagator())
 
 
+@switchable
 def instrument() -> None:
     """Wrap the global propagator, so that every incoming request gets a scope. Idempotent.
 

@@ -8,6 +8,7 @@ from opentelemetry import baggage
 from opentelemetry import context as otel_context
 
 from antipode._lineage.grammar import MEMBER
+from antipode._runtime import switch
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -42,8 +43,13 @@ def context_with(
         held: the scope.
         context: what else is in it. It is returned itself where it has both.
         current: a context that may have a handle on *held* already; None for none.
+
+    Returns:
+        It; *context* as it is where the library is disabled, so that there is no scope anywhere.
     """
     found = otel_context.get_current() if context is None else context
+    if switch.disabled:
+        return found
     entries = found.get(BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}
     handle = _handle_among(others, held) if others else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
-from antipode._runtime import observers
+from antipode._runtime import observers, switch
 from antipode._runtime.call_site import call_site
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
@@ -65,6 +65,8 @@ def unscoped(what: str, datastore: str, *, policy: Policy | None = None) -> None
         ConfigurationError: *policy*, default ``on_unscoped`` as configured, is ``raise``, and this
             is no dry run.
     """
+    if switch.disabled:
+        return
     count(f"unscoped_{what}", datastore)
     site = call_site()
     about = f" to {datastore!r}" if datastore else ""

@@ -118,8 +118,9 @@ def configure(
 
     Args:
         mode: ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is missing
-            is counted, logged and written down; or ``off``: barriers return at once,
-            everything else goes on.
+            is counted, logged and written down; or ``off``: barriers return at once, and
+            everything else goes on: clients stay instrumented, and lineages are kept and sent.
+            ``ANTIPODE_DISABLED=true`` in the environment turns all of it off.
         region: the name of this region, for people and reports; a dry run also goes by it.
         max_timeout: the longest any barrier waits, in seconds, whatever its caller says: a
             forged lineage cannot make anyone wait longer.

@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, cast
 
+from . import switch
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Sequence
     from contextlib import AbstractContextManager
@@ -202,7 +204,7 @@ def traced(operation: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if not telemetry.recording():
+            if switch.disabled or not telemetry.recording():
                 return function(*args, **kwargs)
             with telemetry.operation(operation) as ended:
                 result = function(*args, **kwargs)
@@ -224,7 +226,7 @@ def traced_async(
     ) -> Callable[_P, Coroutine[Any, Any, _R]]:
         @functools.wraps(function)
         async def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if not telemetry.recording():
+            if switch.disabled or not telemetry.recording():
                 return await function(*args, **kwargs)
             with telemetry.operation(operation) as ended:
                 result = await function(*args, **kwargs)

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
@@ -50,6 +51,7 @@ _choices: WeakKeyDictionary[aiohttp.ClientSession, _Choice] = WeakKeyDictionary(
 _original: Callable[..., Awaitable[Any]] | None = None
 
 
+@switchable
 def instrument() -> None:
     """Let all sessions carry lineages, those that exist too. Idempotent."""
     global _everywhere  # noqa: PLW0603 - it is about the whole process
@@ -66,6 +68,7 @@ def uninstrument() -> None:
         _unpatch()
 
 
+@switchable
 def instrument_client(session: SessionT, *, service: str | None = None) -> SessionT:
     """Let *session* carry lineages. Idempotent.
 

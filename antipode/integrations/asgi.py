@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import context as otel_context
 
 from antipode._request.context import scope_in
+from antipode._runtime import switch
 from antipode._runtime.metrics import logger
+from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 
 from ._apps import AROUND, Around, put_around, take_away
@@ -136,11 +138,13 @@ class AntipodeMiddleware:
     def __init__(self, app: App) -> None:
         """Wrap *app*, an ASGI 3 application."""
         self.app = app
-        setattr(self, AROUND, Around(None))
+        if not switch.disabled:
+            setattr(self, AROUND, Around(None))
 
     __call__ = _serving(None, lambda self, *connection: self.app(*connection))
 
 
+@switchable
 def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
     """Put the middleware around a FastAPI or Starlette application, and return it. Idempotent.
 

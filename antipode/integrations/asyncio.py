@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode._request.background import OpenBranch
 from antipode._request.context import scope_in
+from antipode._runtime.switch import switchable
 
 from ._method import Method
 
@@ -52,6 +53,7 @@ class _Factory:
         return _counted(make, (loop, coro), kwargs)
 
 
+@switchable
 def instrument(*, services: Iterable[str] = ()) -> None:
     """Count the tasks of all event loops that are asyncio's own. Idempotent.
 
@@ -72,6 +74,7 @@ def uninstrument() -> None:
     _CREATE_TASK.unwrap()
 
 
+@switchable
 def instrument_loop(loop: LoopT) -> LoopT:
     """Count the tasks of *loop*, by a task factory around the one that is set. Idempotent.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode._runtime import switch
 from antipode._runtime.metrics import logger
 from antipode.propagation import RESPONSE_HEADER
 
@@ -79,7 +80,12 @@ class AntipodeMiddleware:
         return _answered(response, incoming)
 
     def _begin(self, request: Any) -> Incoming | None:  # noqa: ANN401 - Django's request
-        """The request; None where a middleware around the application has begun it."""
+        """The request; None where a middleware around the application has begun it.
+
+        Or where the library is disabled.
+        """
+        if switch.disabled:
+            return None
         if not self._began:
             propagating()
             self._began = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from antipode._runtime.metrics import logger
+from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
@@ -123,6 +124,7 @@ _original: tuple[Callable[..., httpx.Response], Callable[..., Awaitable[httpx.Re
 _original = None
 
 
+@switchable
 def instrument() -> None:
     """Let all clients, and ``httpx.get()`` and its like, carry lineages. Idempotent."""
     global _everywhere  # noqa: PLW0603 - it is about the whole process
@@ -139,6 +141,7 @@ def uninstrument() -> None:
         _unpatch()
 
 
+@switchable
 def instrument_client(client: ClientT, *, service: str | None = None) -> ClientT:
     """Let *client* carry lineages. Idempotent.
 

@@ -21,6 +21,7 @@ from antipode._request.background import OpenBranch, apart
 from antipode._request.context import context_with, scope_in
 from antipode._request.lineage_text import readable
 from antipode._runtime.metrics import count
+from antipode._runtime.switch import switchable
 from antipode.shim import Scope
 
 from ._method import Method
@@ -40,6 +41,7 @@ def __dir__() -> list[str]:
 SERVICE = "process-pool"
 
 
+@switchable
 def instrument() -> None:
     """Let jobs of ``ProcessPoolExecutor`` be branches of their request. Idempotent.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
+from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, RESPONSE_HEADER
 
 from ._http_call import HttpCall, began
@@ -106,6 +107,7 @@ _attempts: ContextVar[_Attempts | None] = ContextVar("antipode-requests-attempts
 _original: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
 
+@switchable
 def instrument() -> None:
     """Let all sessions, and ``requests.get()`` and its like, carry lineages. Idempotent."""
     global _everywhere  # noqa: PLW0603 - it is about the whole process
@@ -122,6 +124,7 @@ def uninstrument() -> None:
         _unpatch()
 
 
+@switchable
 def instrument_client(session: SessionT, *, service: str | None = None) -> SessionT:
     """Let *session* carry lineages. Idempotent.
 

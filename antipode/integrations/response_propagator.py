@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
 from antipode._runtime.metrics import logger
+from antipode._runtime.switch import switchable
 from antipode.propagation import RESPONSE_HEADER
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def _take_out(carrier: Any) -> None:  # noqa: ANN401 - a response of any framewo
         del carrier[RESPONSE_HEADER]
 
 
+@switchable
 def instrument() -> None:
     """Set the propagator, around one that is set already. Idempotent."""
     inner = _hook.get_global_response_propagator()

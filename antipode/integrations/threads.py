@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._request.background import OpenBranch, apart
 from antipode._request.context import scope_in
+from antipode._runtime.switch import switchable
 
 from ._method import Method
 
@@ -44,6 +45,7 @@ SERVICES = frozenset(
 _services = SERVICES
 
 
+@switchable
 def instrument(*, services: Iterable[str] = ()) -> None:
     """Let threads, timers and jobs of thread pools be branches of their request. Idempotent.
 

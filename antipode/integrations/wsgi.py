@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
+from antipode._runtime import switch
 from antipode._runtime.metrics import logger
+from antipode._runtime.switch import switchable
 from antipode.propagation import MEMBER, RESPONSE_HEADER
 
 from ._apps import AROUND, Around, put_around, take_away
@@ -160,11 +162,13 @@ class AntipodeMiddleware:
     def __init__(self, app: App) -> None:
         """Wrap *app*."""
         self.app = app
-        setattr(self, AROUND, Around(None))
+        if not switch.disabled:
+            setattr(self, AROUND, Around(None))
 
     __call__ = _serving(None, lambda self, *request: self.app(*request))
 
 
+@switchable
 def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
     """Put the middleware around a Flask or Django application, and return it. Idempotent.
 

@@ -19,6 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 import antipode
 from antipode._cli import _doctor_integrations, main
 from antipode._cli._doctor import examine
+from antipode._runtime import switch
 from antipode.shim import Endpoint, Observation
 from antipode.testing import FakeStore, VirtualClock
 
@@ -109,6 +110,14 @@ def test_settings_that_cannot_be_read_are_a_problem(monkeypatch: pytest.MonkeyPa
     (check,) = examine(imported=True, timeout_s=1)
     assert check.verdict.value == "problem"
     assert "ANTIPODE_MAX_TIMEOUT" in check.said
+
+
+def test_a_disabled_process_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing else to examine in it."""
+    monkeypatch.setattr(switch, "disabled", True)
+    (check,) = examine(imported=True, timeout_s=1)
+    assert check.verdict.value == "problem"
+    assert "ANTIPODE_DISABLED" in check.todo
 
 
 def test_barriers_that_are_off_are_a_problem() -> None:

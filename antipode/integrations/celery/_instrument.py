@@ -8,6 +8,7 @@ from opentelemetry import context as otel_context
 
 from antipode._request.background import outside
 from antipode._request.context import context_with, scope_in
+from antipode._runtime.switch import switchable
 from antipode.integrations._incoming import Incoming
 from antipode.propagation import BAGGAGE
 
@@ -25,6 +26,7 @@ _OUTER = "_antipode_outer"
 _HELD = "_antipode_held"
 
 
+@switchable
 def instrument() -> None:
     """Give every task a scope of its own, and every message the lineage. Idempotent.
 

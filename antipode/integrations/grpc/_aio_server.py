@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
+from antipode._runtime import switch
 
 from . import _server
 from ._library import grpc
@@ -28,6 +29,8 @@ class AioServerInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]  #
     ) -> Any:
         """Wrap the handler that *continuation* finds."""
         handler = await continuation(handler_call_details)
+        if switch.disabled:
+            return handler
         return handler and self._wrapped.of(handler, handler_call_details.method)
 
 

@@ -6,6 +6,8 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode._runtime import switch
+from antipode._runtime.switch import switchable
 
 from . import _channel
 from ._aio_client import AioInterceptor, interceptors
@@ -26,6 +28,7 @@ _AIO_KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 _placed: list[tuple[Any, str, Make, Make]] = []
 
 
+@switchable
 def instrument_channel(channel: Any, *, target: str | None = None, retries: bool = True) -> Any:
     """Make the calls of *channel* carry the lineage, and take in what their answers bring.
 
@@ -110,10 +113,14 @@ def aio_client_interceptors(*, target: str = "", retries: bool = True) -> list[A
     Args:
         target: where the channel leads; with ``egress_hosts``, nothing goes where it is not given.
         retries: as for :func:`instrument_channel`.
+
+    Returns:
+        None at all where the library is disabled.
     """
-    return interceptors(Channel(target, retries=retries))
+    return [] if switch.disabled else interceptors(Channel(target, retries=retries))
 
 
+@switchable
 def instrument() -> None:
     """Intercept the servers and channels that this process makes from now on. Idempotent.
 

@@ -7,6 +7,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
+from antipode._runtime import switch
 from antipode.integrations._incoming import propagating
 
 from ._library import grpc
@@ -37,6 +38,8 @@ class ServerInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC h
     ) -> Any:
         """Wrap the handler that *continuation* finds."""
         handler = continuation(handler_call_details)
+        if switch.disabled:
+            return handler
         return handler and self._wrapped.of(handler, handler_call_details.method)
 
 

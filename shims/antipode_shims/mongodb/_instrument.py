@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import beside_names, register
+from antipode.shim import (
+    beside_names,
+    register,
+    switchable,
+)
 
 from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks
@@ -25,6 +29,7 @@ class InstrumentedShim(BaseMongoShim):
     """What an instrumented client registers."""
 
 
+@switchable
 def instrument_client(
     client: ClientT,
     *,

@@ -6,7 +6,11 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import beside_names, register
+from antipode.shim import (
+    beside_names,
+    register,
+    switchable,
+)
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap, adopt, disown
@@ -29,6 +33,7 @@ _shared: dict[tuple[object, ...], tuple[InstrumentedShim, int]] = {}
 _lock = threading.Lock()
 
 
+@switchable
 def instrument_connection(
     connection: ConnectionT,
     *,

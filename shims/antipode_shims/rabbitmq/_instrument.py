@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import register, shims_of
+from antipode.shim import (
+    register,
+    shims_of,
+    switchable,
+)
 
 from ._clients import aio_pika as _aio
 from ._clients import pika_blocking as _blocking
@@ -23,6 +27,7 @@ _INSTRUMENT = {
 }
 
 
+@switchable
 def instrument_channel(
     channel: _Channel,
     *,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import beside_names, register
+from antipode.shim import (
+    beside_names,
+    register,
+    switchable,
+)
 
 from ._beside.exchange import Beside
 from ._clients.adopt import adopt, disown
@@ -33,6 +37,7 @@ class InstrumentedShim(BaseRedisShim):
             self.beside = Beside(self.datastore, patterns, prefix=self.prefix, reading=reading)
 
 
+@switchable
 def instrument_client(
     client: ClientT,
     *,

@@ -10,7 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError
-from antipode.shim import beside_names, register
+from antipode.shim import (
+    beside_names,
+    register,
+    switchable,
+)
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._promises.records import TABLE
@@ -53,6 +57,7 @@ class AliasHooks:
 _hooks: dict[str, AliasHooks] = {}
 
 
+@switchable
 def instrument_django(
     alias: str = "default",
     *,

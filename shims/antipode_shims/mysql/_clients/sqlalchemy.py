@@ -13,7 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError
-from antipode.shim import beside_names, register
+from antipode.shim import (
+    beside_names,
+    register,
+    switchable,
+)
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
@@ -134,6 +138,7 @@ _hooks: weakref.WeakKeyDictionary[Any, EngineHooks] = weakref.WeakKeyDictionary(
 _of_shims: weakref.WeakKeyDictionary[BaseMySQLShim, EngineHooks] = weakref.WeakKeyDictionary()
 
 
+@switchable
 def instrument_engine(
     engine: EngineT,
     *,
