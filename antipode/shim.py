@@ -33,6 +33,7 @@ from ._request.recording import (
     unstored,
 )
 from ._request.scope import Scope
+from ._runtime.adoption import adopt, disown
 from ._runtime.clock import SYSTEM_CLOCK, UNTRACED, Clock
 from ._runtime.config import Config, config
 from ._runtime.metrics import count, log_once, logger
@@ -60,11 +61,13 @@ __all__ = [
     "Shim",
     "Unreachable",
     "Wake",
+    "adopt",
     "beside_names",
     "config",
     "count",
     "decode",
     "defer_read",
+    "disown",
     "encode",
     "error_of",
     "floor",

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
 from antipode.shim import (
+    adopt,
     beside_names,
+    disown,
     register,
     switchable,
 )
 
-from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
 from ._clients.pymongo import ServerSettings, is_async, known_set_name, pymongo_module

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
 from antipode.shim import (
+    adopt,
     beside_names,
+    disown,
     register,
     switchable,
 )
 
 from ._clients.detect import client_of, unwrapped
-from ._clients.tap import Tap, adopt, disown
+from ._clients.tap import Tap
 from ._promises.records import TABLE
 from ._shim.base import BaseMySQLShim
 
@@ -28,6 +30,9 @@ ConnectionT = TypeVar("ConnectionT")
 class InstrumentedShim(BaseMySQLShim):
     """What instrumented connections register: one for all that reach one server alike."""
 
+
+#: PyMySQL calls these for every statement and packet.
+_DIRECT = (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_packet"))
 
 _shared: dict[tuple[object, ...], tuple[InstrumentedShim, int]] = {}
 _lock = threading.Lock()
@@ -134,7 +139,7 @@ def attach(connection: Any, shim: BaseMySQLShim) -> None:
     client = client_of(connection)
     status, tracked = client.begin(connection)
     tap = Tap(shim, status=status, tracked=tracked, told=client.told)
-    adopt(connection, client.mixin(beside=bool(shim.tables.names)), tap)
+    adopt(connection, client.mixin(beside=bool(shim.tables.names)), tap, direct=_DIRECT)
 
 
 def detach(connection: Any) -> None:

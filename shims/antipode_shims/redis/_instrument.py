@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
 from antipode.shim import (
+    adopt,
     beside_names,
+    disown,
     register,
     switchable,
 )
 
 from ._beside.exchange import Beside
-from ._clients.adopt import adopt, disown
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
 from ._clients.redis_py import check_client

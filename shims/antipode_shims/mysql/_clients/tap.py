@@ -6,7 +6,6 @@ No I/O: the sync and asyncio connections hand it the packets that they read.
 from __future__ import annotations
 
 from collections import deque
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, StaleSnapshot, Status
@@ -479,28 +478,3 @@ class Tap:
         statuses = seen[-1].statuses if seen else {}
         visible = [write for write, status in statuses.items() if status is Status.VISIBLE]
         self.session.passed(held, visible, renews=renews)
-
-
-@lru_cache(maxsize=64)
-def _mixed(mixin: Any, plain: Any) -> type:
-    names = {"__module__": plain.__module__}
-    # Called for every statement and packet: spared the search for them.
-    for name, own in (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_packet")):
-        if (method := getattr(plain, own, None)) is not None:
-            names[name] = method
-    return type(plain.__name__, (mixin, plain), names)
-
-
-def adopt(connection: Any, mixin: type, tap: Tap) -> None:
-    """Instrument *connection*: it stays the same object, of a subclass of its class."""
-    plain: Any = type(connection)
-    connection.__class__ = _mixed(mixin, plain)
-    connection._antipode = tap  # noqa: SLF001
-
-
-def disown(connection: Any, mixin: type) -> None:
-    """Undo :func:`adopt`."""
-    connection.__class__ = next(b for b in type(connection).__bases__ if b is not mixin)
-    # mysqlclient's connections let no attribute be deleted otherwise.
-    for name in [name for name in vars(connection) if name.startswith("_antipode")]:
-        del vars(connection)[name]

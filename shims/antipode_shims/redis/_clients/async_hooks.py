@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import watcher_beside
+from antipode.shim import adopt, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
-from .adopt import adopt
 from .asked import Asked
 from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
