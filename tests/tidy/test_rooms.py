@@ -65,12 +65,12 @@ def modules_in(source: str, package: tuple[str, ...]) -> list[str]:
 
 
 @cache
-def imports_of(path: Path) -> frozenset[Path]:
-    """The files of the core that *path* imports."""
+def imports_of(path: Path, folder: Path = CORE) -> frozenset[Path]:
+    """The files below *folder* that *path* imports."""
     root = ROOT / "shims" if path.is_relative_to(ROOT / "shims") else ROOT
     modules = modules_in(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts)
     files = (file_of(name) or file_of(name.rpartition(".")[0]) for name in modules)
-    return frozenset(file for file in files if file and file.is_relative_to(CORE)) - {path}
+    return frozenset(file for file in files if file and file.is_relative_to(folder)) - {path}
 
 
 def imports(folder: Path) -> list[tuple[Path, Path]]:
@@ -83,12 +83,12 @@ def told(path: Path, file: Path) -> str:
     return f"{path.relative_to(ROOT)} imports {file.relative_to(ROOT)}"
 
 
-def reached(start: Path) -> set[Path]:
-    """The files that *start* imports, and what those import."""
+def reached(start: Path, folder: Path = CORE) -> set[Path]:
+    """The files below *folder* that *start* imports, and what those import."""
     seen: set[Path] = set()
     left = [start]
     while left:
-        new = imports_of(left.pop()) - seen
+        new = imports_of(left.pop(), folder) - seen
         seen |= new
         left += new
     return seen

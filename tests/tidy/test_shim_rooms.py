@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from .test_rooms import reached
+
 SHIMS = Path(__file__).resolve().parents[2] / "shims" / "antipode_shims"
 ROOMS = {
     "_shim": "Table 2's API, and the registration of a datastore",
@@ -55,6 +57,18 @@ def test_a_room_is_flat_and_imports_nothing_by_itself(store: str) -> None:
         assert text.startswith('"""')
         assert text.endswith('"""\n')
         assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_no_circles(store: str) -> None:
+    """No modules of a shim import each other, for types alone, late or by others."""
+    folder = SHIMS / store
+    circular = [
+        f"{path.relative_to(folder)} imports itself"
+        for path in sorted(folder.rglob("*.py"))
+        if path in reached(path, folder)
+    ]
+    assert not circular
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+#: A command's name and arguments.
+Command = tuple[Any, ...]
+
+
 class Kind(Enum):
     """What a command means for a lineage."""
 

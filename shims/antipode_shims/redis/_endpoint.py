@@ -13,7 +13,7 @@ from antipode.shim import Endpoint, Observation, Unreachable, Wake
 from ._clients.asked import Asked
 from ._clients.exchange import asked_first, exchange
 from ._clients.redis_py import ServerSettings, link_errors, redis_module, response_error, socket_of
-from ._look import Command, look
+from ._look import look
 from ._position import InfoError, LogHistory, parse_info
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from antipode import Promise, WriteId
+
+    from ._commands import Command
 
 #: Pushes of a busy server come in faster than looks are worth; at most one look in this time.
 _LEAST_PUSH_S = 0.001

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Status
 from antipode.shim import Observation
+from antipode_shims.redis._commands import Command
 
 from ._position import (
     INFO,
@@ -23,7 +24,6 @@ from ._promises.records import shown as recorded
 if TYPE_CHECKING:
     from antipode import Promise, WriteId
 
-Command = tuple[Any, ...]
 #: Yields commands for one round trip, is sent their replies, returns its result.
 Look = Generator[list[Command], list[Any], Observation]
 

@@ -28,7 +28,7 @@ from ._shim.base import BaseRedisShim
 if TYPE_CHECKING:
     from antipode import Promise
 
-    from ._look import Command
+    from ._commands import Command
 
     Key = str | bytes
     Value = str | bytes | int | float

@@ -17,7 +17,7 @@ from .script import SCRIPT, SHA
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
 
     Encode = Callable[[Any], Any]
 

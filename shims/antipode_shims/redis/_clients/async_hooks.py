@@ -19,7 +19,7 @@ from .tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
     from antipode_shims.redis._shim.base import BaseRedisShim
 
 Send = Callable[[Any], Any]
@@ -212,7 +212,9 @@ class AsyncHooks:
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
         async def observe(timeout_s: float) -> Any:
-            return await look_on_async(connection, held, self.shim, timeout_s=timeout_s)
+            return await look_on_async(
+                connection, held, self.shim.look_for(held), timeout_s=timeout_s
+            )
 
         return observe
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from antipode import Lineage
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode.shim import Unreachable
-from antipode_shims.redis._look import Command, Look, look, patient
+from antipode_shims.redis._look import patient
 from antipode_shims.redis._position import INFO, InfoError, refused
 
 from .asked import Asked
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from antipode.shim import Floor, Observation
-    from antipode_shims.redis._shim.base import BaseRedisShim
+    from antipode_shims.redis._commands import Command
+    from antipode_shims.redis._look import Look
 
 
 def nothing() -> None:
@@ -58,9 +59,8 @@ def _reply(connection: Any) -> Any:
         return error
 
 
-def look_on(connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float) -> Observation:
+def look_on(connection: Any, held: Floor, steps: Look, *, timeout_s: float) -> Observation:
     """One look on a connection of the application, for a floor."""
-    steps = _look_for(held, shim)
     try:
         commands = next(steps)
         while True:
@@ -69,11 +69,6 @@ def look_on(connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: flo
         return patient(end.value)
     except InfoError as error:
         return refused(held.writes, error, held.promises)
-
-
-def _look_for(held: Floor, shim: BaseRedisShim) -> Look:
-    promises = tuple(held.promises)
-    return look(held.writes, shim.history, promises=promises, prefix=shim.prefix)
 
 
 def refusal_on(connection: Any, *, strict: bool = False) -> Exception | None:
@@ -177,10 +172,9 @@ async def _reply_async(connection: Any) -> Any:
 
 
 async def look_on_async(
-    connection: Any, held: Floor, shim: BaseRedisShim, *, timeout_s: float
+    connection: Any, held: Floor, steps: Look, *, timeout_s: float
 ) -> Observation:
     """The asyncio twin of :func:`look_on`."""
-    steps = _look_for(held, shim)
     try:
         commands = next(steps)
         while True:

@@ -20,7 +20,7 @@ from .tap import Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
     from antipode_shims.redis._shim.base import BaseRedisShim
 
 Send = Callable[[Any], Any]
@@ -209,7 +209,7 @@ class SyncHooks:
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Any]:
         def observe(timeout_s: float) -> Any:
-            return look_on(connection, held, self.shim, timeout_s=timeout_s)
+            return look_on(connection, held, self.shim.look_for(held), timeout_s=timeout_s)
 
         return observe
 

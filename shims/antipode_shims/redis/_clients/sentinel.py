@@ -13,7 +13,7 @@ from .redis_py import ServerSettings, link_errors, redis_module
 
 if TYPE_CHECKING:
     from antipode.shim import ReadsFrom
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
 
 _Where = tuple[str, int]
 #: What a connection gets when asking took all the time: redis-py takes 0 for "no limit".

@@ -16,7 +16,7 @@ from .redis_py import link_errors, no_script, response_error, was_refused
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
 
 
 #: ``INFO replication`` as it goes over the wire.

@@ -12,7 +12,7 @@ from antipode_shims.redis._clients.redis_py import redis_module
 from .records import FULFILLED, refuse_abandoned, set_record, watch_record
 
 if TYPE_CHECKING:
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
 
 
 def fulfil(pipeline: Any, promise: Promise | str, *, prefix: str | None = None) -> None:

@@ -11,7 +11,7 @@ from antipode_shims.redis._position import INFO, InfoError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
     from antipode_shims.redis._position import ReplicationState
 
 FULFILLED = "fulfilled"

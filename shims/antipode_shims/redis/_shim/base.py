@@ -10,6 +10,7 @@ from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incompl
 from antipode_shims.redis._clients.exchange import asked_first, exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
 from antipode_shims.redis._endpoint import RedisEndpoint
+from antipode_shims.redis._look import look
 from antipode_shims.redis._position import (
     INFO,
     LOG_KEY,
@@ -25,10 +26,11 @@ from antipode_shims.redis._promises.records import ABANDONED, is_abandoned, reco
 
 if TYPE_CHECKING:
     from antipode import Promise
-    from antipode.shim import Endpoint, OnRead, ReadsFrom
+    from antipode.shim import Endpoint, Floor, OnRead, ReadsFrom
     from antipode_shims.redis._beside.exchange import Beside
     from antipode_shims.redis._clients.redis_py import ServerSettings
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
+    from antipode_shims.redis._look import Look
 
 
 class BaseRedisShim(ServerShim):
@@ -193,6 +195,11 @@ class BaseRedisShim(ServerShim):
         hour = self.clock.hour()
         write = WriteId(self.datastore, state.replid, state.offset, hour, covering=True)
         return Lineage([write])
+
+    def look_for(self, held: Floor) -> Look:
+        """One look for a floor, as a conversation without I/O."""
+        promises = tuple(held.promises)
+        return look(held.writes, self.history, promises=promises, prefix=self.prefix)
 
     def log_commands(self, reply: Any) -> list[Command]:
         """What to send, once for each promotion, so that replicas know where a log ended."""

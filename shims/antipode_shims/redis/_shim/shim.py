@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from antipode import Lineage, Promise
     from antipode.shim import Floor, Observation, OnRead, ReadsFrom
     from antipode_shims.redis._clients.redis_py import ServerSettings
-    from antipode_shims.redis._look import Command
+    from antipode_shims.redis._commands import Command
     from antipode_shims.redis._table2 import Expiry, Key, Value
 
 #: Most times that a write is tried whose promise gets another record meanwhile.
@@ -160,7 +160,7 @@ class RedisShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
         def observe(timeout_s: float) -> Observation:
-            return look_on(connection, held, self, timeout_s=timeout_s)
+            return look_on(connection, held, self.look_for(held), timeout_s=timeout_s)
 
         return observe
 
@@ -301,7 +301,8 @@ class RedisAsyncShim(RedisTable2):
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
         async def observe(timeout_s: float) -> Observation:
-            return await look_on_async(connection, held, self, timeout_s=timeout_s)
+            steps = self.look_for(held)
+            return await look_on_async(connection, held, steps, timeout_s=timeout_s)
 
         return observe
 
