@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from antipode._lineage.codec import decode
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.lineage import Lineage
 from antipode._request.context import is_stopped
-from antipode._request.lineage_text import readable
+from antipode._request.lineage_text import readable, received
 from antipode._request.recording import unscoped
 from antipode._runtime import switch
 from antipode._runtime.config import config
@@ -18,12 +17,15 @@ from antipode._runtime.metrics import log_once
 
 if TYPE_CHECKING:
     from antipode._request.scope import Scope
+    from antipode._runtime.clock import Clock
     from antipode._runtime.config import Mode
 
 Names = str | Iterable[str]
 
 
-def lineage_of(lineage: Lineage | str | None, held: Scope | None, mode: Mode) -> Lineage:
+def lineage_of(
+    lineage: Lineage | str | None, held: Scope | None, mode: Mode, clock: Clock
+) -> Lineage:
     """The lineage a barrier is about; the empty one where the library is disabled.
 
     Raises:
@@ -34,7 +36,7 @@ def lineage_of(lineage: Lineage | str | None, held: Scope | None, mode: Mode) ->
     if switch.disabled:
         return Lineage()
     if isinstance(lineage, str):
-        return readable("", lineage) if mode == "dry-run" else decode(lineage)
+        return readable("", lineage) if mode == "dry-run" else received(lineage, clock)
     if lineage is not None:
         return lineage
     if held is not None:

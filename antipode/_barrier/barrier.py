@@ -93,7 +93,7 @@ class Barrier:
             horizon_h=settings.horizon.total_seconds() / 3600,
             hour=clock.hour(),
         )
-        about = lineage_of(lineage, self.scope, self.mode)
+        about = lineage_of(lineage, self.scope, self.mode, clock)
         self.plan = self._planned(about, off=self.mode != "enforce")
         self.wanted = self._without_dry_run(about) if self.dry else self.plan
         self.wait = self._start()

@@ -48,11 +48,15 @@ def promise(datastore: str, *, expires_in_s: float) -> Promise:
 
     Raises:
         TypeError: *datastore* is no text.
-        ValueError: it is empty, or *expires_in_s* is not positive and finite.
+        ValueError: it is empty, or *expires_in_s* is not positive, or more than ``max_promise``.
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
     """
-    if not expires_in_s > 0 or math.isinf(expires_in_s):
-        msg = f"expires_in_s must be positive and finite, not {expires_in_s}"
+    most_s = config().max_promise.total_seconds()
+    if not 0 < expires_in_s <= most_s:
+        msg = (
+            f"expires_in_s must be positive and at most {most_s:g}, not {expires_in_s}: "
+            "configure(max_promise=...) of all services bounds it"
+        )
         raise ValueError(msg)
     made = Promise(datastore, secrets.token_hex(16), math.ceil(time.time() + expires_in_s))
     held = scope_in()
@@ -114,8 +118,10 @@ def record_seconds(promise: Promise) -> int:
 
     Until its expiry, the grace after it, and the horizon: from then on its absence says nothing.
     """
-    kept_s = max(config().horizon.total_seconds(), PROMISE_GRACE_S) + PROMISE_GRACE_S
-    return math.ceil(max(promise.expires_s - time.time(), 0.0) + kept_s)
+    settings = config()
+    kept_s = max(settings.horizon.total_seconds(), PROMISE_GRACE_S) + PROMISE_GRACE_S
+    lives_s = min(promise.expires_s - time.time(), settings.max_promise.total_seconds())
+    return math.ceil(max(lives_s, 0.0) + kept_s)
 
 
 def _abandoning(datastore: str) -> Store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,15 @@ def _join(entries: _Entries, others: Iterable[tuple[_Slot, WriteId]]) -> None:
             entries[slot] = write
         elif held is not write:
             entries[slot] = _newer(held, write)
+
+
+def _minted_by(write: WriteId, hour: int) -> WriteId:
+    """*write*, which came in a text, minted in *hour* at the latest."""
+    if write.minted_h <= hour:
+        return write
+    clamped = replace(write, minted_h=hour)
+    object.__setattr__(clamped, "_outside", write._outside)
+    return clamped
 
 
 def _undominated(covering: _Entries, exact: _Entries) -> _Entries:
@@ -272,6 +282,30 @@ class Lineage(Collection[WriteId]):
         new = self._with(self._exact, self._covering)
         new._open_branches = open_branches
         return new
+
+    def received(self, *, hour: int, latest_s: int) -> Lineage:
+        """This lineage as it counts for who received it in *hour*: nobody writes in the future.
+
+        Later mint hours are that one, and promises expire at *latest_s* at the latest.
+        """
+        late = any(write.minted_h > hour for write in self)
+        if not late and all(promise.expires_s <= latest_s for promise in self._promises):
+            return self
+        new = self._with(
+            {slot: _minted_by(write, hour) for slot, write in self._exact.items()},
+            {slot: _minted_by(write, hour) for slot, write in self._covering.items()},
+        )
+        new._promises = frozenset(
+            each if each.expires_s <= latest_s else replace(each, expires_s=latest_s)
+            for each in self._promises
+        )
+        return new
+
+    @property
+    def size(self) -> int:
+        """How many items its text has, but for the number of open branches."""
+        writes = len(self._exact) + len(self._covering)
+        return writes + len(self._incomplete) + len(self._promises) + len(self._unknown)
 
     def without_unknown(self) -> Lineage:
         """This lineage without the items that this version does not know."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from binascii import crc32
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from .codec import (
     may_be_dependency,
     newest_hour,
 )
+from .grammar import MAX_ITEMS
 from .lineage import Lineage
 from .write_id import Incomplete, Promise, WriteId
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 _SOMETHING = Incomplete("", "size")
+#: Items that a scope holds, and those that stay of it where it would hold more.
+MOST_HELD = MAX_ITEMS
+LEFT = 3_072
 #: The part of a bound that marks may take, before all of one reason become one.
 _MARKS_PART = 4
 
@@ -99,6 +104,16 @@ def shortened(lineage: Lineage, room: int, most: int) -> Shortened:
             dropped.add(mark.subject)
             marks.add(mark)
     return Shortened(_rest(lineage, parts, marks.held), frozenset(dropped))
+
+
+def holdable(lineage: Lineage) -> Shortened:
+    """What a scope keeps of *lineage*: merges without end must not take memory without end.
+
+    It is shortened by more than it must, so that this does not happen with each item again.
+    """
+    if lineage.size <= MOST_HELD:
+        return Shortened(lineage, frozenset())
+    return shortened(lineage, sys.maxsize, LEFT)
 
 
 def _rest(lineage: Lineage, parts: list[_Part], marks: set[Incomplete]) -> Lineage:

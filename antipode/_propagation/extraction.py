@@ -16,7 +16,7 @@ from antipode._request.scope import EMPTY_SNAPSHOT, INCOMING_SUBJECT, Scope
 from antipode._runtime import observers
 from antipode._runtime.metrics import count, log_once, logger
 
-from .headers import BAGGAGE, SENT_HEADER
+from .headers import BAGGAGE, MAX_MEMBERS, SENT_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,14 +119,28 @@ def is_ours_alone(header: str) -> bool:
 
 
 def members(headers: Iterable[str]) -> tuple[str, ...]:
-    """The values of all our members, as they were before percent-encoding."""
+    """The values of all our members, as they were before percent-encoding.
+
+    Of more than baggage may have only the first, and one that is unreadable for the rest.
+    """
     texts: list[str] = []
     for header in headers:
         if is_ours_alone(header):
             texts.append(header[len(_OURS) :])
         elif MEMBER in header:
-            for member in header.split(","):
-                name, _, value = member.partition("=")
-                if name.strip() == MEMBER:
-                    texts.append(unquote_plus(value.partition(";")[0].strip()))
+            texts += _ours_in(header)
+        if len(texts) > MAX_MEMBERS:
+            return (*texts[:MAX_MEMBERS], "")
     return tuple(texts)
+
+
+def _ours_in(header: str) -> list[str]:
+    """The values of our members in *header*, of one more at most than baggage may have."""
+    texts: list[str] = []
+    for member in header.split(","):
+        name, _, value = member.partition("=")
+        if name.strip() == MEMBER:
+            texts.append(unquote_plus(value.partition(";")[0].strip()))
+            if len(texts) > MAX_MEMBERS:
+                break
+    return texts

@@ -12,13 +12,16 @@ from antipode._lineage.codec import (
 from antipode._lineage.errors import LineageDecodeError, LineageTooLarge
 from antipode._lineage.grammar import MAX_ITEMS, MAX_TEXT, MEMBER_OVERHEAD
 from antipode._lineage.lineage import Lineage, with_unknown, without_notes
-from antipode._lineage.shortening import shortened
+from antipode._lineage.shortening import MOST_HELD, holdable, shortened
 from antipode._runtime import observers
+from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from antipode._runtime.clock import Clock
 
 
 def encode_bounded(
@@ -84,6 +87,30 @@ def _filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
     return shown
 
 
+def received(text: str, clock: Clock = SYSTEM_CLOCK) -> Lineage:
+    """The lineage of *text*, which came from elsewhere, as it counts here and now.
+
+    Raises:
+        LineageDecodeError: it is no lineage.
+    """
+    lineage = decode(text)
+    if not lineage.size:
+        return lineage
+    latest_s = int(clock.unix_s() + config().max_promise.total_seconds())
+    return lineage.received(hour=clock.hour(), latest_s=latest_s)
+
+
+def kept(lineage: Lineage) -> Lineage:
+    """What a scope keeps of *lineage*; what it does not is counted, and marked in it."""
+    left, dropped = holdable(lineage)
+    for datastore in sorted(dropped):
+        count("dropped_for_size", datastore)
+    if dropped:
+        message = "a request depends on more than %d items: what is not kept is marked incomplete"
+        log_once("dropped_for_size", "", MOST_HELD, message, MOST_HELD)
+    return left
+
+
 def readable(subject: str, text: str | bytes) -> Lineage:
     """The lineage of *text*; ``incomplete`` (*subject*, ``unreadable``) where it is none.
 
@@ -94,7 +121,7 @@ def readable(subject: str, text: str | bytes) -> Lineage:
         text: what came with a request, a message, a response or a value.
     """
     try:
-        return decode(text if isinstance(text, str) else text.decode("ascii"))
+        return received(text if isinstance(text, str) else text.decode("ascii"))
     except UnicodeDecodeError:
         return unreadable(subject, "lineage_alphabet")
     except LineageDecodeError as error:

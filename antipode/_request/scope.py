@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Protocol
 from antipode._lineage.codec import encode, encode_mark
 from antipode._lineage.grammar import MEMBER_OVERHEAD
 from antipode._lineage.lineage import Lineage, without_promises
+from antipode._lineage.shortening import MOST_HELD
 from antipode._lineage.write_id import Incomplete
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count
 
-from .lineage_text import encode_bounded, readable
+from .lineage_text import encode_bounded, kept, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -106,7 +107,7 @@ class Scope:
         # Added to and taken from without the lock, which a garbage collection may find held.
         self._branches: list[None] = []
         if lineage is not None:
-            self._lineage = self._noted(lineage)
+            self._lineage = kept(self._noted(lineage))
 
     @property
     def lineage(self) -> Lineage:
@@ -153,7 +154,7 @@ class Scope:
                 found = deferred[0]()
                 with self._lock:
                     if not self.stopped:
-                        self._lineage = self._lineage.merge(self._noted(found))
+                        self._lineage = kept(self._lineage.merge(self._noted(found)))
                     del deferred[0]
 
     def _take_in(self) -> None:
@@ -161,8 +162,9 @@ class Scope:
         if self._incoming:
             texts = self._incoming
             came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in texts))
-            self._came = self._came.merge(came)
-            self._lineage = self._lineage.merge(self._noted(came))
+            if self._came.size < MOST_HELD:  # Else an answer brings back what its caller knows.
+                self._came = self._came.merge(came)
+            self._lineage = kept(self._lineage.merge(self._noted(came)))
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
 
     def receive(self, texts: tuple[str, ...]) -> None:
@@ -181,7 +183,7 @@ class Scope:
             if not self.stopped:
                 for write in writes:
                     stamped = write if write.minted_h else _stamped(write)
-                    self._lineage = self._lineage.append(stamped)
+                    self._lineage = kept(self._lineage.append(stamped))
             found = self._lineage
         if self.answered:
             self._late(writes)
@@ -200,7 +202,7 @@ class Scope:
         with self._lock:
             self._take_in()
             if not self.stopped:
-                self._lineage = self._lineage.merge(self._noted(lineage))
+                self._lineage = kept(self._lineage.merge(self._noted(lineage)))
             return self._lineage
 
     def remove(self, *writes: WriteId) -> Lineage:

@@ -12,7 +12,7 @@ from antipode._lineage.lineage import Lineage
 from antipode._runtime import observers
 
 from .context import KEY, context_with, scope_in
-from .lineage_text import encode_bounded
+from .lineage_text import encode_bounded, received
 from .recording import unscoped
 from .scope import Scope
 
@@ -34,7 +34,7 @@ def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
     Raises:
         LineageDecodeError: the text is no lineage.
     """
-    held = Scope(decode(lineage) if isinstance(lineage, str) else lineage)
+    held = Scope(received(lineage) if isinstance(lineage, str) else lineage)
     token = otel_context.attach(context_with(held))
     if (observer := observers.dry_run) is not None:
         observer.opened(held, incoming=False)
@@ -119,7 +119,7 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
         ConfigurationError: there is no current scope, and ``on_unscoped="raise"``.
     """
     if isinstance(source, str):
-        source = decode(source)
+        source = received(source)
     elif isinstance(source, Scope):
         source = source.lineage
     if isinstance(target, Lineage):
@@ -148,7 +148,10 @@ def serialize(lineage: Lineage | None = None, *, max_bytes: int = 1024) -> str:
 
 
 def deserialize(text: str) -> Lineage:
-    """The lineage that *text* stands for.
+    """The lineage that *text* stands for, to the letter.
+
+    What others say of the future is taken back where a text is received: give ``scope``,
+    ``transfer`` and ``barrier`` the text itself.
 
     Raises:
         LineageDecodeError: it is no lineage; ``code`` says why.

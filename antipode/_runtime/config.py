@@ -35,6 +35,7 @@ class Config:
     max_timeout: float = 30.0
     max_lineage_bytes: int = 1024
     horizon: timedelta = timedelta(days=7)
+    max_promise: timedelta = timedelta(days=7)
     on_unknown: Policy | None = None
     on_incomplete: Policy = "raise"
     on_unscoped: Policy | None = None
@@ -103,6 +104,7 @@ def configure(
     max_timeout: float | _Unset = _UNSET,
     max_lineage_bytes: int | _Unset = _UNSET,
     horizon: timedelta | _Unset = _UNSET,
+    max_promise: timedelta | _Unset = _UNSET,
     on_unknown: Policy | _Unset | None = _UNSET,
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset | None = _UNSET,
@@ -122,11 +124,11 @@ def configure(
             everything else goes on: clients stay instrumented, and lineages are kept and sent.
             ``ANTIPODE_DISABLED=true`` in the environment turns all of it off.
         region: the name of this region, for people and reports; a dry run also goes by it.
-        max_timeout: the longest any barrier waits, in seconds, whatever its caller says: a
-            forged lineage cannot make anyone wait longer.
+        max_timeout: the longest any barrier waits, in seconds, whatever its caller says.
         max_lineage_bytes: most bytes of the baggage member, ``antipode=`` included (64 to 4096).
         horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
             ``7d``, ``12h`` or seconds in the environment.
+        max_promise: the longest that a promise may live, from when it is made or received.
         on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
             ``undecidable``: ``raise``, or ``report`` and go on; None: all of them raise, but for
             a datastore that this process has no shim for, which is reported as :func:`barrier`
@@ -141,8 +143,7 @@ def configure(
             and a port where it is of that port alone; None for all.
         peers: whether those whom instrumented clients call answer with lineages: hosts as above,
             each with the path below which it holds or without, and ``always``, ``never`` or
-            ``auto``: learnt from successful answers. ``orders.internal/v1=always`` in its
-            variable.
+            ``auto``: learnt from successful answers. ``orders.internal/v1=always`` as variable.
         dry_run_dir: the directory into which a dry run writes its records, a file for each
             process; made where it is missing. None: it writes none.
 
@@ -177,14 +178,16 @@ def _validated(new: Config) -> Config:
     for name in ("on_unknown", "on_unscoped"):
         if getattr(new, name) is not None:
             _one_of(name, getattr(new, name), ("raise", "report"))
-    timeout, size, horizon = _untyped(new, "max_timeout", "max_lineage_bytes", "horizon")
+    timeout, size = _untyped(new, "max_timeout", "max_lineage_bytes")
     if not isinstance(timeout, (int, float)) or not 0 < timeout < float("inf"):
         _refuse("max_timeout", timeout, "a positive number of seconds")
     if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
-        span = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
-        _refuse("max_lineage_bytes", size, f"a number of bytes from {span}")
-    if not isinstance(horizon, timedelta) or horizon <= timedelta(0):
-        _refuse("horizon", horizon, "a positive timedelta")
+        bounds = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
+        _refuse("max_lineage_bytes", size, f"a number of bytes from {bounds}")
+    for name in ("horizon", "max_promise"):
+        (span,) = _untyped(new, name)
+        if not isinstance(span, timedelta) or span <= timedelta(0):
+            _refuse(name, span, "a positive timedelta")
     _validate_hosts(new)
     (directory,) = _untyped(new, "dry_run_dir")
     if directory is not None and not (isinstance(directory, str) and directory):
@@ -225,7 +228,8 @@ def _from_environment() -> Config:
     readers: dict[str, Callable[[str, str], object]] = {
         "max_timeout": _read_number(float),
         "max_lineage_bytes": _read_number(int),
-        "horizon": _read_horizon,
+        "horizon": _read_span,
+        "max_promise": _read_span,
         "egress": _read_names,
         "egress_hosts": _read_names,
         "peers": _read_peers,
@@ -290,7 +294,7 @@ def _read_number(kind: Callable[[str], _Value]) -> Callable[[str, str], _Value]:
     return read
 
 
-def _read_horizon(name: str, text: str) -> timedelta:
+def _read_span(name: str, text: str) -> timedelta:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([dhs]?)", text)
     if match is None:
         msg = f"{_variable(name)} must be like 7d, 12h or 3600, not {text!r}"

@@ -48,8 +48,8 @@ CATEGORIES = (
 )
 
 #: A write of a store that is not there: what other services did.
-ELSEWHERE = WriteId("elsewhere", "log", 7, 500_000)
-ELSEWHERE_TOO = WriteId("elsewhere-too", "log", 8, 500_000)
+ELSEWHERE = WriteId("elsewhere", "log", 7, 490_000)
+ELSEWHERE_TOO = WriteId("elsewhere-too", "log", 8, 490_000)
 #: How late a barrier may end after its deadline, in seconds.
 LATE_S = 0.1
 

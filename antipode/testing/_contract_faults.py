@@ -224,7 +224,7 @@ class FaultContract:
         """Requests in threads of one process never get each other's dependencies."""
 
         def work(index: int) -> None:
-            own = WriteId("elsewhere", f"request-{index}", 1, 500_000)
+            own = WriteId("elsewhere", f"request-{index}", 1, 490_000)
             for number in range(5):
                 with store.antipode.scope(Lineage([own])) as scope:
                     store.write(f"{key}-{index}", str(number).encode())
@@ -239,7 +239,7 @@ class FaultContract:
         """Requests in tasks of one event loop never get each other's dependencies."""
 
         async def request(index: int) -> None:
-            own = WriteId("elsewhere", f"request-{index}", 1, 500_000)
+            own = WriteId("elsewhere", f"request-{index}", 1, 490_000)
             with store.antipode.scope(Lineage([own])) as scope:
                 store.write(f"{key}-{index}", b"1")
                 await store.antipode.barrier_async(timeout=store.timeout_s, only=store.datastore)

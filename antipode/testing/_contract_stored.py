@@ -80,7 +80,7 @@ class StoredContract:
     @category("stored_lineage")
     def test_oversize_is_marked(self, store: ContractStore, key: str) -> None:
         """A lineage over the bound is stored shorter, and says so: nothing is lost silently."""
-        given = Lineage(WriteId("elsewhere", f"key-{n}", n + 1, 500_000) for n in range(MANY))
+        given = Lineage(WriteId("elsewhere", f"key-{n}", n + 1, 490_000) for n in range(MANY))
         found = _stored(store, key, given)
         kept = [write for write in found if write.datastore == "elsewhere"]
         assert set(kept) <= set(given)

@@ -28,9 +28,9 @@ def _request(*, antipode: bool) -> Iterator[None]:
 
     lineage = Lineage(
         (
-            WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, minted_h=500_000),
-            WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 8_765, minted_h=500_000),
-            WriteId("news", "rs0.3", 7_300_000_000_000_000_001, minted_h=500_000),
+            WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, minted_h=490_000),
+            WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 8_765, minted_h=490_000),
+            WriteId("news", "rs0.3", 7_300_000_000_000_000_001, minted_h=490_000),
         )
     )
     if antipode:

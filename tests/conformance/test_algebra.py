@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from antipode import Lineage, LineageTooLarge, deserialize
+from antipode._lineage.shortening import holdable
 from antipode._request.lineage_text import encode_bounded
 from antipode.shim import encode
 from tests.conformance import _vectors as vectors
@@ -26,19 +27,26 @@ def test_script(script: dict[str, Any]) -> None:
 def _make(step: dict[str, Any], named: dict[str, Lineage]) -> Lineage:
     match step["op"]:
         case "decode":
-            return deserialize(step["text"])
+            made = deserialize(step["text"])
+        case "receive":
+            latest_s = step["now_s"] + step["max_promise_s"]
+            made = named[step["of"]].received(hour=step["hour"], latest_s=latest_s)
+        case "hold":
+            made = holdable(named[step["of"]]).lineage
         case "append":
-            return named[step["to"]].append(vectors.write_of(step["write"]))
+            made = named[step["to"]].append(vectors.write_of(step["write"]))
         case "remove":
-            return named[step["from"]].remove(vectors.write_of(step["write"]))
+            made = named[step["from"]].remove(vectors.write_of(step["write"]))
         case "merge":
             first, *others = (named[name] for name in step["of"])
-            return first.merge(*others)
+            made = first.merge(*others)
         case "only":
-            return named[step["of"]].only(*step["datastores"])
+            made = named[step["of"]].only(*step["datastores"])
         case "mark":
-            return named[step["of"]].marked((step["subject"], step["reason"]))
-    raise AssertionError(step)
+            made = named[step["of"]].marked((step["subject"], step["reason"]))
+        case _:
+            raise AssertionError(step)
+    return made
 
 
 def _check(step: dict[str, Any], named: dict[str, Lineage]) -> None:
@@ -51,6 +59,16 @@ def _check(step: dict[str, Any], named: dict[str, Lineage]) -> None:
             assert caught.value.code == step["code"]
         case "encode_bounded":
             assert _bounded(step, named) == step["text"]
+        case "count":
+            lineage = named[step["of"]]
+            found = {
+                "writes": len(lineage),
+                "incomplete": len(lineage.incomplete),
+                "promises": len(lineage.promises),
+                "unknown": len(lineage.unknown),
+            }
+            wanted = {kind: number for kind, number in step.items() if kind in found}
+            assert {kind: found[kind] for kind in wanted} == wanted
         case "equal":
             left, right = (named[name] for name in step["of"])
             assert (left == right) is step["equal"]

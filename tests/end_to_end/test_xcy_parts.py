@@ -32,7 +32,7 @@ SQL = over("mysql", "mariadb")
 
 def cause(part: str, number: int) -> WriteId:
     """What a writer has seen before its update of that number: a log of its own, elsewhere."""
-    return WriteId("elsewhere", part, number, 500_000)
+    return WriteId("elsewhere", part, number, 490_000)
 
 
 @pytest.fixture

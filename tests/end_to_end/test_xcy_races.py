@@ -84,7 +84,7 @@ class Writer:
 
 def cause(number: int) -> WriteId:
     """What the write of that number depends on, in another store."""
-    return WriteId("elsewhere", "log", number, 500_000)
+    return WriteId("elsewhere", "log", number, 490_000)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: What a caller has written before, and what the service writes.
-CAME = WriteId("posts", "post:1", 7, minted_h=500_000)
-ADDED = WriteId("orders", "order:1", 3, minted_h=500_000)
+CAME = WriteId("posts", "post:1", 7, minted_h=490_000)
+ADDED = WriteId("orders", "order:1", 3, minted_h=490_000)
 
 
 def sent(*writes: WriteId, more: str = "") -> dict[str, str]:

@@ -35,7 +35,7 @@ def lints(folder: Path) -> list[tuple[str, str, str]]:
 
 def write(version: int | str = 1, *, log: str = LOG, covering: bool = False) -> WriteId:
     """A write of the datastore ``posts``."""
-    return WriteId("posts", log, version, 500_000, covering=covering)
+    return WriteId("posts", log, version, 490_000, covering=covering)
 
 
 def fake(**options: Any) -> FakeStore:

@@ -19,7 +19,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         30.0,
         1024,
     )
-    assert settings.horizon == timedelta(days=7)
+    assert settings.horizon == settings.max_promise == timedelta(days=7)
 
 
 def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +30,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         "MAX_TIMEOUT": "2.5",
         "MAX_LINEAGE_BYTES": "512",
         "HORIZON": "12h",
+        "MAX_PROMISE": "2d",
         "ON_UNKNOWN": "report",
         "ON_INCOMPLETE": "report",
         "ON_UNSCOPED": "raise",
@@ -46,6 +47,7 @@ def test_every_setting_is_also_an_environment_variable(monkeypatch: pytest.Monke
         max_timeout=2.5,
         max_lineage_bytes=512,
         horizon=timedelta(hours=12),
+        max_promise=timedelta(days=2),
         on_unknown="report",
         on_incomplete="report",
         on_unscoped="raise",
@@ -80,6 +82,7 @@ def test_configure_changes_only_what_it_is_given() -> None:
         ({"max_lineage_bytes": 10}, "ANTIPODE_MAX_LINEAGE_BYTES"),
         ({"max_lineage_bytes": 5000}, "ANTIPODE_MAX_LINEAGE_BYTES"),
         ({"horizon": 7}, "ANTIPODE_HORIZON"),
+        ({"max_promise": timedelta(0)}, "ANTIPODE_MAX_PROMISE"),
         ({"on_unknown": "pass"}, "ANTIPODE_ON_UNKNOWN"),
         ({"egress": "posts"}, "ANTIPODE_EGRESS"),
         ({"peers": {"posts.internal": "maybe"}}, "ANTIPODE_PEERS"),

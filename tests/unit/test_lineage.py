@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Lineage, Promise, WriteId
-from antipode._lineage.grammar import MAX_HOUR, MAX_VERSION
+from antipode._lineage.grammar import MAX_EXPIRY, MAX_HOUR, MAX_VERSION
 from antipode.shim import Incomplete
 from tests.unit import _lineages as some
 
@@ -165,7 +165,7 @@ def test_is_a_collection_of_its_writes(a: Lineage) -> None:
 
 def test_remove_is_not_undone_by_hours() -> None:
     """The write id that a shim keeps, without an hour, removes the entry that a scope stamped."""
-    stamped = WriteId("posts", "k", 5, minted_h=500_000)
+    stamped = WriteId("posts", "k", 5, minted_h=490_000)
     assert Lineage([stamped]).remove(WriteId("posts", "k", 5)) == Lineage()
 
 
@@ -260,3 +260,21 @@ def test_marks_refuse_what_no_text_can_carry(mark: tuple[Any, Any], error: type[
     """The same for marks that are added later."""
     with pytest.raises(error):
         Lineage().marked(Incomplete(*mark))
+
+
+@given(many, st.integers(0, MAX_HOUR), st.integers(0, MAX_EXPIRY))
+def test_nobody_writes_in_the_future(a: Lineage, hour: int, latest_s: int) -> None:
+    """What is received keeps all that it says, but for hours and expiries that are to come."""
+    found = a.received(hour=hour, latest_s=latest_s)
+    assert {(w.datastore, w.key, w.version, w.covering, min(w.minted_h, hour)) for w in a} == {
+        (w.datastore, w.key, w.version, w.covering, w.minted_h) for w in found
+    }
+    assert {(p.datastore, p.id, min(p.expires_s, latest_s)) for p in a.promises} == {
+        (p.datastore, p.id, p.expires_s) for p in found.promises
+    }
+    assert (found.incomplete, found.unknown, found.open_branches) == (
+        a.incomplete,
+        a.unknown,
+        a.open_branches,
+    )
+    assert found.received(hour=hour, latest_s=latest_s) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,8 +90,9 @@ def test_an_abandonment_that_failed_is_repeated() -> None:
 
 def test_a_record_lasts_beyond_the_horizon() -> None:
     """Until then its absence proves something."""
-    _, change = recorded(ONE, fulfilled=True)
-    assert change["$setOnInsert"]["until"].timestamp() > ONE.expires_s + 7 * 24 * 3600
+    promise = Promise("posts", ONE.id, int(time.time()) + 3600)
+    _, change = recorded(promise, fulfilled=True)
+    assert change["$setOnInsert"]["until"].timestamp() > promise.expires_s + 7 * 24 * 3600
 
 
 def test_promises_are_known_beside_positions() -> None:

@@ -50,7 +50,7 @@ def test_positions_that_move_along_a_log_are_one(*, positions: list[int], coveri
     """One text with one item, however often."""
     told = [
         Lineage([WriteId("posts", LOG, position, hour, covering)])
-        for hour, position in enumerate(sorted(positions), 500_000)
+        for hour, position in enumerate(sorted(positions), 490_000)
     ]
     texts = [encode(told[0])]
     for each in told[1:]:

@@ -14,7 +14,7 @@ from antipode_shims.redis import COVERED_READS, COVERED_WRITES
 from antipode_shims.redis._beside.companion import Match, companion_of, pack, unpack
 from antipode_shims.redis._commands import Batch, Kind, kind_of
 
-LINEAGE = Lineage([WriteId("elsewhere", "log", 7, 500_000)])
+LINEAGE = Lineage([WriteId("elsewhere", "log", 7, 490_000)])
 
 
 @pytest.mark.parametrize(

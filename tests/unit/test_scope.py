@@ -25,8 +25,8 @@ from antipode.shim import Incomplete, scope_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-POST = WriteId("posts", "log", 7, minted_h=500_000)
-USER = WriteId("users", "log", 3, minted_h=500_000)
+POST = WriteId("posts", "log", 7, minted_h=490_000)
+USER = WriteId("users", "log", 3, minted_h=490_000)
 
 
 def versions(lineage: Lineage) -> set[int | str]:

@@ -21,7 +21,7 @@ from antipode.shim import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-POST = WriteId("posts", "log", 7, minted_h=500_000)
+POST = WriteId("posts", "log", 7, minted_h=490_000)
 
 
 def test_what_is_stored_is_read_back() -> None:
@@ -49,7 +49,7 @@ def test_what_cannot_be_read_is_never_an_empty_lineage(text: str | bytes) -> Non
 def test_a_stored_lineage_is_bounded() -> None:
     """A value never grows by more than the configured bytes, and the text says what it lacks."""
     antipode.configure(max_lineage_bytes=200)
-    many = Lineage([WriteId("posts", f"key-{i}", i, minted_h=500_000) for i in range(100)])
+    many = Lineage([WriteId("posts", f"key-{i}", i, minted_h=490_000) for i in range(100)])
     text = stored_text(many)
     assert len(text) <= 200
     assert stored_lineage("posts", text).incomplete == {Incomplete("posts", "size")}

@@ -10,6 +10,7 @@ import antipode
 import antipode.shim
 from antipode import AntipodeError, Lineage, Status
 from antipode._barrier.floor import floor_in
+from antipode._lineage.shortening import holdable
 from antipode._request.lineage_text import encode_bounded
 from antipode.shim import encode
 from antipode.testing._fake import FakeStore, VirtualClock
@@ -60,20 +61,27 @@ def algebra(steps: Sequence[Mapping[str, Any]]) -> list[Any]:
 def _made(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Lineage:
     match step["op"]:
         case "decode":
-            return antipode.deserialize(step["text"])
+            made = antipode.deserialize(step["text"])
+        case "receive":
+            latest_s = step["now_s"] + step["max_promise_s"]
+            made = named[step["of"]].received(hour=step["hour"], latest_s=latest_s)
+        case "hold":
+            made = holdable(named[step["of"]]).lineage
         case "append":
-            return named[step["to"]].append(write_of(step["write"]))
+            made = named[step["to"]].append(write_of(step["write"]))
         case "remove":
-            return named[step["from"]].remove(write_of(step["write"]))
+            made = named[step["from"]].remove(write_of(step["write"]))
         case "merge":
             first, *others = (named[name] for name in step["of"])
-            return first.merge(*others)
+            made = first.merge(*others)
         case "only":
-            return named[step["of"]].only(*step["datastores"])
+            made = named[step["of"]].only(*step["datastores"])
         case "mark":
-            return named[step["of"]].marked((step["subject"], step["reason"]))
-    msg = f"no step that makes a lineage: {step['op']!r}"
-    raise ValueError(msg)
+            made = named[step["of"]].marked((step["subject"], step["reason"]))
+        case _:
+            msg = f"no step that makes a lineage: {step['op']!r}"
+            raise ValueError(msg)
+    return made
 
 
 def _checked(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Any:
@@ -85,6 +93,14 @@ def _checked(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Any:
                 return bounded(named[step["of"]], step["max_bytes"], step.get("egress"))
             except AntipodeError as error:
                 return {"code": error.code}
+        case "count":
+            lineage = named[step["of"]]
+            return {
+                "writes": len(lineage),
+                "incomplete": len(lineage.incomplete),
+                "promises": len(lineage.promises),
+                "unknown": len(lineage.unknown),
+            }
         case "equal":
             left, right = (named[name] for name in step["of"])
             return left == right and hash(left) == hash(right)

@@ -22,7 +22,7 @@ BESIDE: dict[str, Any] = {"lineage": "beside", "collections": ["posts", f"{DB}.l
 
 def write_id(name: str, version: int | str = 7) -> WriteId:
     """A dependency elsewhere."""
-    return WriteId("elsewhere", name, version, 500_000)
+    return WriteId("elsewhere", name, version, 490_000)
 
 
 CAUSE, OTHER = write_id("log"), write_id("other")

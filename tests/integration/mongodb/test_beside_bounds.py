@@ -94,7 +94,7 @@ def test_many_clients_of_table_2(antipode_mongodb: MongoDBTopology) -> None:
 
 def crowded(held: Both, *keys: int) -> None:
     """Documents with too many positions."""
-    logs = {f"elsewhere/log{number}": {"v": 1, "h": 500_000} for number in range(MOST_LOGS + 9)}
+    logs = {f"elsewhere/log{number}": {"v": 1, "h": 490_000} for number in range(MOST_LOGS + 9)}
     held.stored.insert_many(
         [{"_id": key, "a": [1, 2], "s": "x", "_ap": {"l": logs}} for key in keys]
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.store("mongodb")
 
-ELSEWHERE = WriteId("elsewhere", "log", 7, 500_000)
+ELSEWHERE = WriteId("elsewhere", "log", 7, 490_000)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_lineage_that_is_none(regions: Regions) -> None:
 def test_partial_updates_merge_on_the_server(regions: Regions) -> None:
     """Partial updates add lineages to a whole one, equal ones once, and change their fields."""
     regions.writer.write("k", {"a": 1, "b": {"c": 2}}, Lineage([ELSEWHERE]))
-    other = WriteId("elsewhere-too", "log", 1, 500_000)
+    other = WriteId("elsewhere-too", "log", 1, 490_000)
     for number in range(3):
         regions.writer.update("k", {"b.c": number, "d": "$a"}, Lineage([other]))
     value, found = regions.writer.read("k")

@@ -26,7 +26,7 @@ LOG = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 def moving(number: int, *, covering: bool = False) -> WriteId:
     """A position of one log."""
-    return WriteId("elsewhere", LOG, number, 500_000 + number // 100, covering)
+    return WriteId("elsewhere", LOG, number, 490_000 + number // 100, covering)
 
 
 def test_causes_that_move_along_a_log(posts: Sql) -> None:

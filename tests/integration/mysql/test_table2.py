@@ -22,8 +22,8 @@ from ._servers import FLAVORS, Regions, only, regions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ELSEWHERE = WriteId("elsewhere", "log", 7, 500_000)
-ELSEWHERE_TOO = WriteId("elsewhere-too", "log", 8, 500_000)
+ELSEWHERE = WriteId("elsewhere", "log", 7, 490_000)
+ELSEWHERE_TOO = WriteId("elsewhere-too", "log", 8, 490_000)
 
 
 @pytest.fixture(params=FLAVORS)
