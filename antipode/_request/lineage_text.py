@@ -135,19 +135,16 @@ def unreadable(subject: str, why: str) -> Lineage:
     return Lineage(incomplete=[(subject, "unreadable")])
 
 
-def stored_text(lineage: Lineage, *, egress: Collection[str] | None = None) -> str:
+def stored_text(lineage: Lineage) -> str:
     """What to store beside a value, or to put into a message, for *lineage*.
 
-    Within ``max_lineage_bytes``, as every lineage that leaves the process: what does not fit is
-    marked as missing in the text.
-
-    Args:
-        lineage: what the write depends on.
-        egress: the datastores that may be named in it; None for all.
+    Within ``max_lineage_bytes`` and ``egress``, as every lineage that leaves the process: what
+    does not fit, or may not leave, is marked as missing in the text.
     """
     if lineage.unknown:
         lineage = without_notes(lineage)
-    text = encode_bounded(lineage, max_bytes=config().max_lineage_bytes, egress=egress)
+    settings = config()
+    text = encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
     observers.telemetry.left("stored", text, lineage)
     return text
 

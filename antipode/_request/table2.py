@@ -10,6 +10,7 @@ from opentelemetry import context as otel_context
 from antipode._lineage.codec import decode
 from antipode._lineage.lineage import Lineage
 from antipode._runtime import observers
+from antipode._runtime.config import config
 
 from .context import KEY, context_with, scope_in
 from .lineage_text import encode_bounded, received
@@ -131,12 +132,13 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
     return held.merge(source)
 
 
-def serialize(lineage: Lineage | None = None, *, max_bytes: int = 1024) -> str:
+def serialize(lineage: Lineage | None = None, *, max_bytes: int | None = None) -> str:
     """The text of *lineage*, default the current one, for a header, a message or a column.
 
-    Over *max_bytes*, in which ``antipode=`` counts, the oldest entries are dropped and the text
-    says so: deserialised, it is ``incomplete`` (datastore, ``size``). The current one says how many
-    branches of its request are still running.
+    As everything that leaves the process it names the datastores of ``egress`` alone, and has at
+    most *max_bytes*, in which ``antipode=`` counts; default ``max_lineage_bytes``. What may not
+    leave or does not fit is dropped and the text says so: deserialised, it is ``incomplete``. The
+    current one says how many branches of its request are still running.
 
     Raises:
         LineageTooLarge: *max_bytes* is too small for even that mark.
@@ -144,7 +146,9 @@ def serialize(lineage: Lineage | None = None, *, max_bytes: int = 1024) -> str:
     if lineage is None:
         held = scope_in()
         lineage = held.leaving if held is not None else Lineage()
-    return encode_bounded(lineage, max_bytes=max_bytes)
+    settings = config()
+    most = settings.max_lineage_bytes if max_bytes is None else max_bytes
+    return encode_bounded(lineage, max_bytes=most, egress=settings.egress)
 
 
 def deserialize(text: str) -> Lineage:

@@ -137,7 +137,7 @@ def configure(
         on_unscoped: what a write, or a barrier without a lineage, does without a scope:
             ``report`` (count it and log once for each call site) or ``raise``; None: writes
             report, and barriers and checks raise, since they would wait for nothing.
-        egress: the datastores whose entries may leave this process in baggage; None for all.
+        egress: the datastores whose entries may leave this process, in whatever way; None for all.
         egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
             take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
             and a port where it is of that port alone; None for all.

@@ -31,6 +31,33 @@ def test_what_is_stored_is_read_back() -> None:
     assert stored_lineage("posts", text.encode()) == Lineage([POST])
 
 
+def leaving(lineage: Lineage) -> list[str]:
+    """The texts of *lineage* in every way in which one leaves the process."""
+    carrier: dict[str, str] = {}
+    with antipode.scope(lineage) as held:
+        antipode.propagation.inject_response(carrier)
+        return [
+            stored_text(lineage),
+            antipode.serialize(),
+            antipode.serialize(lineage),
+            held.text(),
+            carrier["antipode-lineage"],
+        ]
+
+
+def test_whatever_leaves_is_filtered_and_bounded_alike() -> None:
+    """Baggage, answers, what is stored and what is put elsewhere by hand."""
+    secret = WriteId("secret", "log", 1, minted_h=490_000)
+    antipode.configure(egress=["posts"])
+    texts = leaving(Lineage([POST, secret], incomplete=[("hidden", "in_doubt")]))
+    assert set(texts) == {stored_text(Lineage([POST], incomplete=[("", "egress")]))}
+    antipode.configure(egress=None, max_lineage_bytes=64)
+    many = Lineage(WriteId("posts", f"k{index}", 1, minted_h=490_000) for index in range(20))
+    (text,) = set(leaving(many))
+    assert len(f"antipode={text}") <= 64
+    assert antipode.deserialize(text).incomplete == {Incomplete("posts", "size")}
+
+
 def test_nothing_stored_is_an_empty_lineage() -> None:
     """A value written without the library depends on nothing that is known."""
     assert stored_lineage("posts", None) == Lineage()

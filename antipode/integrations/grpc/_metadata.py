@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from antipode._lineage.grammar import MEMBER_OVERHEAD
 from antipode._request.lineage_text import encode_bounded, readable
 from antipode._request.scope import INCOMING_SUBJECT
+from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 from antipode.propagation import (
     BAGGAGE,
@@ -138,7 +139,7 @@ def fitting(texts: Iterable[str], room: int) -> str:
         return ""
     lineages = [readable(INCOMING_SUBJECT, text) for text in texts]
     merged = lineages[0].merge(*lineages[1:])
-    return encode_bounded(merged, max_bytes=room + MEMBER_OVERHEAD)
+    return encode_bounded(merged, max_bytes=room + MEMBER_OVERHEAD, egress=config().egress)
 
 
 def answers(metadata: Iterable[Entry] | None) -> list[str]:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, WriteId
+from antipode.shim import config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,9 +38,15 @@ class Numbers:
         self._lock = threading.Lock()
 
     def of(self, lineage: Lineage) -> dict[str, dict[str, Any]] | None:
-        """*lineage* as positions by their logs; None where they would not say all of it."""
+        """*lineage* as positions by their logs; None where they would not say all of it.
+
+        Nor where some may not leave the process: a text says that they are missing.
+        """
         from bson import Int64
 
+        egress = config().egress
+        if egress is not None and not lineage.datastores <= egress:
+            return None
         writes = list(lineage)
         if len(writes) > MOST_POSITIONS or Lineage(writes) != lineage:
             return None

@@ -16,7 +16,6 @@ from antipode import Lineage, Promise
 from antipode.propagation import MEMBER
 from antipode.shim import (
     Scope,
-    config,
     count,
     decode,
     encode,
@@ -123,7 +122,7 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     text = held.text()
     if any(member != text for member in ours):
         merged = held.leaving.merge(*(readable(UNKNOWN_SUBJECT, member) for member in ours))
-        text = stored_text(merged, egress=config().egress)
+        text = stored_text(merged)
     sent[BAGGAGE] = _within_limits([f"{MEMBER}={text}", *others], datastore)
 
 
