@@ -156,6 +156,18 @@ class FaultContract:
         assert statuses(result) == {Status.UNKNOWN_STORE}
 
     @category("unknown_log")
+    def test_region_clock_is_unknown_log(self, store: ContractStore, key: str) -> None:
+        """The log of a region's clock, which is reserved, is one that nobody knows."""
+        hour = SYSTEM_CLOCK.hour()
+        clock = replace(
+            replicated(store, key), key="~us-east.3", version=1_792_800_000_123, minted_h=hour
+        )
+        result = store.antipode.barrier(
+            Lineage([clock]), timeout=store.timeout_s, on_unmet="return"
+        )
+        assert statuses(result) == {Status.UNKNOWN_LOG}
+
+    @category("unknown_log")
     def test_old_unknown_log_ages(self, store: ContractStore, key: str) -> None:
         """One older than the horizon passes, is counted and leaves the scope."""
         long_ago = SYSTEM_CLOCK.hour() - LONG_AGO_H
