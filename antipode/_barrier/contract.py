@@ -56,18 +56,20 @@ class Endpoint(ABC):
     Used by one thread at a time, except :meth:`interrupt`.
 
     Attributes:
-        pinned: whether the server's history cannot change under a live connection. Then
-            positions seen once stay known until the connection is closed, and a barrier with
-            nothing to wait for costs no round trip. False for Redis, whose connections survive
-            a promotion and a full resync.
+        pinned: whether the server's history cannot have changed under the live connection. As
+            long as that is so, positions seen once stay known until the connection is closed, and
+            a barrier with nothing to wait for costs no round trip. False for Redis, whose
+            connections survive a promotion and a full resync.
         blocks: whether the server ends :meth:`pause` once what the last look missed may be
             visible. Then a pause lasts up to a second instead of being paced. May change from
             look to look: False where a wait on the server could not be started.
+        hazard: for a person, what no look at its server can tell; the doctor says it.
     """
 
     pinned: bool = False
     blocks: bool = False
     pushes_promises: bool = False
+    hazard: str = ""
 
     @abstractmethod
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:

@@ -77,8 +77,6 @@ class Floor:
         datastore: whose reads it is for.
         writes: what must be visible.
         promises: what must be fulfilled; none where no shim of the datastore looks for them.
-        proved_on: incarnations of servers that showed all of it before: a connection whose
-            history is pinned and that is on one of them need not ask again.
     """
 
     def __init__(
@@ -95,32 +93,48 @@ class Floor:
         self.datastore = datastore
         self.writes = writes
         self.promises = promises
-        self.proved_on = proved_on
+        self._proved = dict.fromkeys(proved_on, time.monotonic())
         self._policies = policies
         self._left_s = timeout_s
         self._lock = threading.Lock()
 
     def raised(self, other: Floor) -> Floor:
         """A floor that demands both; the later barrier's timeout and policies hold."""
-        return Floor(
+        raised = Floor(
             self.datastore,
             self.writes | other.writes,
             timeout_s=other._left_s,
             policies=other._policies,
-            proved_on=self.proved_on & other.proved_on,
             promises=self.promises | other.promises,
         )
+        both = self._proved.keys() & other._proved.keys()
+        raised._proved = {one: min(self._proved[one], other._proved[one]) for one in both}
+        return raised
 
     def without(self, ids: Collection[str]) -> Floor:
         """This floor for the branch that fulfils the promises of *ids* itself."""
-        return Floor(
+        without = Floor(
             self.datastore,
             self.writes,
             timeout_s=self._left_s,
             policies=self._policies,
-            proved_on=self.proved_on,
             promises=frozenset(each for each in self.promises if each.id not in ids),
         )
+        without._proved = dict(self._proved)
+        return without
+
+    @property
+    def proved_on(self) -> frozenset[str]:
+        """Incarnations of servers that showed all of it before.
+
+        A connection whose history is pinned and that is on one of them need not ask again.
+        """
+        return frozenset(self._proved)
+
+    def proved(self, server: str, *, within_s: float) -> bool:
+        """Whether *server* showed all of it in the last *within_s* seconds."""
+        shown_s = self._proved.get(server)
+        return shown_s is not None and time.monotonic() - shown_s < within_s
 
     @property
     def left_s(self) -> float:
@@ -150,7 +164,7 @@ class Floor:
             return False
         if (error := _error_of(wait, now_s)) is not None:
             raise error
-        self.proved_on |= {observation.server}
+        self._proved = {**self._proved, observation.server: time.monotonic()}
         return True
 
     def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:

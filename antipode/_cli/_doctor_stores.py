@@ -30,6 +30,7 @@ _UNREACHABLE = (
 )
 _RIGHTS = "see the rights, versions and settings that its guide asks for"
 _FILTERS = "take the filters away, or read what they leave out elsewhere, under another name"
+_GUIDE = "mind what its guide says of it"
 _AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
 
 
@@ -65,7 +66,7 @@ def _store(name: str, timeout_s: float) -> Iterator[Check]:
     if looking is None:
         yield _at_the_read(name, role, shims, timeout_s)
         return
-    yield _answering(name, looking, shims, timeout_s)
+    yield from _answering(name, looking, shims, timeout_s)
 
 
 def _at_the_read(name: str, role: str, shims: Iterable[Store], timeout_s: float) -> Check:
@@ -80,30 +81,38 @@ def _at_the_read(name: str, role: str, shims: Iterable[Store], timeout_s: float)
 def _wrong(name: str, shim: Store, timeout_s: float) -> str:
     """What is to be said of the server that answers now; nothing where it is away."""
     try:
-        return _look(shim, _nothing(name), timeout_s).caveat
+        return _look(shim, _nothing(name), timeout_s)[0].caveat
     except ConfigurationError as error:
         return str(error)
     except Exception:  # noqa: BLE001 - whether it answers is for the read to learn
         return ""
 
 
-def _answering(name: str, looking: Store, shims: Iterable[Store], timeout_s: float) -> Check:
+def _answering(
+    name: str, looking: Store, shims: Iterable[Store], timeout_s: float
+) -> Iterator[Check]:
     """Whether the server where barriers look answers, and is one server."""
     role = looking.reads_from
     try:
         writes = _writes(name, shims, timeout_s)
-    except Unreachable as error:
-        return problem(name, f"its primary does not answer: {error}", _UNREACHABLE)
-    except ConfigurationError as error:
-        return problem(name, str(error), _RIGHTS)
-    try:
         looks = [_look(looking, writes, timeout_s) for _ in range(_LOOKS)]
+    except _Silent as error:
+        yield problem(name, f"its primary does not answer: {error}", _UNREACHABLE)
     except Unreachable as error:
-        return problem(name, f"its {role} does not answer: {error}", _UNREACHABLE)
+        yield problem(name, f"its {role} does not answer: {error}", _UNREACHABLE)
+    except ConfigurationError as error:
+        yield problem(name, str(error), _RIGHTS)
     except Exception as error:  # noqa: BLE001 - whatever a client library raises is the answer
         said = f"its {role} cannot be asked what a barrier asks: {type(error).__name__}: {error}"
-        return problem(name, said, _RIGHTS)
-    return _shown(name, role, looks)
+        yield problem(name, said, _RIGHTS)
+    else:
+        if hazard := looks[0][1]:
+            yield unknown(name, hazard, _GUIDE)
+        yield _shown(name, role, [shown for shown, _ in looks])
+
+
+class _Silent(Exception):  # noqa: N818 - an answer, like Unreachable
+    """The primary does not answer."""
 
 
 def _shown(name: str, role: str, looks: list[Observation]) -> Check:
@@ -121,11 +130,14 @@ def _writes(name: str, shims: Iterable[Store], timeout_s: float) -> frozenset[Wr
     """Something to look for: the primary's position, where this process can ask for it.
 
     Raises:
-        Unreachable: the primary does not answer.
+        _Silent: the primary does not answer.
     """
-    for shim in shims:
-        if shim.fences and (found := shim.fence(timeout_s=timeout_s)):
-            return found
+    try:
+        for shim in shims:
+            if shim.fences and (found := shim.fence(timeout_s=timeout_s)):
+                return found
+    except Unreachable as error:
+        raise _Silent(str(error)) from error
     return _nothing(name)
 
 
@@ -134,8 +146,8 @@ def _nothing(name: str) -> frozenset[WriteId]:
     return frozenset([WriteId(name, "antipode-doctor", 1, covering=True)])
 
 
-def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> Observation:
-    """What the server shows that answers a new connection.
+def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> tuple[Observation, str]:
+    """What the server shows that answers a new connection, and what nobody can tell of it.
 
     Raises:
         Unreachable: none does within *timeout_s* seconds.
@@ -146,7 +158,7 @@ def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> Observat
         while True:
             shown = endpoint.observe(writes, timeout_s=timeout_s)
             if Status.UNREACHABLE not in shown.statuses.values():
-                return shown
+                return shown, endpoint.hazard
             # Who listens in the background may not have connected yet.
             if time.monotonic() > deadline_s:
                 raise Unreachable("; ".join(sorted(set(shown.causes.values()))))

@@ -10,6 +10,7 @@ from antipode import Promise, WriteId
 from antipode._barrier.decisions import Policies
 from antipode.shim import Floor
 from antipode_shims.mysql._clients.session import Due, Session, Verdict
+from antipode_shims.mysql._look import FRESH_S
 from antipode_shims.mysql._position.ok_packet import (
     AUTOCOMMIT,
     IN_TRANSACTION,
@@ -243,6 +244,34 @@ def test_a_floor_is_asked_for_once() -> None:
     told.session.minted([WriteId("notes", "0.2", 5)])
     assert told.judge(demand(WriteId("notes", "0.2", 5))) is Verdict.PASS
     assert told.judge(demand(WriteId("notes", "0.2", 4))) is Verdict.HOLD
+
+
+def test_what_was_shown_is_remembered_for_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is reset in place keeps its connections: what it showed is asked for again."""
+    now_s = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    told, proved = Told(), demand(proved_on=frozenset({"server"}))
+    told.session.passed(demand(), [WRITE])
+    now_s += FRESH_S / 2
+    assert told.judge(demand()) is told.judge(proved) is Verdict.PASS
+    now_s += FRESH_S
+    assert told.judge(demand()) is told.judge(proved) is Verdict.HOLD
+
+
+def test_a_snapshot_shows_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that opens later shows nothing of which anybody knows; one that is open stays."""
+    now_s = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    told, floor = Told(), demand()
+    told.session.passed(floor, [WRITE])
+    told.ok("BEGIN", OPEN)
+    told.rows("SELECT a FROM t", OPEN)
+    now_s += 2 * FRESH_S
+    assert told.judge(floor) is Verdict.PASS
+    told.ok("COMMIT")
+    told.ok("BEGIN", OPEN)
+    told.rows("SELECT a FROM t", OPEN)
+    assert told.judge(floor) is Verdict.OLD_SNAPSHOT
 
 
 @pytest.mark.parametrize(

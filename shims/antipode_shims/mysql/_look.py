@@ -23,6 +23,9 @@ _DEPTH = 4
 SLICE_S = 1.0
 #: The same, where several logs are waited for and only one can be blocked on.
 SHORT_SLICE_S = 0.05
+#: How long what a look showed is remembered, in seconds: a server that is reset in place keeps its
+#: connections, and has nothing any more of what it showed.
+FRESH_S = 2.0
 
 Verdict = tuple[Status, str]
 

@@ -174,6 +174,19 @@ def test_positions_reset_under_a_live_connection(here: Regions) -> None:
         endpoint.close()
 
 
+def test_reset_under_an_idle_connection(here: Regions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a server showed is remembered for seconds, and then looked for again."""
+    lineage = here.replicated()
+    assert antipode.barrier(lineage, timeout=5).ok
+    here.topology._rebuild = True
+    for statement in ("STOP REPLICA", *_reset(here)):
+        here.topology.execute(statement, replica=0)
+    monkeypatch.setattr("antipode_shims.mysql._endpoint.endpoint.FRESH_S", 0.0)
+    result = antipode.barrier(lineage, timeout=0.3, on_unmet="return")
+    assert not result.ok
+    assert result.outcomes[0].status is not Status.VISIBLE
+
+
 def _reset(here: Regions) -> tuple[str, ...]:
     if here.topology.store == "mysql":
         old = version(here.topology) < (8, 2)

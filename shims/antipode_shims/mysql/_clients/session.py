@@ -8,9 +8,11 @@ a transaction may be open, its snapshot may be old and a statement may have writ
 
 from __future__ import annotations
 
+import time
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from antipode_shims.mysql._look import FRESH_S
 from antipode_shims.mysql._position.ok_packet import (
     AUTOCOMMIT,
     IN_TRANSACTION,
@@ -101,6 +103,7 @@ class Session:
         self._isolation_unsure = False
         self._isolated_once = False
         self._known: Mapping[str, int] = {}
+        self._known_s = 0.0
         self._own: dict[str, int] = {}
         self._shown: Mapping[str, int] = {}
         self._kept: frozenset[str] = frozenset()
@@ -116,16 +119,17 @@ class Session:
 
     def judge(self, floor: Floor, meaning: int) -> Verdict:
         """Whether a statement that reads may be sent."""
+        self._forget_old()
         renews = meaning & ENDS and not meaning & MANY
         if self._snapshot and not renews:
             shown = floor is self._shown_floor or (
                 _covers(self._shown, {}, floor) and _keeps(self._shown_kept, floor)
             )
             return _PASS if shown else Verdict.OLD_SNAPSHOT
-        if self.server in floor.proved_on or (
+        if floor.proved(self.server, within_s=FRESH_S) or (
             _covers(self._known, self._own, floor) and _keeps(self._kept, floor)
         ):
-            self._passed = floor
+            self._pass(floor)
             return _PASS
         return Verdict.HOLD
 
@@ -149,7 +153,8 @@ class Session:
             visible: the last look's writes.
             renews: whether reads of the open transaction see it.
         """
-        self._passed = floor
+        self._forget_old()
+        self._pass(floor)
         known = dict(self._known)
         for write in visible:
             if isinstance(write.version, int):
@@ -160,6 +165,17 @@ class Session:
             self._kept = kept if len(kept) <= _MOST_PROMISES else frozenset()
         if renews:
             self._shown, self._shown_kept, self._shown_floor = self._known, self._kept, floor
+
+    def _forget_old(self) -> None:
+        """Looks are remembered for seconds: a server that is reset in place tells nobody."""
+        if self._passed is not None and time.monotonic() - self._known_s > FRESH_S:
+            self._known, self._kept, self._passed = {}, frozenset(), None
+
+    def _pass(self, floor: Floor) -> None:
+        """A floor was satisfied; what is remembered is as old as the first of these."""
+        if self._passed is None:
+            self._known_s = time.monotonic()
+        self._passed = floor
 
     @property
     def isolated_once(self) -> bool:
@@ -188,6 +204,7 @@ class Session:
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = False
         if meaning & (READS | WRITES) and (not self._snapshot or meaning & ENDS):
+            self._forget_old()
             self._shown, self._shown_kept = self._known, self._kept
             self._shown_floor = self._passed
             self._snapshot = True

@@ -7,12 +7,14 @@ import select
 import socket
 import time
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import Endpoint, Observation, Unreachable, Wake, log_once
-from antipode_shims.mysql._look import Shown, look, wait_sql
+from antipode_shims.mysql._look import FRESH_S, Shown, look, wait_sql
 from antipode_shims.mysql._position.flavor import (
     Ask,
+    Flavor,
     Refused,
     converse,
     detect,
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 _KILL_S = 0.5
 #: Seconds that making the connection for waits may take, and for which it is not tried again.
 _WAITER_S, _ALONE_S = 0.5, 1.0
+#: What nobody can tell of a MariaDB server.
+HAZARD = (
+    "whether a server was rebuilt, or its binary log reset, under the server_id that it had cannot"
+    " be told: positions of its former life would count as reached"
+)
 #: Seconds to the next look meanwhile.
 _PACE_S = 0.01
 
@@ -78,10 +85,12 @@ class MySQLEndpoint(Endpoint):
         self._state: State | None = None
         self._shown: Shown | None = None
         self._epoch = 0
+        self._looked_s = self._promised_s = 0.0
         self._alone_until_s = 0.0
         try:
             self._facts = converse(detect(), self._answer)
             self._facts.require(datastore)
+            self.hazard = HAZARD if self._facts.flavor is Flavor.MARIADB else ""
             self._caveat = caveat(datastore, settings.where, self._filters())
         except BaseException:
             self.close()
@@ -97,10 +106,12 @@ class MySQLEndpoint(Endpoint):
 
     @property
     def pinned(self) -> bool:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether what was seen still holds: as long as the connection to that process lives.
+        """Whether what was seen still holds: the connection to that process lives, for seconds.
 
         Asks the operating system, not the server: no round trip.
         """
+        if time.monotonic() - min(self._looked_s or inf, self._promised_s or inf) > FRESH_S:
+            return False
         sock = socket_of(self._looker)
         try:
             return sock is not None and not _readable(0.0, sock)
@@ -114,7 +125,8 @@ class MySQLEndpoint(Endpoint):
             Unreachable: the connection failed, or the server is starting or stopping.
             Refused: the server does not let this user look.
         """
-        self._deadline_s = time.monotonic() + timeout_s
+        self._looked_s = time.monotonic()
+        self._deadline_s = self._looked_s + timeout_s
         shown = converse(look(self._facts, writes, server=self._server), self._answer)
         shown = replace(shown, observation=replace(shown.observation, caveat=self._caveat))
         if self._state is not None and not covers(shown.state, self._state):
@@ -139,7 +151,8 @@ class MySQLEndpoint(Endpoint):
             Refused: as :meth:`observe`.
             ConfigurationError: this user may not read the table.
         """
-        self._deadline_s = time.monotonic() + timeout_s
+        self._promised_s = time.monotonic()
+        self._deadline_s = self._promised_s + timeout_s
         self._shown, self.blocks = None, False  # The server cannot wait for a record.
         if not self._committed:
             self._answer(Ask(COMMITTED))
