@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ _lock = threading.Lock()
 
 
 class Method:
-    """A method that :meth:`wrap` wraps and :meth:`unwrap` restores; both are idempotent.
+    """A method, inherited or not, that :meth:`wrap` wraps and :meth:`unwrap` restores.
+
+    Both are idempotent.
 
     Where another instrumentation has wrapped ours meanwhile, ours stays beneath it and passes
     through.
@@ -29,13 +32,15 @@ class Method:
         self._around = around
         self._wrapper: Callable[..., Any] | None = None
         self._original: Any = None
+        self._inherited = False
         self._active = False
 
     def wrap(self) -> None:
         """Let calls go through the function that was given."""
         with _lock:
             if not self._installed():
-                self._original = self.owner.__dict__[self._name]
+                self._original = getattr_static(self.owner, self._name)
+                self._inherited = self._name not in vars(self.owner)
                 self._wrapper = self._wrapping(self._original)
                 setattr(self.owner, self._name, self._wrapper)
             self._active = True
@@ -44,14 +49,18 @@ class Method:
         """Let calls go as if nothing had been."""
         with _lock:
             self._active = False
-            if self.owner.__dict__[self._name] is self._wrapper and self._wrapper is not None:
+            if self._wrapper is None or vars(self.owner).get(self._name) is not self._wrapper:
+                return
+            if self._inherited:
+                delattr(self.owner, self._name)
+            else:
                 setattr(self.owner, self._name, self._original)
 
     def _installed(self) -> bool:
         """Whether our wrapper is among those of the method."""
         if self._wrapper is None:
             return False
-        found = self.owner.__dict__[self._name]
+        found = vars(self.owner).get(self._name)
         while found is not None and found is not self._wrapper:
             found = getattr(found, "__wrapped__", None)
         return found is not None

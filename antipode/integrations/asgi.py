@@ -21,6 +21,7 @@ from antipode.propagation import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 
 from ._apps import AROUND, Around, put_around, take_away
 from ._incoming import Incoming, propagating
+from .asyncio import follow_running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -105,6 +106,7 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         if not ours.began:
             propagating()
             ours.began = True
+        follow_running_loop()
         request = begin(scope)
         scope[MARKER] = True
         leave = True

@@ -8,7 +8,9 @@ shows in the response as ``open_branches``.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
 
 from antipode._request.background import OpenBranch
 from antipode._request.context import scope_in
@@ -38,6 +40,10 @@ SERVICES = frozenset(
 #: A package whose tasks run a coroutine of somebody else.
 _RUNNER = "anyio"
 _services = SERVICES
+_everywhere = False
+_methods: dict[Any, Method] = {}
+#: Loops of another make that were found running.
+_followed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 class _Factory:
@@ -55,23 +61,43 @@ class _Factory:
 
 @switchable
 def instrument(*, services: Iterable[str] = ()) -> None:
-    """Count the tasks of all event loops that are asyncio's own. Idempotent.
+    """Count the tasks of all event loops that are asyncio's own or uvloop's. Idempotent.
 
-    Loops of another make, such as uvloop's, are instrumented one by one:
-    :func:`instrument_loop`.
+    Of another make it is the loop that runs now, and those on which the ASGI middleware serves
+    requests; others are instrumented one by one: :func:`instrument_loop`.
 
     Args:
         services: further packages whose own tasks are no part of the request that starts them,
             by the first part of their names.
     """
-    global _services  # noqa: PLW0603 - one instrumentation for the process
+    global _everywhere, _services  # noqa: PLW0603 - one instrumentation for the process
     _services = SERVICES.union([services] if isinstance(services, str) else services)
-    _CREATE_TASK.wrap()
+    _everywhere = True
+    for kind in _kinds_of_loops():
+        if kind not in _methods:
+            _methods[kind] = Method(kind, "create_task", _create_task)
+        _methods[kind].wrap()
+    follow_running_loop()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Idempotent; tasks that run are counted to their ends."""
-    _CREATE_TASK.unwrap()
+    global _everywhere  # noqa: PLW0603 - as above
+    _everywhere = False
+    for method in _methods.values():
+        method.unwrap()
+    for loop in list(_followed):
+        uninstrument_loop(loop)
+
+
+def follow_running_loop() -> None:
+    """Count the tasks of the running loop, too, if :func:`instrument` was called. Idempotent."""
+    if not _everywhere:
+        return
+    with contextlib.suppress(RuntimeError):  # No loop runs.
+        loop = asyncio.get_running_loop()
+        if not any(type(loop).create_task is kind.create_task for kind in _methods):
+            _followed.add(instrument_loop(loop))
 
 
 @switchable
@@ -91,15 +117,25 @@ def instrument_loop(loop: LoopT) -> LoopT:
 
 def uninstrument_loop(loop: asyncio.AbstractEventLoop) -> None:
     """Undo :func:`instrument_loop`. Idempotent."""
+    _followed.discard(loop)
     held = loop.get_task_factory()
     if isinstance(held, _Factory):
         loop.set_task_factory(held.inner)
 
 
+def _kinds_of_loops() -> list[Any]:
+    """The classes whose loops are all counted, loops that are made later too."""
+    try:
+        import uvloop
+    except ImportError:
+        return [asyncio.BaseEventLoop]
+    return [asyncio.BaseEventLoop, uvloop.Loop]
+
+
 def _create_task(
     call: Callable[..., Any], loop: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """``BaseEventLoop.create_task``, whatever factory the loop has."""
+    """``create_task`` of a loop, whatever factory it has."""
     if isinstance(loop.get_task_factory(), _Factory):
         return call(*args, **kwargs)
     return _counted(call, args, kwargs)
@@ -147,6 +183,3 @@ def _origin(coro: Any) -> tuple[str, Any]:
 
 def _package(frame: Any) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-_CREATE_TASK = Method(asyncio.BaseEventLoop, "create_task", _create_task)

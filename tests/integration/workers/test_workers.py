@@ -125,3 +125,14 @@ def test_who_waits_does_not_stop_the_worker(
         assert not any(each.done() for each in waiting)
         antipode_redis.resume()
         assert {each.result().body for each in waiting} == {b"b'value'"}
+
+
+@pytest.mark.parametrize("port", ["asyncio", "uvloop"], indirect=True)
+def test_background_work_shows_in_the_answer(port: int) -> None:
+    """A task that still runs when the answer is made is an open branch, on loops of any make."""
+    for key in ("a", "b"):
+        answer = ask(port, f"/start/{key}")
+        assert answer.lineage is not None
+        assert answer.lineage.open_branches == 1
+    answer = ask(port, "/go-on")
+    assert answer.lineage is None
