@@ -9,8 +9,12 @@ from opentelemetry import context as otel_context
 
 from antipode._lineage.grammar import MEMBER
 from antipode._runtime import switch
+from antipode._runtime.call_site import call_site
+from antipode._runtime.metrics import count, log_once
 
 if TYPE_CHECKING:
+    from contextvars import Token
+
     from opentelemetry.context import Context
 
     from .scope import Scope
@@ -26,6 +30,42 @@ def scope_in(context: Context | None = None) -> Scope | None:
     # Asked for every call of every client: nothing is called here that can be spared.
     held: Any = (otel_context.get_current() if context is None else context).get(KEY)
     return None if held is None or held.stopped else held
+
+
+def enter(held: Scope) -> Token[Context]:
+    """A block begins whose scope is *held*; what :func:`leave` needs."""
+    held.around = otel_context.get_current()
+    held.entered = True
+    return otel_context.attach(context_with(held, held.around))
+
+
+def leave(held: Scope, token: Token[Context]) -> None:
+    """The block of *held* ends: what was current before is so again.
+
+    Blocks of generators may end in another order than they began. Then the block that is current
+    stays so; once it ends, those that have ended before it are passed over.
+    """
+    held.entered = False
+    current: Any = otel_context.get_value(KEY)
+    if current is not held and current is not None and current.entered:
+        count("scope_out_of_order")
+        site = call_site()
+        message = "%s: a scope ends before one that was opened within it, or in its place"
+        log_once("scope_out_of_order", "", site, message, site)
+        return
+    otel_context.detach(token)
+    found: Any = otel_context.get_current()
+    context = found
+    while (last := context.get(KEY)) is not None and _is_over(last):
+        context = last.around
+    if context is not found:
+        otel_context.attach(context)
+    held.around = None
+
+
+def _is_over(held: Scope) -> bool:
+    """Whether the block of *held* ended while another one was current."""
+    return held.around is not None and not held.entered
 
 
 def is_stopped() -> bool:

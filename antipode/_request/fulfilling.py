@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from opentelemetry import context as otel_context
-
 from antipode._lineage.write_id import Promise
 
-from .context import context_with, scope_in
+from .context import enter, leave, scope_in
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -100,11 +98,11 @@ def fulfilling(promise: Promise | str) -> Generator[Promise]:
         yield mine
         return
     inner = Branch(outer, mine)
-    token = otel_context.attach(context_with(inner))
+    token = enter(inner)
     try:
         yield mine
     finally:
-        otel_context.detach(token)
+        leave(inner, token)
         inner.join(outer)
 
 

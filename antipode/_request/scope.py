@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._runtime.config import Config
 
+    from .generators import Holder
+
     #: By key, of the room that attached it.
     Attached = Mapping[object, "Attachment"]
 
@@ -84,6 +86,12 @@ class Scope:
     notes: object = None
     #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
     own: frozenset[str] = frozenset()
+    #: The context around its block, until that has ended and been left.
+    around: Context | None = None
+    #: Whether its block runs.
+    entered = False
+    #: The generator whose block it is; None for any other code.
+    holder: Holder | None = None
     #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
     root_token: Token[Context] | None = None
     _lineage = _EMPTY
@@ -187,6 +195,9 @@ class Scope:
             found = self._lineage
         if self.answered:
             self._late(writes)
+        if self.holder is not None:
+            for write in writes:
+                self.holder.wrote(write.datastore)
         if (observer := observers.dry_run) is not None:
             observer.wrote(self, writes)
         return found
@@ -242,7 +253,7 @@ class Scope:
 
     def end(self) -> None:
         """Note that the request is over; branches that still run keep the lineage."""
-        self.carrier = None
+        self.carrier = self.holder = None
         self.open = False
 
     def stop(self) -> None:

@@ -12,7 +12,8 @@ from antipode._lineage.lineage import Lineage
 from antipode._runtime import observers
 from antipode._runtime.config import config
 
-from .context import KEY, context_with, scope_in
+from .context import KEY, context_with, enter, leave, scope_in
+from .generators import holder
 from .lineage_text import encode_bounded, received
 from .recording import unscoped
 from .scope import Scope
@@ -36,7 +37,8 @@ def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
         LineageDecodeError: the text is no lineage.
     """
     held = Scope(received(lineage) if isinstance(lineage, str) else lineage)
-    token = otel_context.attach(context_with(held))
+    held.holder = holder()
+    token = enter(held)
     if (observer := observers.dry_run) is not None:
         observer.opened(held, incoming=False)
     try:
@@ -45,7 +47,7 @@ def scope(lineage: Lineage | str | None = None) -> Generator[Scope]:
         held.end()
         if (observer := observers.dry_run) is not None:
             observer.ended()
-        otel_context.detach(token)
+        leave(held, token)
 
 
 def root() -> Lineage:

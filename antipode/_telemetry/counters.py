@@ -157,6 +157,16 @@ COUNTERS: dict[str, Counter] = {
         "{message}",
         "Publications to exchanges that receipts do not listen to: they entered no lineage",
     ),
+    "generator_scope": Counter(
+        "antipode.generator_scopes",
+        "{write}",
+        "Writes of callers that entered the scope of a generator at its yield",
+    ),
+    "scope_out_of_order": Counter(
+        "antipode.scopes_out_of_order",
+        "{scope}",
+        "Scopes that ended while one that was opened later was current",
+    ),
     "unknown_store": Counter(
         "antipode.unknown_stores",
         "{barrier}",

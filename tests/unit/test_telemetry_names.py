@@ -29,7 +29,12 @@ MATCHER = re.compile(r'(\w+)(?:=~|!~|!=|=)"([^"]*)"')
 GROUPING = re.compile(r"by \(([^)]*)\)")
 
 #: Counts that are of no datastore.
-ABOUT_NO_STORE = {"baggage_over_limit", "dry_run_unwritten", "grpc_metadata_over_limit"}
+ABOUT_NO_STORE = {
+    "baggage_over_limit",
+    "dry_run_unwritten",
+    "grpc_metadata_over_limit",
+    "scope_out_of_order",
+}
 
 
 @pytest.fixture
