@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 FOLDERS = {
     "L1-codec": "codec",
     "L2-algebra": "algebra",
+    "L3-headers": "headers",
     "L4-barrier": "barrier",
     "golden/v1": "golden",
 }
@@ -46,6 +47,15 @@ def cases(folder: str, kind: str) -> list[Any]:
         pytest.param(vector, id=f"{path.stem}: {vector['name']}")
         for path in sorted((HERE / folder).glob("*.json"))
         for vector in load(path).get(kind, ())
+    ]
+
+
+def entries(folder: str, kind: str) -> list[Any]:
+    """The values under *kind* in all files of *folder* that are no vectors with names."""
+    return [
+        found
+        for path in sorted((HERE / folder).glob("*.json"))
+        for found in load(path).get(kind, ())
     ]
 
 
@@ -97,4 +107,5 @@ def names(folder: str) -> Iterator[str]:
     for path in sorted((HERE / folder).glob("*.json")):
         for kind, vectors in load(path).items():
             if isinstance(vectors, list):
-                yield from (f"{path.name}/{kind}/{vector['name']}" for vector in vectors)
+                named = [each for each in vectors if isinstance(each, dict)]
+                yield from (f"{path.name}/{kind}/{vector['name']}" for vector in named)
