@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from antipode import Status, WriteId
-from antipode.shim import Observation
+from antipode.shim import Observation, log_once
 
 from ._position.flavor import Ask, Facts, Flavor, Refused
 from ._position.gtid import MySQLLog, mariadb_log
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
     from ._position.flavor import Asking, Rows
 
+#: What lets a user ask for the state of replication.
+GRANTS = {
+    Flavor.MYSQL: "REPLICATION CLIENT",
+    Flavor.MARIADB: "BINLOG MONITOR, REPLICA MONITOR",
+}
 #: How many servers a chain of replicas is followed up.
 _DEPTH = 4
 #: The longest that one statement blocks on the server, in seconds.
@@ -103,6 +108,7 @@ def _judge_missing(
     except Refused as error:
         for write in missing:
             verdicts[write] = _blind(facts, state, write, str(error))
+        _warn(facts, missing[0].datastore, error)
         return state
     sources = parse_sources(facts, rows)
     for write in missing:
@@ -117,6 +123,26 @@ def _judge_missing(
     return state
 
 
+def _warn(facts: Facts, datastore: str, error: Refused) -> None:
+    """Say once what a user may not ask: late writes are waited for all the same."""
+    log_once(
+        "mysql_privilege",
+        datastore,
+        facts.server,
+        "whether a late write to %r is lost cannot be told, so that a barrier waits for it until "
+        "its deadline: %s. What this user lacks is: GRANT %s ON *.*",
+        datastore,
+        error,
+        GRANTS[facts.flavor],
+    )
+
+
+def _late(state: State, write: WriteId, *more: str) -> Verdict:
+    """Not yet: how far the server is, and what else there is to say."""
+    where = f"the server is at {state.at(write)}, and the write is {write.version}"
+    return Status.NOT_YET, "; ".join(filter(None, (where, *more)))
+
+
 def _blind(facts: Facts, state: State, write: WriteId, error: str) -> Verdict:
     """Of a server that does not let this user ask for its sources.
 
@@ -128,7 +154,7 @@ def _blind(facts: Facts, state: State, write: WriteId, error: str) -> Verdict:
         return Status.UNKNOWN_LOG, f"the server does not know this log, nor tells more: {error}"
     if state.writable:
         return Status.UNKNOWN_LOG, f"the server takes writes, and does not tell more: {error}"
-    return Status.NOT_YET, f"whether it is lost cannot be told: {error}"
+    return _late(state, write)
 
 
 def _judge_by_log(facts: Facts, state: State, write: WriteId) -> Verdict | None:
@@ -150,12 +176,12 @@ def _judge(
         return _judge_alone(facts, state, write)
     trouble = "; ".join(source.trouble for source in sources if source.trouble)
     if any(source.brings(write) for source in sources):
-        return Status.NOT_YET, trouble
+        return _late(state, write, trouble)
     found = yield from _ask_sources(facts, sources, write, depth=1)
     cause = found.cause or trouble
     known = found.known or state.knows(write)
     if found.coming or (known and not found.proof):
-        return Status.NOT_YET, cause
+        return _late(state, write, cause)
     if known:
         return Status.LOST, "neither this server nor the primary that it follows has it"
     return Status.UNKNOWN_LOG, cause or "neither this server nor its primary knows this log"
@@ -166,7 +192,7 @@ def _judge_alone(facts: Facts, state: State, write: WriteId) -> Verdict:
     if not state.knows(write):
         return Status.UNKNOWN_LOG, "the server does not know this log, and follows no other server"
     if facts.group:
-        return Status.NOT_YET, ""
+        return _late(state, write)
     if state.has(write, replica=False):
         return Status.VISIBLE, ""
     if not state.writable:

@@ -56,6 +56,12 @@ class MySQLState:
         log = MySQLLog.of(write.key)
         return log is not None and log.log in self.executed.logs
 
+    def at(self, write: WriteId) -> int:
+        """How far it is in the run of *write*'s log; 0 where it has nothing of it."""
+        log = MySQLLog.of(write.key)
+        found = self.executed.logs.get(log.log, ()) if log is not None else ()
+        return max((last for first, last in found if log and first <= log.first <= last), default=0)
+
     def excludes(self, write: WriteId) -> bool:
         """Whether the history went on without *write* for good: it never shows that here."""
         del write
@@ -126,6 +132,11 @@ class OneMariaDBState:
         """Whether anything of that server in that domain is in the history."""
         log = mariadb_log(write.key)
         return log is not None and (self.logged.knows(*log) or self.applied.knows(*log))
+
+    def at(self, write: WriteId) -> int:
+        """How far it is in the domain of *write*; 0 where it has nothing of it."""
+        log = mariadb_log(write.key)
+        return 0 if log is None else max(self.applied.domain_max(log[0]), 0)
 
     def excludes(self, write: WriteId) -> bool:
         """Whether the history went on without *write* for good.
