@@ -230,7 +230,13 @@ def _link_getter(connection_class: type) -> Callable[[Any], Any]:
         return attrgetter("_writer")
     if issubclass(connection_class, redis.connection.AbstractConnection):
         return attrgetter("_sock")
-    return attrgetter("_conn._sock")  # One with a cache keeps the connection to itself.
+    return _wrapped_link
+
+
+def _wrapped_link(connection: Any) -> Any:
+    """The link of one with a cache, which keeps the connection to itself; else it is its own."""
+    held = getattr(connection, "_conn", None)
+    return connection if held is None else link_of(held)
 
 
 @lru_cache(maxsize=4)
