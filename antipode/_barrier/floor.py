@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: How many times as long a held read pauses while a watcher looks for it: that one may look at
 #: another server, which shows what is demanded later, or never.
 RARELY = 8
+#: Seconds that a look gets although the time is up.
+LEAST_LOOK_S = 0.05
 
 
 class Floors:
@@ -141,6 +143,11 @@ class Floor:
         """Seconds left for holding reads back."""
         return self._left_s
 
+    @property
+    def look_s(self) -> float:
+        """How long a look may last: what is left, but enough for one honest try."""
+        return max(self._left_s, LEAST_LOOK_S)
+
     def accepts(self, observation: Observation) -> bool:
         """Whether a read made at or after this look may be answered.
 
@@ -222,6 +229,16 @@ class Floor:
             if hint is not None:
                 hint.cancel()
 
+    def expire(self, cause: Unreachable) -> None:
+        """End a read whose own connection showed nothing until the time was up.
+
+        Raises:
+            BarrierTimeout: always.
+        """
+        wait = self._wait(time.monotonic() - self._left_s)
+        self._spend(wait)
+        self._raise_if_over(wait, cause)
+
     def _hint(self, watcher: Watcher | None) -> Hint | None:
         return None if watcher is None else Hint(watcher, {*self.writes, *self.promises})
 
@@ -231,8 +248,8 @@ class Floor:
         return min(pause_s * RARELY, max(left_s, 0.0))
 
     def _look_s(self, wait: Wait) -> float:
-        """How long a look may last: what is left, but enough for one honest try."""
-        return max(wait.deadline_s - time.monotonic(), 0.05)
+        """The same while a read is held back."""
+        return max(wait.deadline_s - time.monotonic(), LEAST_LOOK_S)
 
     def _next_s(self, wait: Wait, pacer: Pacer) -> float:
         """Seconds until the next look.

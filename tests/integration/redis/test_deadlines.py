@@ -6,13 +6,14 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 
 import antipode
-from antipode import IncompleteLineage, Lineage, WriteId
+from antipode import BarrierTimeout, IncompleteLineage, Lineage, Status, WriteId
 from antipode_shims import redis as shims
 
 from ._clients import client, position
@@ -82,3 +83,115 @@ def test_a_fence_whose_host_does_not_resolve(
         face(Lineage([post], incomplete=[("posts", "size")]))
     assert time.monotonic() - before_s < TIMEOUT_S + LATE_S
     assert resolver.is_set()
+
+
+@pytest.fixture
+def frozen(antipode_redis: RedisTopology) -> Iterator[Callable[[], Lineage]]:
+    """Freezes the replica; returns what it lacks."""
+
+    def freeze() -> Lineage:
+        antipode_redis.suspend_replica()
+        with client(antipode_redis.primary) as plain:
+            plain.incr("frozen")
+        return Lineage([WriteId("posts", *position(antipode_redis.primary))])
+
+    yield freeze
+    antipode_redis.resume_replica()
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """The read ends by its deadline, and says why."""
+    before_s = time.monotonic()
+    with pytest.raises(BarrierTimeout) as raised:
+        yield
+    assert time.monotonic() - before_s < TIMEOUT_S + LATE_S
+    assert {each.status for each in raised.value.result.outcomes} == {Status.UNREACHABLE}
+
+
+#: What a read is: held back by a look in its own packet, or by one before it.
+READS = pytest.mark.parametrize("awaiting", [False, True], ids=["get", "xread"])
+#: redis-py's own patience: as it comes, and shorter than the floor's.
+OPTIONS = pytest.mark.parametrize(
+    "options", [{}, {"socket_timeout": 0.1}, {"socket_timeout": None}], ids=str
+)
+
+
+@READS
+@OPTIONS
+def test_a_read_at_a_frozen_replica(
+    antipode_redis: RedisTopology,
+    stack: ExitStack,
+    frozen: Callable[[], Lineage],
+    options: dict[str, Any],
+    *,
+    awaiting: bool,
+) -> None:
+    """A read under a floor ends by its deadline, and redis-py does not begin anew."""
+    where = antipode_redis.replica
+    one = stack.enter_context(redis.Redis(host=where.host, port=where.port, **options))
+    shims.instrument_client(one, datastore="posts", reads_from="replica")
+    stack.callback(shims.uninstrument_client, one)
+    one.get("frozen")
+    with antipode.scope(frozen()):
+        antipode.barrier(timeout=TIMEOUT_S, at="read")
+        with in_time():
+            one.xread({"frozen-stream": 0}, block=1) if awaiting else one.get("frozen")
+
+
+@READS
+@OPTIONS
+async def test_an_asyncio_read_at_a_frozen_replica(
+    antipode_redis: RedisTopology,
+    frozen: Callable[[], Lineage],
+    options: dict[str, Any],
+    *,
+    awaiting: bool,
+) -> None:
+    """The asyncio twin."""
+    where = antipode_redis.replica
+    async with redis.asyncio.Redis(host=where.host, port=where.port, **options) as one:
+        shims.instrument_client(one, datastore="posts", reads_from="replica")
+        await one.get("frozen")
+        with antipode.scope(frozen()):
+            await antipode.barrier_async(timeout=TIMEOUT_S, at="read")
+            with in_time():
+                if awaiting:
+                    await one.xread({"frozen-stream": 0}, block=1)
+                else:
+                    await one.get("frozen")
+        shims.uninstrument_client(one)
+
+
+@OPTIONS
+def test_a_table_2_read_at_a_frozen_replica(
+    antipode_redis: RedisTopology,
+    stack: ExitStack,
+    frozen: Callable[[], Lineage],
+    options: dict[str, Any],
+) -> None:
+    """``read`` of a shim, too."""
+    where = antipode_redis.replica
+    one = stack.enter_context(redis.Redis(host=where.host, port=where.port, **options))
+    shim = stack.enter_context(shims.shim("posts", one, reads_from="replica"))
+    shim.read("frozen-too")
+    with antipode.scope(frozen()):
+        antipode.barrier(timeout=TIMEOUT_S, at="read")
+        with in_time():
+            shim.read("frozen-too")
+
+
+@OPTIONS
+async def test_an_asyncio_table_2_read_at_a_frozen_replica(
+    antipode_redis: RedisTopology, frozen: Callable[[], Lineage], options: dict[str, Any]
+) -> None:
+    """The asyncio twin."""
+    where = antipode_redis.replica
+    async with redis.asyncio.Redis(host=where.host, port=where.port, **options) as one:
+        shim = shims.shim_async("posts", one, reads_from="replica")
+        await shim.read("frozen-too")
+        with antipode.scope(frozen()):
+            await antipode.barrier_async(timeout=TIMEOUT_S, at="read")
+            with in_time():
+                await shim.read("frozen-too")
+        await shim.aclose()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import adopt, watcher_beside
+from antipode.shim import Unreachable, adopt, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
@@ -72,11 +72,15 @@ class AsyncHooks:
         kind, rules = kind_of(args), self.rules
         held, refusal = rules.floor(call, reads=kind is not Kind.OTHER), None
         if held or kind is Kind.OTHER or rules.concerns(args):
-            refusal = await refusal_on_async(connection, strict=strict)
+            refusal = await self._refusal(call, held, connection, strict=strict)
         plan: dict[str, Any] = {"alone": alone, "refusal": refusal}
         if held and refusal is None and kind is READ:
             return await self._guarded(
-                call, held, send, connection, lambda: rules.read_tap([args], lead=True, **plan)
+                call,
+                held,
+                send,
+                connection,
+                lambda: rules.read_tap([args], lead=True, lead_s=held.look_s, **plan),
             )
         if held and not await self._held(call, held, connection, refusal):
             return None
@@ -100,11 +104,15 @@ class AsyncHooks:
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
         refusal = None
         if held or meant.may_write or self.shim.beside is not None:
-            refusal = await refusal_on_async(connection, strict=watching)
+            refusal = await self._refusal(call, held, connection, strict=watching)
         plan["refusal"] = refusal
         if held and refusal is None and meant.repeatable and not watching:
             return await self._guarded(
-                call, held, send, connection, lambda: self.rules.read_tap(every, lead=True, **plan)
+                call,
+                held,
+                send,
+                connection,
+                lambda: self.rules.read_tap(every, lead=True, lead_s=held.look_s, **plan),
             )
         if held and not await self._held(call, held, connection, refusal):
             return []
@@ -165,14 +173,8 @@ class AsyncHooks:
             if held.promises and not await self._held(call, held, connection):
                 return None
             tap = plan()
-            reply, error = None, None
             try:
-                reply = await send(_tapped(connection, tap))
-            except response_error() as raised:
-                if not tap.sent:
-                    raise
-                error = raised
-            try:
+                reply, error = await self._sent(held, send, _tapped(connection, tap), tap)
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
                 await held.hold_async(
@@ -190,10 +192,45 @@ class AsyncHooks:
             raise error
         return reply
 
+    async def _refusal(
+        self, call: Call, held: Floor | None, connection: Any, *, strict: bool
+    ) -> Exception | None:
+        """Why ``INFO`` may not ride along; under a floor that is the verdict after its time."""
+        if held is None:
+            return await refusal_on_async(connection, strict=strict)
+        try:
+            return await refusal_on_async(connection, strict=strict, timeout_s=held.look_s)
+        except Unreachable as away:
+            try:
+                held.expire(away)
+            except UnmetError as unmet:
+                call.verdict = unmet
+            return away
+
+    async def _sent(
+        self, held: Floor, send: Send, connection: Any, tap: Tap
+    ) -> tuple[Any, Exception | None]:
+        """The reply to a read with a look before it, or the server's error.
+
+        Raises:
+            UnmetError: the look was not answered in the floor's time.
+        """
+        try:
+            return await send(connection), None
+        except response_error() as error:
+            if not tap.sent:
+                raise
+            return None, error
+        except Unreachable as away:
+            held.expire(away)
+            raise
+
     async def _held(
         self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None
     ) -> bool:
         """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        if call.verdict is not None:
+            return False
         if refusal is not None:
             return self.rules.excused(call, held, refusal)
         look = self._look(held, connection)

@@ -71,14 +71,18 @@ def look_on(connection: Any, held: Floor, steps: Look, *, timeout_s: float) -> O
         return refused(held.writes, error, held.promises)
 
 
-def refusal_on(connection: Any, *, strict: bool = False) -> Exception | None:
+def refusal_on(
+    connection: Any, *, strict: bool = False, timeout_s: float | None = None
+) -> Exception | None:
     """Why ``INFO`` may not ride with commands on *connection*, which is asked where need be.
 
     Args:
         connection: of redis-py.
         strict: it watches keys: where it is closed, the caller has to know.
+        timeout_s: as of :func:`exchange`.
 
     Raises:
+        Unreachable: as :func:`exchange`.
         Exception: as redis-py does when the connection fails, otherwise than closed at ``INFO``.
     """
     asked = Asked.of(connection)
@@ -87,7 +91,7 @@ def refusal_on(connection: Any, *, strict: bool = False) -> Exception | None:
             connection.connect()
             continue
         try:
-            asked.answered(connection, exchange(connection, [INFO])[0])
+            asked.answered(connection, exchange(connection, [INFO], timeout_s=timeout_s)[0])
         except link_errors() as error:
             if not asked.failed(error) or strict:
                 raise
@@ -114,7 +118,9 @@ def asked_first(connection: Any, question: Command) -> Any:
     return reply
 
 
-async def refusal_on_async(connection: Any, *, strict: bool = False) -> Exception | None:
+async def refusal_on_async(
+    connection: Any, *, strict: bool = False, timeout_s: float | None = None
+) -> Exception | None:
     """The asyncio twin of :func:`refusal_on`."""
     asked = Asked.of(connection)
     while not asked.settled(connection):
@@ -122,7 +128,8 @@ async def refusal_on_async(connection: Any, *, strict: bool = False) -> Exceptio
             await connection.connect()
             continue
         try:
-            asked.answered(connection, (await exchange_async(connection, [INFO]))[0])
+            replies = await exchange_async(connection, [INFO], timeout_s=timeout_s)
+            asked.answered(connection, replies[0])
         except link_errors() as error:
             if not asked.failed(error) or strict:
                 raise
@@ -145,7 +152,8 @@ async def exchange_async(
     if timeout_s is None:
         return await _replies_async(connection, len(commands))
     # Not wait_for: before Python 3.12 it swallows a cancellation that meets the reply.
-    reading = asyncio.ensure_future(_replies_async(connection, len(commands)))
+    # The client's own limit does not apply, as in the other API.
+    reading = asyncio.ensure_future(_replies_async(connection, len(commands), timeout_s + 1))
     try:
         done, _ = await asyncio.wait({reading}, timeout=timeout_s)
     finally:
@@ -157,16 +165,16 @@ async def exchange_async(
     return reading.result()
 
 
-async def _replies_async(connection: Any, count: int) -> list[Any]:
-    replies: list[Any] = []
+async def _replies_async(connection: Any, count: int, timeout_s: float | None = None) -> list[Any]:
+    replies = [await _reply_async(connection, timeout_s)]
     while len(replies) < count:
         replies.append(await _reply_async(connection))
     return replies
 
 
-async def _reply_async(connection: Any) -> Any:
+async def _reply_async(connection: Any, timeout_s: float | None = None) -> Any:
     try:
-        return await connection.read_response(disable_decoding=True)
+        return await connection.read_response(disable_decoding=True, timeout=timeout_s)
     except response_error() as error:
         return error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode.shim import Unreachable
 from antipode_shims.redis._commands import WRITE, Kind, kind_of, name_of
 
 from .redis_py import link_errors, no_script, response_error, was_refused
@@ -54,6 +55,7 @@ class Tap:
         self,
         *,
         lead: bool = False,
+        lead_s: float | None = None,
         trail: bool = False,
         last: Sequence[Any] | None = None,
         wrote: bool | None = None,
@@ -64,6 +66,7 @@ class Tap:
 
         Args:
             lead: ask before the commands.
+            lead_s: seconds within which that has to be answered; None: as the connection is set up.
             trail: ask behind them, and take in what they did.
             last: the arguments of a pipeline's last command, by which its packet is known;
                 None for a single command.
@@ -77,6 +80,7 @@ class Tap:
         if refusal is not None:
             self.trailed = refusal
         self.lead_due = self._lead = lead and self._asks
+        self.lead_s = lead_s
         self._trail = trail
         self._last = last
         self._manual = wrote
@@ -242,10 +246,13 @@ class TappedConnection(_Tapped):
         return reply
 
     def _take_lead(self) -> None:
-        tap = self._tap
+        real, tap = self._real, self._tap
         tap.lead_due = False
+        if tap.lead_s is not None and not real.can_read(tap.lead_s):
+            real.disconnect()
+            raise Unreachable(f"no reply within {tap.lead_s:.3f} s")
         try:
-            tap.led = self._real.read_response(disable_decoding=True)
+            tap.led = real.read_response(disable_decoding=True)
         except response_error() as error:
             tap.led = error
 
@@ -314,12 +321,16 @@ class AsyncTappedConnection(_Tapped):
         return reply
 
     async def _take_lead(self) -> None:
-        tap = self._tap
+        real, tap = self._real, self._tap
         tap.lead_due = False
         try:
-            tap.led = await self._real.read_response(disable_decoding=True)
+            # With a limit of its own, redis-py returns None when the time is up.
+            tap.led = await real.read_response(disable_decoding=True, timeout=tap.lead_s)
         except response_error() as error:
             tap.led = error
+        if tap.led is None:
+            await real.disconnect(nowait=True)
+            raise Unreachable(f"no reply within {tap.lead_s:.3f} s")
 
     async def _take_trail(self) -> None:
         tap = self._tap

@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import register, watcher_beside
+from antipode.shim import Unreachable, register, watcher_beside
 from antipode_shims.redis._clients.exchange import (
     exchange,
     exchange_async,
     look_on,
     look_on_async,
-    nothing,
     refusal_on,
     refusal_on_async,
 )
@@ -124,7 +123,7 @@ class RedisShim(RedisTable2):
             refusal_on(connection)  # Behind WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, exchange(connection, watching))
-            return self._asked(connection, commands, sent)
+            return self._asked(connection, commands, on_send=sent)
 
         for _ in range(FULFILMENTS):
             replies = self._retried(connection, attempt)
@@ -149,14 +148,28 @@ class RedisShim(RedisTable2):
         held = self.floor()
         commands = self.read_commands(key, held)
         with self._connection() as connection:
-            replies = self._attempts(connection, commands)
+            replies = self._shown(connection, commands, held)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
                 held.hold(self._look(held, connection), watcher=watcher_beside(self))
-                replies = self._attempts(connection, commands)
+                replies = self._shown(connection, commands, held)
                 final = True
         value, lineage = self.seen(replies)
         return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    def _shown(self, connection: Any, commands: list[Command], held: Floor | None) -> list[Any]:
+        """The replies to a read; under a floor they come in its time.
+
+        Raises:
+            BarrierTimeout: they do not.
+        """
+        if held is None:
+            return self._attempts(connection, commands)
+        try:
+            return self._attempts(connection, commands, timeout_s=held.look_s)
+        except Unreachable as away:
+            held.expire(away)
+            raise
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
         def observe(timeout_s: float) -> Observation:
@@ -164,18 +177,14 @@ class RedisShim(RedisTable2):
 
         return observe
 
-    def _attempts(
-        self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
-    ) -> list[Any]:
-        return self._retried(connection, lambda: self._asked(connection, commands, on_send))
+    def _attempts(self, connection: Any, commands: list[Command], **options: Any) -> list[Any]:
+        return self._retried(connection, lambda: self._asked(connection, commands, **options))
 
-    def _asked(
-        self, connection: Any, commands: list[Command], on_send: Callable[[], None]
-    ) -> list[Any]:
+    def _asked(self, connection: Any, commands: list[Command], **options: Any) -> list[Any]:
         """The replies to a packet that ends with ``INFO``, or why that may not be asked."""
-        refusal = refusal_on(connection)
+        refusal = refusal_on(connection, timeout_s=options.get("timeout_s"))
         sent = self.allowed(commands, refusal)
-        replies = exchange(connection, sent, on_send=on_send)
+        replies = exchange(connection, sent, **options)
         return replies if sent is commands else [*replies, refusal]
 
     def _retried(self, connection: Any, attempt: Callable[[], list[Any]]) -> list[Any]:
@@ -272,7 +281,7 @@ class RedisAsyncShim(RedisTable2):
             await refusal_on_async(connection)  # Behind WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, await exchange_async(connection, watching))
-            return await self._asked(connection, commands, sent)
+            return await self._asked(connection, commands, on_send=sent)
 
         for _ in range(FULFILMENTS):
             replies = await self._retried(connection, attempt)
@@ -288,16 +297,27 @@ class RedisAsyncShim(RedisTable2):
         pool = self._client.connection_pool
         connection = await take_connection(pool)
         try:
-            replies = await self._attempts(connection, commands)
+            replies = await self._shown(connection, commands, held)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
                 await held.hold_async(self._look(held, connection), watcher=watcher_beside(self))
-                replies = await self._attempts(connection, commands)
+                replies = await self._shown(connection, commands, held)
                 final = True
         finally:
             await pool.release(connection)
         value, lineage = self.seen(replies)
         return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    async def _shown(
+        self, connection: Any, commands: list[Command], held: Floor | None
+    ) -> list[Any]:
+        if held is None:
+            return await self._attempts(connection, commands)
+        try:
+            return await self._attempts(connection, commands, timeout_s=held.look_s)
+        except Unreachable as away:
+            held.expire(away)
+            raise
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
         async def observe(timeout_s: float) -> Observation:
@@ -307,17 +327,15 @@ class RedisAsyncShim(RedisTable2):
         return observe
 
     async def _attempts(
-        self, connection: Any, commands: list[Command], *, on_send: Callable[[], None] = nothing
+        self, connection: Any, commands: list[Command], **options: Any
     ) -> list[Any]:
-        return await self._retried(connection, lambda: self._asked(connection, commands, on_send))
+        return await self._retried(connection, lambda: self._asked(connection, commands, **options))
 
-    async def _asked(
-        self, connection: Any, commands: list[Command], on_send: Callable[[], None]
-    ) -> list[Any]:
+    async def _asked(self, connection: Any, commands: list[Command], **options: Any) -> list[Any]:
         """As :meth:`RedisShim._asked`."""
-        refusal = await refusal_on_async(connection)
+        refusal = await refusal_on_async(connection, timeout_s=options.get("timeout_s"))
         sent = self.allowed(commands, refusal)
-        replies = await exchange_async(connection, sent, on_send=on_send)
+        replies = await exchange_async(connection, sent, **options)
         return replies if sent is commands else [*replies, refusal]
 
     async def _retried(
