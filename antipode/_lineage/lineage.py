@@ -288,8 +288,8 @@ class Lineage(Collection[WriteId]):
 
         Later mint hours are that one, and promises expire at *latest_s* at the latest.
         """
-        late = any(write.minted_h > hour for write in self)
-        if not late and all(promise.expires_s <= latest_s for promise in self._promises):
+        late = max([write.minted_h for write in self], default=0) > hour
+        if not late and not any(promise.expires_s > latest_s for promise in self._promises):
             return self
         new = self._with(
             {slot: _minted_by(write, hour) for slot, write in self._exact.items()},

@@ -93,15 +93,16 @@ def received(text: str, clock: Clock = SYSTEM_CLOCK) -> Lineage:
     Raises:
         LineageDecodeError: it is no lineage.
     """
-    lineage = decode(text)
-    if not lineage.size:
-        return lineage
-    latest_s = int(clock.unix_s() + config().max_promise.total_seconds())
+    lineage, latest_s = decode(text), 0
+    if lineage.promises:
+        latest_s = int(clock.unix_s() + config().max_promise.total_seconds())
     return lineage.received(hour=clock.hour(), latest_s=latest_s)
 
 
 def kept(lineage: Lineage) -> Lineage:
     """What a scope keeps of *lineage*; what it does not is counted, and marked in it."""
+    if lineage.size <= MOST_HELD:
+        return lineage
     left, dropped = holdable(lineage)
     for datastore in sorted(dropped):
         count("dropped_for_size", datastore)
