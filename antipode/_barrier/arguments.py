@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
+from numbers import Real
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
@@ -12,8 +14,9 @@ from antipode._request.context import is_stopped
 from antipode._request.lineage_text import readable, received
 from antipode._request.recording import unscoped
 from antipode._runtime import switch
+from antipode._runtime.call_site import call_site
 from antipode._runtime.config import config
-from antipode._runtime.metrics import log_once
+from antipode._runtime.metrics import count, log_once
 
 if TYPE_CHECKING:
     from antipode._request.scope import Scope
@@ -47,6 +50,20 @@ def lineage_of(
     return Lineage()
 
 
+def tell_of_stall() -> None:
+    """Count, and log once for each place, a wait that keeps an event loop from running."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:  # noqa: SLF001 - as asyncio does
+        return
+    count("blocked_loop")
+    site = call_site()
+    message = (
+        "%s: a barrier or check blocks the event loop that runs here, and all of its tasks: await "
+        "barrier_async() or check_async()"
+    )
+    log_once("blocked_loop", "", site, message, site)
+
+
 def names_of(names: Names) -> frozenset[str]:
     """One name, or several."""
     return frozenset([names] if isinstance(names, str) else names)
@@ -63,20 +80,23 @@ def one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
         raise ConfigurationError(msg)
 
 
-def bounded(timeout: float, max_timeout: float) -> float:
+def bounded(timeout: object, max_timeout: float) -> float:
     """*timeout*, at most *max_timeout*, in seconds.
 
     Raises:
-        TypeError: it is a bool.
+        TypeError: it is no number.
         ValueError: it is not positive, or endless.
     """
-    if isinstance(timeout, bool):
-        msg = "timeout must be a number of seconds, not a bool"
+    if isinstance(timeout, bool) or not isinstance(timeout, Real):
+        msg = f"timeout must be a number of seconds, such as 5, not {timeout!r}"
+        if timeout is None:
+            msg += ": a barrier always has a deadline; to look once, use check()"
         raise TypeError(msg)
+    timeout = float(timeout)
     if not timeout > 0 or math.isinf(timeout):
         msg = f"timeout must be positive and finite, not {timeout}: to look once, use check()"
         raise ValueError(msg)
     if timeout > max_timeout:
         message = "a barrier asks for %s s and gets max_timeout=%s s"
         log_once("max_timeout", "", timeout, message, timeout, max_timeout)
-    return float(min(timeout, max_timeout))
+    return min(timeout, float(max_timeout))

@@ -19,7 +19,7 @@ from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, log_once, logger
 
 from .aliases import Comparison
-from .arguments import bounded, lineage_of, names_of, one_of
+from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
 from .floor import Floor, set_floor
 from .plan import plan
@@ -371,6 +371,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
         _await(comparison.waiter(compared.set), compared, min(call.left_s, LOOK_S))
         call.compared(comparison)
     if call.plan.fenced:
+        tell_of_stall()
         fences = call.ask_fences()
         wait_for(fences.values(), call.fence_s)
         call.raise_fences(fences)
@@ -379,7 +380,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
 
 def _await(waiter: Waiter, finished: threading.Event, timeout_s: float) -> None:
     waiter.recall()
-    if waiter.finished or (waiter.look_here() and waiter.finished):
+    if waiter.finished or _looked_here(waiter):
         return
     try:
         waiter.subscribe()
@@ -433,6 +434,12 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
                 each.cancel()
         call.raise_fences(fences)
     await _await_async(partial(call.waiter, once=once), call.left_s)
+
+
+def _looked_here(waiter: Waiter) -> bool:
+    """Look from this thread; whether that was enough."""
+    tell_of_stall()
+    return waiter.look_here() and waiter.finished
 
 
 async def _await_async(make: Callable[[Callable[[], None]], Waiter], timeout_s: float) -> None:

@@ -157,6 +157,11 @@ COUNTERS: dict[str, Counter] = {
         "{message}",
         "Publications to exchanges that receipts do not listen to: they entered no lineage",
     ),
+    "blocked_loop": Counter(
+        "antipode.blocked_loops",
+        "{barrier}",
+        "Barriers and checks that blocked the event loop of their thread",
+    ),
     "generator_scope": Counter(
         "antipode.generator_scopes",
         "{write}",

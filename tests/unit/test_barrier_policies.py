@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -243,6 +243,23 @@ def test_timeouts_that_make_no_sense_are_refused(timeout: float) -> None:
         antipode.barrier(timeout=timeout)
 
 
+@pytest.mark.parametrize("timeout", [None, "5", True, object()])
+def test_timeouts_that_are_no_numbers_are_refused(timeout: Any) -> None:
+    """In words, before anything is compared."""
+    with pytest.raises(TypeError, match=r"timeout must be a number of seconds, such as 5, not "):
+        antipode.barrier(timeout=timeout)
+    with pytest.raises(TypeError, match="timeout must be a number of seconds"):
+        asyncio.run(antipode.barrier_async(timeout=timeout))
+    with pytest.raises(TypeError, match="timeout must be a number of seconds"):
+        antipode.barrier_callback(print, timeout=timeout)
+
+
+def test_no_timeout_is_no_endless_one() -> None:
+    """Whoever passes None is told what there is in its place."""
+    with pytest.raises(TypeError, match=r"check\(\)"):
+        antipode.barrier(timeout=None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"at": "later"}, {"on_unmet": "ignore"}, {"on_unknown": "pass"}, {"mode": "dry"}],
@@ -349,3 +366,36 @@ def test_a_message_store_without_receipts_is_reported(posts: FakeServer) -> None
     result = antipode.barrier(LINEAGE, timeout=1)
     assert result
     assert result.outcomes[0].status is Status.NOT_WAITABLE
+
+
+async def test_a_barrier_that_blocks_the_loop_is_told(
+    posts: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, with the line; what has nothing to look at blocks nothing, nor does the async API."""
+    metric = antipode.telemetry.Metric("blocked_loop")
+    before = antipode.telemetry.metrics().get(metric, 0)
+    posts.position = 7
+    posts.floors = True
+    with antipode.scope(LINEAGE):
+        await antipode.barrier_async(timeout=5)
+        antipode.barrier(timeout=5, at="read")
+        antipode.barrier(timeout=5, mode="off")
+        antipode.barrier(Lineage(), timeout=5)
+        await asyncio.to_thread(antipode.barrier, timeout=5)
+        assert antipode.telemetry.metrics().get(metric, 0) == before
+        for _ in range(2):
+            antipode.barrier(timeout=5)
+        antipode.check()
+    assert antipode.telemetry.metrics()[metric] == before + 3
+    told = [r.getMessage() for r in caplog.records if "blocks the event loop" in r.getMessage()]
+    assert len(told) == 2
+    assert all("test_barrier_policies.py" in each for each in told)
+
+
+def test_a_barrier_in_a_thread_blocks_no_loop(posts: FakeServer) -> None:
+    """Where no loop runs there is nothing to tell."""
+    metric = antipode.telemetry.Metric("blocked_loop")
+    before = antipode.telemetry.metrics().get(metric, 0)
+    posts.position = 7
+    assert antipode.barrier(LINEAGE, timeout=5)
+    assert antipode.telemetry.metrics().get(metric, 0) == before

@@ -31,6 +31,7 @@ GROUPING = re.compile(r"by \(([^)]*)\)")
 #: Counts that are of no datastore.
 ABOUT_NO_STORE = {
     "baggage_over_limit",
+    "blocked_loop",
     "dry_run_unwritten",
     "grpc_metadata_over_limit",
     "scope_out_of_order",

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import (
-    adopt,
-    beside_names,
-    disown,
-    register,
-    switchable,
-)
+from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
@@ -104,7 +98,7 @@ def _promised_in(client: Any, named: str | None) -> str:
 
 
 def _instrumented(client: Any, datastore: str) -> bool:
-    """Whether *client* is instrumented for *datastore*.
+    """Whether *client* is instrumented for *datastore*; not for a shim that was unregistered.
 
     Raises:
         ConfigurationError: it is, for another one.
@@ -113,6 +107,9 @@ def _instrumented(client: Any, datastore: str) -> bool:
     if held is not None and held.shim.datastore != datastore:
         msg = f"this client is instrumented as {held.shim.datastore!r} already"
         raise ConfigurationError(msg)
+    if held is not None and held.shim not in shims_of(datastore):
+        uninstrument_client(client)
+        return False
     return held is not None
 
 

@@ -6,13 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import (
-    adopt,
-    beside_names,
-    disown,
-    register,
-    switchable,
-)
+from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap
@@ -20,7 +14,7 @@ from ._promises.records import TABLE
 from ._shim.base import BaseMySQLShim
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from antipode.shim import OnRead, ReadsFrom
 
@@ -36,6 +30,17 @@ _DIRECT = (("_antipode_send", "_execute_command"), ("_antipode_read", "_read_pac
 
 _shared: dict[tuple[object, ...], tuple[InstrumentedShim, int]] = {}
 _lock = threading.Lock()
+
+
+def _shared_shim(key: tuple[object, ...], make: Callable[[], InstrumentedShim]) -> InstrumentedShim:
+    """The shim of *key*, for one connection more; a new one where that was unregistered."""
+    with _lock:
+        shim, users = _shared.get(key, (None, 0))
+        if shim is None or shim not in shims_of(shim.datastore):
+            shim, users = make(), 0
+            register(shim)
+        _shared[key] = shim, users + 1
+    return shim
 
 
 @switchable
@@ -79,25 +84,15 @@ def instrument_connection(
     names = beside_names(lineage, tables, datastore=datastore, option="tables")
     client = client_of(connection)
     if is_instrumented(connection, datastore):
-        return connection
+        if _shim_of(connection) in shims_of(datastore):
+            return connection
+        uninstrument_connection(connection)
     settings = client.settings(connection)
     place = settings.where, settings.database, promise_table
     key = (datastore, reads_from, names, on_read, one_server, place)
-    with _lock:
-        shim, users = _shared.get(key, (None, 0))
-        if shim is None:
-            shim = InstrumentedShim(
-                datastore,
-                settings,
-                reads_from=reads_from,
-                on_read=on_read,
-                one_server=one_server,
-                tables=names,
-                promise_table=promise_table,
-            )
-            register(shim)
-        _shared[key] = shim, users + 1
-    attach(connection, shim)
+    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options |= {"reads_from": reads_from, "on_read": on_read, "one_server": one_server}
+    attach(connection, _shared_shim(key, lambda: InstrumentedShim(datastore, settings, **options)))
     return connection
 
 
@@ -131,6 +126,12 @@ def is_instrumented(connection: Any, datastore: str) -> bool:
         msg = f"this connection is instrumented as {tap.shim.datastore!r} already"
         raise ConfigurationError(msg)
     return tap is not None
+
+
+def _shim_of(connection: Any) -> BaseMySQLShim:
+    """What an instrumented *connection* mints for."""
+    tap: Tap = connection._antipode  # noqa: SLF001
+    return tap.shim
 
 
 def attach(connection: Any, shim: BaseMySQLShim) -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import (
-    register,
-    shims_of,
-    switchable,
-)
+from antipode.shim import register, shims_of, switchable
 
 from ._clients import aio_pika as _aio
 from ._clients import pika_blocking as _blocking
@@ -70,10 +66,10 @@ def instrument_channel(
         if held.datastore != datastore:
             msg = f"the channel is instrumented as {held.datastore!r}, not {datastore!r}"
             raise ConfigurationError(msg)
-        return channel
-    state = State(Publications(datastore, sequence_by), receipts=receipts, exchange=exchange)
-    _INSTRUMENT["aio" if what == "exchange" else what](target, state)
-    state.attach(target)
+    else:
+        state = State(Publications(datastore, sequence_by), receipts=receipts, exchange=exchange)
+        _INSTRUMENT["aio" if what == "exchange" else what](target, state)
+        state.attach(target)
     if not shims_of(datastore):
         register(UnwaitableShim(datastore))
     return channel

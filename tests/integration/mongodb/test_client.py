@@ -284,6 +284,11 @@ def test_client_stays_what_it_was(antipode_mongodb: MongoDBTopology) -> None:
             with antipode.scope():
                 posts.insert_one({})
                 assert exact()
+        antipode.shim.unregister("posts")  # Closes its shim: it gets another one.
+        assert instrument_client(one, datastore="posts") is one
+        with antipode.scope():
+            earlier.insert_one({})
+            assert antipode.barrier(timeout=10, only="posts").outcomes
         uninstrument_client(one)
         uninstrument_client(one)
         assert type(one) is kind

@@ -398,6 +398,20 @@ def test_instrumenting_is_idempotent_and_undoable(sql: Sql) -> None:
         assert not len(scope.lineage)
 
 
+def test_what_was_unregistered_can_be_instrumented_again(sql: Sql) -> None:
+    """Connections share a shim; one that was closed serves neither new connections nor old ones."""
+    old = sql.connect()
+    antipode.shim.unregister(NOTES)
+    for connection in (sql.connect(), mysql.instrument_connection(old, datastore=NOTES)):
+        with antipode.scope():
+            run(connection, "REPLACE INTO notes VALUES (1, 'a')")
+            assert antipode.barrier(timeout=TIMEOUT_S, only=NOTES).outcomes
+    (shim,) = antipode.shim.shims_of(NOTES)
+    mysql.uninstrument_connection(old)
+    assert antipode.shim.shims_of(NOTES) == (shim,)
+    mysql.uninstrument_connection(connection)
+
+
 def test_what_is_not_supported_is_refused(sql: Sql) -> None:
     """Lineages beside values, and objects that are no connections."""
     with pytest.raises(ConfigurationError, match="needs tables="):

@@ -288,6 +288,22 @@ def test_what_the_pool_had_opened_is_opened_again(sql: Sql) -> None:
     one.dispose()
 
 
+def test_what_was_unregistered_can_be_instrumented_again(
+    sql: Sql, engine: Callable[..., Any]
+) -> None:
+    """Its shim was closed: the engine gets another one, and so do its pool's connections."""
+    one = engine()
+    with antipode.scope():
+        write(one, 1)
+    antipode.shim.unregister(NOTES)
+    assert mysql.instrument_engine(one, datastore=NOTES) is one
+    with antipode.scope() as scope:
+        write(one, 2)
+        assert len(scope.lineage) == 1
+        assert antipode.barrier(timeout=TIMEOUT_S, only=NOTES).outcomes
+    del sql
+
+
 def test_instrumenting_is_idempotent(sql: Sql, engine: Callable[..., Any]) -> None:
     """Twice is once; other names, drivers and objects are refused."""
     one = engine()

@@ -344,6 +344,16 @@ def test_instrumenting_is_idempotent_and_undoable(bench: Bench, channel: Any) ->
     assert not {"basic_publish", "basic_consume", "_antipode"} & vars(channel).keys()
 
 
+def test_what_was_unregistered_can_be_instrumented_again(bench: Bench, channel: Any) -> None:
+    """Barriers know the datastore again."""
+    antipode.shim.unregister(NEWS)
+    assert rabbitmq.instrument_channel(channel, datastore=NEWS) is channel
+    with antipode.scope():
+        channel.basic_publish(bench.name, "k", b"")
+        (outcome,) = antipode.barrier(timeout=1, only=NEWS).outcomes
+    assert outcome.status is Status.NOT_WAITABLE
+
+
 def test_a_datastore_without_receipts_is_reported_and_never_unmet(
     bench: Bench, channel: Any
 ) -> None:

@@ -384,6 +384,18 @@ def test_lock_works(instrumented: Any) -> None:
         assert lock.owned()
 
 
+def test_what_was_unregistered_can_be_instrumented_again(make: Callable[..., Any]) -> None:
+    """Its shim was closed: it gets another one, and barriers know the datastore again."""
+    one = make(plain=True)
+    shims.instrument_client(one, datastore="posts")
+    antipode.shim.unregister("posts")
+    assert shims.instrument_client(one, datastore="posts") is one
+    with antipode.scope():
+        one.set("k", "v")
+        assert antipode.barrier(timeout=5, only="posts").outcomes
+    shims.uninstrument_client(one)
+
+
 def test_instrumenting_is_idempotent_and_undoable(make: Callable[..., Any]) -> None:
     """The object stays itself; undone, its class is what it was and it mints nothing."""
     one = make(plain=True)

@@ -10,11 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError
-from antipode.shim import (
-    beside_names,
-    register,
-    switchable,
-)
+from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._promises.records import TABLE
@@ -97,7 +93,9 @@ def instrument_django(
         if held.shim.datastore != datastore:
             msg = f"Django's {alias!r} is instrumented as {held.shim.datastore!r} already"
             raise ConfigurationError(msg)
-        return
+        if held.shim in shims_of(datastore):
+            return
+        uninstrument_django(alias)
     shim = InstrumentedShim(
         datastore,
         ServerSettings.of(wrapper.get_connection_params()),

@@ -13,11 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError
-from antipode.shim import (
-    beside_names,
-    register,
-    switchable,
-)
+from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
@@ -182,7 +178,9 @@ def instrument_engine(
     if names and plain.dialect.driver == "mysqldb":
         raise ConfigurationError(NO_PACKETS)
     if _is_instrumented(plain, datastore):
-        return engine
+        if _hooks[plain.dialect].shim in shims_of(datastore):
+            return engine
+        uninstrument_engine(plain)
     shim = InstrumentedShim(
         datastore,
         _settings(plain),
