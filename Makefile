@@ -21,7 +21,7 @@ LOAD_RESPONSES ?= 1000000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check generate test ci nightly tests-need load bench docs stores containers up down clean
+.PHONY: help demo check generate cpp test ci nightly tests-need load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -54,7 +54,10 @@ generate: $(VENV)/.with-dev ## write the synchronous files that are made of asyn
 stores: ## install the real servers that the tests use, or say what to install
 	@PYTHON="$(firstword $(wildcard $(PY)) $(PYTHON))" tools/install_stores.sh $(STORES)
 
-test: tests-need ## the quick tests, over real servers: under ten minutes
+cpp: ## build the C++ library and run its tests
+	@tools/build_cpp.sh
+
+test: tests-need cpp ## the quick tests, over real servers: under ten minutes
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) test $(PYTEST_ARGS)
 	@echo "left to \`make ci\`: the wheel on the oldest and the newest Python, a short load, one store in containers"
 

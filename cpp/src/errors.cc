@@ -1,0 +1,19 @@
+#include "antipode/errors.h"
+
+namespace antipode {
+
+AntipodeError::AntipodeError(std::string_view code, const std::string& message)
+    : std::runtime_error(message), code_(code) {}
+AntipodeError::~AntipodeError() = default;
+
+LineageDecodeError::LineageDecodeError(const DecodeFault& fault)
+    : AntipodeError(fault.code, fault.message), offset_(fault.offset) {}
+LineageDecodeError::~LineageDecodeError() = default;
+
+LineageTooLarge::LineageTooLarge(std::size_t max_bytes)
+    : AntipodeError("lineage_too_large", "max_bytes is " + std::to_string(max_bytes) +
+                                             ", which is too small for the mark that says what is missing: 18 are "
+                                             "needed") {}
+LineageTooLarge::~LineageTooLarge() = default;
+
+}  // namespace antipode

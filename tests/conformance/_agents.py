@@ -1,0 +1,40 @@
+"""The agents of the languages: what starts each, where it was built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from antipode.testing.agent.client import AgentProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Where each is once its verb of the Makefile ran; `ANTIPODE_AGENT_<LANGUAGE>` names another.
+BUILT = {"cpp": ROOT / "cpp" / "build" / "dev" / "antipode_agent"}
+LANGUAGES = ("python", *BUILT)
+
+
+def command(language: str) -> list[str]:
+    """What starts the agent of a language; skips the test where it was not built."""
+    if language == "python":
+        return [sys.executable, "-m", "antipode.testing.agent"]
+    variable = f"ANTIPODE_AGENT_{language.upper()}"
+    found = shutil.which(os.environ.get(variable) or str(BUILT[language]))
+    if found is None:
+        if variable in os.environ:
+            pytest.fail(f"{variable} names no program: {os.environ[variable]}", pytrace=False)
+        pytest.skip(f"the agent of {language} is not built: `make {language}`")
+    return [found]
+
+
+def agents(language: str) -> Iterator[AgentProcess]:
+    """An agent that runs, for a fixture."""
+    with AgentProcess(command(language)) as running:
+        yield running

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Build the C++ library with its tests and its conformance agent, and run them: build_cpp.sh [PRESET]
+set -euo pipefail
+preset=${1:-dev}
+cd "$(dirname "${BASH_SOURCE[0]}")/../cpp"
+
+# What is missing: a program, or a file that a package brings.
+needs=()
+need() { [[ -e $1 ]] || command -v "$1" >/dev/null || needs+=("$2"); }
+need cmake cmake
+need ninja ninja-build
+need c++ g++
+need ccache ccache
+need /usr/include/nlohmann/json.hpp nlohmann-json3-dev
+need /usr/include/gtest/gtest.h libgtest-dev
+((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
+
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset" -- --quiet
+ctest --preset "$preset" --output-on-failure >"build/$preset/ctest.log" || { cat "build/$preset/ctest.log"; exit 1; }
+echo "C++ ($preset): $(sed -n 's/.*PASSED  \] \([0-9]*\) tests.*/\1/p' "build/$preset/Testing/Temporary/LastTest.log" | tail -1) tests passed"
