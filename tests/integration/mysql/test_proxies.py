@@ -189,6 +189,15 @@ def test_no_guarded_read_through_a_balancer_is_early(sql: Sql) -> None:
                 assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
 
 
+def test_a_read_through_splitting_is_not_covered(here: Regions) -> None:
+    """What a read may have seen is asked of another server than the one that was read."""
+    here.replicated()
+    with StatementProxy(here.topology, by_reads) as proxy:
+        split = shims.shim("posts", here.topology.url(proxy.address), one_server=False)
+        with closing(split), antipode.scope():
+            assert ("posts", "unsampled") in split.read("k")[1].incomplete
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_two_servers_on_one_connection_are_refused(
     sql: Sql, rule: Any, caplog: pytest.LogCaptureFixture

@@ -113,7 +113,7 @@ class AsyncBesideConnection(AsyncConnection):
         except (Refused, err.MySQLError, OSError):
             found = None
         else:
-            found = tap.covering(rows)
+            found = tap.shim.covering(tap.known().flavor, rows)
         if cover is not None and not cover.settled:
             cover.settle(found)
         else:

@@ -134,7 +134,7 @@ class SyncBesideConnection(SyncConnection):
                 return None
             flavor = tap.known().flavor
             try:
-                return tap.covering(self._antipode_ask(COVER[flavor]))
+                return tap.shim.covering(flavor, self._antipode_ask(COVER[flavor]))
             except (Refused, err.MySQLError, OSError):
                 return None
 

@@ -207,6 +207,7 @@ class Tap:
             facts = Facts(Flavor.MYSQL, "", problems=(str(error),))
             self.ready = not error.passing
         self.facts = facts
+        self.shim.problems = facts.problems
         self.session.reaches(facts.server)
         self.session.may_stop = facts.flavor is Flavor.MYSQL
         if facts.problems:
@@ -436,11 +437,6 @@ class Tap:
             record_write(*own)
         except ConfigurationError as error:
             self._error = error
-
-    def covering(self, rows: Rows) -> Lineage | None:
-        """What reads may have seen, from the answer to ``COVER``; None where nobody knows."""
-        facts = self.known()
-        return None if facts.problems else self.shim.covering(facts.flavor, rows)
 
     @property
     def pending(self) -> bool:

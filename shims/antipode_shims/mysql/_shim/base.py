@@ -54,6 +54,7 @@ class BaseMySQLShim(ServerShim):
         tables: beside whose rows instrumented connections keep lineages.
         keys: the columns of their primary keys, and the character sets of these, if any.
         sides: of those whose lineages lie in side tables, the columns of their primary keys.
+        problems: what the server that was reached last lacks, so that nobody can wait there.
         promise_table: where the records of promises are, perhaps without a schema.
     """
 
@@ -81,6 +82,7 @@ class BaseMySQLShim(ServerShim):
         self.tables = tables_of(tables)
         self.keys: dict[str, Mapping[str, str]] = {}
         self.sides: dict[str, tuple[str, ...]] = {}
+        self.problems: tuple[str, ...] = ()
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
@@ -243,6 +245,8 @@ class BaseMySQLShim(ServerShim):
 
     def covering(self, flavor: Flavor, rows: Rows) -> Lineage:
         """What a read may have seen, from the answer to ``COVER[flavor]`` asked after it."""
+        if self.problems:  # Another server may have answered than the one that was read.
+            return self.read_at(None)
         try:
             hour = self.clock.hour()
             return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))
