@@ -138,6 +138,7 @@ def test_write_through_a_user_of_the_writers(sql: Sql) -> None:
         assert not scope.lineage.incomplete
 
 
+@pytest.mark.slow
 def test_an_identity_is_one_servers(sql: Sql) -> None:
     """What a new connection through a proxy says of its server is of one server alone."""
     topology = sql.topology
@@ -159,6 +160,7 @@ def incarnation(sql: Sql, address: Address) -> str:
         shim.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["now", "read"])
 def test_no_guarded_read_through_a_user_of_the_readers_is_early(sql: Sql, at: Any) -> None:
     """Each read waits on the server that serves it, whichever of the group that is."""
@@ -222,6 +224,7 @@ def test_two_servers_on_one_connection_are_refused(
     assert caplog.text.count("one_server=False") == 1
 
 
+@pytest.mark.slow
 def test_doctor_names_two_servers_on_one_connection(sql: Sql) -> None:
     """The doctor finds a proxy that splits reads from writes, however it was registered."""
     with StatementProxy(sql.topology, by_reads) as proxy:
