@@ -428,3 +428,14 @@ def test_connections_of_one_server_look_as_one(sql: Sql) -> None:
         run(second, "INSERT INTO notes VALUES (2, 'b')")
         assert antipode.barrier(timeout=TIMEOUT_S)
         assert len(writes_of(scope.lineage)) == 1
+
+
+def test_a_first_command_that_is_no_statement(sql: Sql) -> None:
+    """A pool's ping, or a change of database, before anything was asked of the server."""
+    connection = sql.plain()
+    mysql.instrument_connection(connection, datastore=NOTES)
+    connection.ping(reconnect=False)
+    connection.select_db(sql.topology.database)
+    with antipode.scope() as scope:
+        run(connection, "REPLACE INTO notes VALUES (1, 'a')")
+        assert minted(scope) == [sql.position()]

@@ -343,8 +343,7 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         due = self.session.ended(failed=failed)
-        facts = self.known()
-        if facts.lacking and (due is Due.SAMPLE or due is Due.CHECK):
+        if (due is Due.SAMPLE or due is Due.CHECK) and (facts := self.known()).lacking:
             due = _UNCOVERED if facts.unminted else _NOTHING
             self._warn(facts.lacking)
             if not facts.unminted:
