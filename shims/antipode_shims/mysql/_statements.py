@@ -244,7 +244,7 @@ def _set(sql: bytes) -> int:
     if b"SESSION_TRACK" in text:
         found |= RESETS
     if b"GTID_NEXT" in text or b"SERVER_ID" in text:
-        found |= RESETS | ASSIGNS
+        found |= ASSIGNS
     if b"SQL_LOG_BIN" in text or b"SKIP_REPLICATION" in text:
         found |= LOGS if _LOGGED.search(text) else UNLOGS
     if b"STATEMENT" in text.split(None, 2)[1:2]:

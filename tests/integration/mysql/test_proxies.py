@@ -12,7 +12,13 @@ import pymysql
 import pytest
 
 import antipode
-from antipode import BarrierTimeout, ConfigurationError, Lineage, WriteId
+from antipode import (
+    BarrierTimeout,
+    ConfigurationError,
+    Lineage,
+    VisibilityCheckError,
+    WriteId,
+)
 from antipode._cli._check import Verdict
 from antipode._cli._doctor_stores import stores
 from antipode.testing import wait_until
@@ -222,6 +228,16 @@ def test_two_servers_on_one_connection_are_refused(
             run(connection, "SELECT body FROM notes")
         run(connection, "REPLACE INTO notes VALUES (2, 'a')")
     assert caplog.text.count("one_server=False") == 1
+
+
+def test_a_barrier_through_splitting_is_undecidable(sql: Sql) -> None:
+    """A barrier that looks where reads are split from writes vouches for nothing, and says why."""
+    written = sql.connect(reads_from="primary")
+    with StatementProxy(sql.topology, by_reads) as proxy, antipode.scope():
+        through(sql, proxy, reads_from="replica")
+        run(written, "REPLACE INTO notes VALUES (1, 'a')")
+        with pytest.raises(VisibilityCheckError, match="a user of its own"):
+            antipode.barrier(timeout=5)
 
 
 @pytest.mark.slow

@@ -148,3 +148,22 @@ def test_doctor_warns_of_numbers_given_twice(here: Regions) -> None:
         check.said for check in stores(imported=True, timeout_s=5) if "former life" in check.said
     ]
     assert len(told) == (here.topology.store == "mariadb")
+
+
+@pytest.mark.store("mysql")
+def test_a_number_of_another_server(antipode_mysql: MySQLTopology) -> None:
+    """A write that is given another server's number enters as that, and reaches no other server."""
+    antipode_mysql.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+    antipode_mysql.execute("GRANT ALL ON *.* TO app@'%'")
+    antipode_mysql._rebuild = True  # Other tests count on one log.
+    log = "aaaaaaaa-0000-0000-0000-000000000001"
+    sql = Sql(antipode_mysql)
+    writer = sql.connect()
+    with antipode.scope() as scope:
+        run(writer, f"SET gtid_next = '{log}:1'")
+        run(writer, "REPLACE INTO notes VALUES (1, 'a')")
+        run(writer, "SET gtid_next = 'AUTOMATIC'")
+        assert minted(scope) == [(log, 1)]
+        antipode.barrier(timeout=5, at="read")
+        assert run(writer, "SELECT body FROM notes WHERE id = 1") == [("a",)]
+    sql.close()

@@ -248,7 +248,8 @@ class Tap:
             self._temporary = {*self._temporary, name} if name else set()
         if found & RESETS:
             self.ready = False  # Asked for again behind it.
-            self._assigns = self._assigns or bool(found & ASSIGNS)
+        if found & ASSIGNS:
+            self._assigns = True
         if found & READS:
             held = floor(self.shim)
         elif found & NESTS:
