@@ -300,7 +300,8 @@ class WaitContract:
         store.topology.pause()
         written(store, key, b"new")
         shortened = Lineage(incomplete=[(store.datastore, "size")])
-        times_out(store, shortened, timeout=store.settle_s)
+        # Long enough for a connection to the primary: without its position it is incomplete.
+        times_out(store, shortened, timeout=4 * store.settle_s)
         store.topology.resume()
         assert store.antipode.barrier(shortened, timeout=store.timeout_s).ok
         assert store.read(key)[0] == b"new"
