@@ -231,12 +231,57 @@ def test_in_doubt(before: str, sql: str, doubt: bool) -> None:  # noqa: FBT001 -
     assert told.lost(sql) is doubt
 
 
+def test_a_plain_write_takes_no_snapshot() -> None:
+    """But a trigger of its table may: a barrier behind it has to ask, one before it had it wait."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    assert told.session.fresh
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    assert not told.session.fresh
+    assert told.judge(demand()) is Verdict.TRIGGERED
+    told.session.passed(demand(), [WRITE], renews=True)
+    told.rows("SELECT a FROM t", OPEN)
+    assert told.judge(demand()) is Verdict.PASS
+    assert told.judge(demand(WriteId("notes", "0.1", 8))) is Verdict.OLD_SNAPSHOT
+
+
+def test_a_snapshot_is_kept_until_its_transaction_is_over() -> None:
+    """As the flags say, or the statement proves; errors say nothing."""
+    for told in (Told(), Told(told=False)):
+        told.ok("BEGIN; SELECT a FROM t", OPEN)
+        told.ok("UNLOCK TABLES", OPEN)
+        told.error("SELECT b FROM t")
+        assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+        told.ok("BEGIN", OPEN)
+        assert told.judge(demand()) is Verdict.HOLD
+        told.ok("SHOW TABLES", OPEN)
+        assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+        told.ok("COMMIT")
+        assert told.judge(demand()) is Verdict.HOLD
+
+
+def test_what_was_not_executed_takes_no_snapshot() -> None:
+    """A statement that does not parse, or names no table that there is."""
+    for number, verdict in (
+        (1064, Verdict.HOLD),
+        (1146, Verdict.HOLD),
+        (1317, Verdict.OLD_SNAPSHOT),
+    ):
+        told = Told()
+        told.ok("BEGIN", OPEN)
+        told.session.starts(meaning(b"SELECT a FROM t"))
+        told.session.ended(failed=True, number=number)
+        assert told.judge(demand()) is verdict
+
+
 def test_a_floor_is_asked_for_once() -> None:
     """What was shown, or proved on this server, or written here, needs no question again."""
     told = Told()
     assert told.judge(demand()) is Verdict.HOLD
-    assert told.judge(demand(proved_on=frozenset({"server"}))) is Verdict.PASS
     assert told.judge(demand(proved_on=frozenset({"other"}))) is Verdict.HOLD
+    proved = WriteId("notes", "0.3", 1)
+    assert told.judge(demand(proved, proved_on=frozenset({"server"}))) is Verdict.PASS
+    assert told.judge(demand(proved)) is Verdict.PASS
     told.session.passed(demand(), [WRITE])
     assert told.judge(demand(WriteId("notes", "0.1", 6))) is Verdict.PASS
     assert told.judge(demand(WriteId("notes", "0.1", 8))) is Verdict.HOLD

@@ -41,6 +41,8 @@ NESTS: Final = 8192
 
 #: It changes which tables of this session alone there are, or what their names stand for.
 TEMPORARY: Final = 16384
+#: It may take a snapshot at once, although it shows nothing that anybody waits for.
+OPENS: Final = 32768
 #: Its session's writes may be given the numbers of another server from now on.
 ASSIGNS: Final = 1 << 20
 
@@ -83,15 +85,19 @@ _NESTED_READ: Final = re.compile(rb"\b(?:select|returning)\b", re.IGNORECASE)
 _WRITES_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
 
+_SHOWN: Final = frozenset(
+    b"CREATE VARIABLES STATUS GLOBAL SESSION LOCAL WARNINGS ERRORS COUNT(*) GRANTS PROCESSLIST"
+    b" ENGINE ENGINES PLUGINS PRIVILEGES OPEN PROFILE PROFILES BINARY BINLOG MASTER SLAVE REPLICA"
+    b" REPLICAS RELAYLOG".split()
+)
 _BY_WORD: Final[dict[bytes, int]] = {
     **dict.fromkeys(b"SELECT TABLE VALUES EXPLAIN DESCRIBE DESC CHECKSUM".split(), READS),
     **dict.fromkeys(b"INSERT REPLACE UPDATE DELETE".split(), WRITES | NESTS),
-    **dict.fromkeys(b"SHOW HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0),
+    **dict.fromkeys(b"HELP SAVEPOINT RELEASE DEALLOCATE PREPARE KILL GET PURGE".split(), 0),
     b"USE": TEMPORARY,
-    **dict.fromkeys(
-        b"LOCK UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(),
-        COMMITS | ENDS,
-    ),
+    b"LOCK": COMMITS | ENDS,
+    # Whether they commit what is open, the server's flags say alone.
+    **dict.fromkeys(b"UNLOCK CACHE CHANGE STOP RESET INSTALL UNINSTALL".split(), COMMITS),
     **dict.fromkeys(
         b"ALTER CREATE DROP RENAME TRUNCATE GRANT REVOKE FLUSH OPTIMIZE REPAIR IMPORT".split(),
         DDL,
@@ -199,7 +205,7 @@ def _with(sql: bytes) -> int:
 def _start(sql: bytes) -> int:
     words = sql.upper().split(None, 2)
     if len(words) < 2 or not words[1].startswith(b"TRANSACTION"):  # noqa: PLR2004
-        return COMMITS | ENDS  # START REPLICA.
+        return COMMITS  # START REPLICA.
     snapshot = SNAPSHOTS | READS if b"SNAPSHOT" in sql.upper() else 0
     return COMMITS | ENDS | BEGINS | snapshot
 
@@ -271,6 +277,11 @@ def target(sql: bytes) -> bytes:
     return match.group(1).replace(b"`", b"") if match is not None else b""
 
 
+def _show(sql: bytes) -> int:
+    # MySQL answers the others from tables of its own.
+    return 0 if _SHOWN.issuperset(sql.upper().split(None, 2)[1:2]) else OPENS
+
+
 def _explain(sql: bytes) -> int:
     return READS | WRITES if b"ANALYZE" in sql.upper().split() else READS
 
@@ -285,6 +296,7 @@ _SPECIAL: Final = {
     b"ROLLBACK": _rollback,
     b"XA": _xa,
     b"SET": _set,
+    b"SHOW": _show,
     b"CREATE": _create,
     b"DROP": _create,
     b"EXPLAIN": _explain,

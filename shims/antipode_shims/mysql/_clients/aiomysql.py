@@ -11,13 +11,14 @@ from pymysql.constants import COMMAND
 from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
-from antipode_shims.mysql._position.flavor import Refused, text
+from antipode_shims.mysql._endpoint.settings import errno_of
+from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
-from .read_wait import held_look
+from .read_wait import held_look, old_snapshot, untriggered
 from .session import Due, Verdict
-from .tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
+from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,7 +139,7 @@ class AsyncConnection:
         if not tap.state:
             return
         if self._writer is not None and isinstance(error, err.MySQLError):
-            tap.failed()
+            tap.failed(errno_of(error))
             await self._antipode_finish()
         else:
             tap.lost()
@@ -192,12 +193,10 @@ class AsyncConnection:
         verdict = tap.session.judge(held, found)
         if verdict is Verdict.PASS:
             return
-        facts = tap.known()
-        if verdict is Verdict.OLD_SNAPSHOT:
-            rows = await self._antipode_ask(ISOLATION[facts.flavor])
-            if not tap.session.reads_committed(text(rows[0]["level"])):
-                raise tap.stale()
-        renews = verdict is Verdict.OLD_SNAPSHOT
+        facts, renews = tap.known(), False
+        if verdict is not Verdict.HOLD:
+            steps = old_snapshot(tap, verdict)
+            renews = await tap.shim.converse_async(steps, self._antipode_ask)
         seen: list[Observation] = []
 
         async def look(timeout_s: float) -> Observation:
@@ -211,7 +210,9 @@ class AsyncConnection:
             return observation
 
         await held.hold_async(look)
-        tap.shown(held, seen, renews=renews)
+        if verdict is Verdict.TRIGGERED and not renews:
+            await tap.shim.converse_async(untriggered(tap), self._antipode_ask)
+        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
     async def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
-from antipode_shims.mysql._position.flavor import Refused, text
+from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
-from antipode_shims.mysql._statements import BEGINS, COMMITS, ENDS, MANY, OPAQUE, READS, WRITES
+from antipode_shims.mysql._statements import (
+    BEGINS,
+    COMMITS,
+    ENDS,
+    MANY,
+    OPAQUE,
+    OPENS,
+    READS,
+    WRITES,
+)
 
-from .read_wait import held_look
+from .read_wait import held_look, old_snapshot, untriggered
 from .session import Due, Verdict
-from .tap import ISOLATION, SAMPLE, SLICE_S
+from .tap import SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +203,7 @@ class NativeConnection:
             if number == _GONE_BEFORE:
                 tap.session.unsent()
             elif 0 < number < _CLIENT_ERRORS or refused(error):
-                tap.failed()
+                tap.failed(number)
                 self._antipode_finish()
             else:
                 tap.lost()
@@ -222,11 +231,12 @@ class NativeConnection:
         """The server's flags, as far as the statements so far tell."""
         plain: Any = super()
         own = AUTOCOMMIT if plain.get_autocommit() else 0
-        opened = bool(self._antipode.session.status & IN_TRANSACTION)
-        if found & ENDS and not found & MANY:
-            opened = False
+        before = self._antipode.session.status
+        opened = bool(before & IN_TRANSACTION)
+        if (found & ENDS and not found & MANY) or (own and not before & AUTOCOMMIT):
+            opened = False  # Switching to autocommit commits.
         opened = opened or bool(found & BEGINS)
-        if not own and found & (READS | WRITES) and not (found & ENDS and found & COMMITS):
+        if not own and found & (READS | WRITES | OPENS) and not (found & ENDS and found & COMMITS):
             opened = True
         return own | (IN_TRANSACTION if opened else 0)
 
@@ -262,12 +272,10 @@ class NativeConnection:
         verdict = tap.session.judge(held, found)
         if verdict is Verdict.PASS:
             return
-        facts = tap.known()
-        if verdict is Verdict.OLD_SNAPSHOT:
-            rows = self._antipode_ask(ISOLATION[facts.flavor])
-            if not tap.session.reads_committed(text(rows[0]["level"])):
-                raise tap.stale()
-        renews = verdict is Verdict.OLD_SNAPSHOT
+        facts, renews = tap.known(), False
+        if verdict is not Verdict.HOLD:
+            steps = old_snapshot(tap, verdict)
+            renews = tap.shim.converse(steps, self._antipode_ask)
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
@@ -281,7 +289,9 @@ class NativeConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen, renews=renews)
+        if verdict is Verdict.TRIGGERED and not renews:
+            tap.shim.converse(untriggered(tap), self._antipode_ask)
+        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -18,13 +18,13 @@ from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
-from antipode_shims.mysql._position.flavor import Refused, text
+from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._statements import READS
 
-from .read_wait import held_look
+from .read_wait import held_look, old_snapshot, untriggered
 from .session import Due, Verdict
-from .tap import EOF, ISOLATION, ROWS, SAMPLE, SLICE_S
+from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +209,7 @@ class SyncConnection:
         if not tap.state:
             return
         if self._sock is not None and isinstance(error, err.MySQLError):
-            tap.failed()
+            tap.failed(errno_of(error))
             self._antipode_finish()
         else:
             tap.lost()
@@ -264,13 +264,11 @@ class SyncConnection:
         verdict = tap.session.judge(held, found)
         if verdict is Verdict.PASS:
             return
-        facts = tap.known()
-        if verdict is Verdict.OLD_SNAPSHOT:
-            rows = self._antipode_ask(ISOLATION[facts.flavor])
-            if not tap.session.reads_committed(text(rows[0]["level"])):
-                raise tap.stale()
+        facts, renews = tap.known(), False
+        if verdict is not Verdict.HOLD:
+            steps = old_snapshot(tap, verdict)
+            renews = tap.shim.converse(steps, self._antipode_ask)
         longest_s = min(SLICE_S, (self._read_timeout or 2 * SLICE_S) / 2)
-        renews = verdict is Verdict.OLD_SNAPSHOT
         seen: list[Observation] = []
 
         def look(timeout_s: float) -> Observation:
@@ -284,7 +282,9 @@ class SyncConnection:
             return observation
 
         held.hold(look)
-        tap.shown(held, seen, renews=renews)
+        if verdict is Verdict.TRIGGERED and not renews:
+            tap.shim.converse(untriggered(tap), self._antipode_ask)
+        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

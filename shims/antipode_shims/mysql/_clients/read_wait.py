@@ -16,7 +16,22 @@ from antipode_shims.mysql._position.flavor import Ask, Refused, text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from antipode_shims.mysql._promises.records import Records, records
 
+from .session import Verdict
 from .tap import ISOLATION
+
+#: Whether nothing that a write may set off reads. Who may not see triggers is told of none.
+_UNTRIGGERED = (
+    "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
+    " WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
+    " AND NOT EXISTS (SELECT 1 FROM information_schema.ROUTINES"
+    " WHERE ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_SCHEMA NOT IN ('mysql', 'sys'))"
+    " AND (EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES"
+    " WHERE PRIVILEGE_TYPE = 'TRIGGER')"
+    " OR NOT EXISTS (SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN"
+    " ('information_schema', 'performance_schema', 'mysql', 'sys') AND SCHEMA_NAME NOT IN"
+    " (SELECT TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES"
+    " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered"
+)
 
 if TYPE_CHECKING:
     from antipode.shim import Floor
@@ -50,6 +65,33 @@ def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[O
     except Refused as error:
         found = Records(cause=str(error))
     return replace(shown, promises=found.statuses, promise_causes=found.causes(held.promises))
+
+
+def old_snapshot(tap: Tap, verdict: Verdict) -> Asking[bool]:
+    """Whether reads of the open transaction see what was committed last.
+
+    Raises:
+        StaleSnapshot: they do not, and its snapshot is older than the floor.
+    """
+    rows = yield Ask(ISOLATION[tap.known().flavor])
+    if tap.session.reads_committed(text(rows[0]["level"])):
+        return True
+    if verdict is Verdict.OLD_SNAPSHOT:
+        raise tap.stale()
+    return False
+
+
+def untriggered(tap: Tap) -> Asking[None]:
+    """Make sure that what the open transaction wrote took no snapshot of its own accord.
+
+    Asked once the floor is met, for MySQL may take the snapshot here.
+
+    Raises:
+        StaleSnapshot: there may be a trigger or a function that did.
+    """
+    rows = yield Ask(_UNTRIGGERED)
+    if not rows[0]["untriggered"]:
+        raise tap.stale()
 
 
 def _look(tap: Tap, held: Floor, shown: Observation, *, renews: bool) -> Asking[Records]:

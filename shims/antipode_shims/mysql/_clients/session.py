@@ -20,13 +20,16 @@ from antipode_shims.mysql._position.ok_packet import (
     STATE_CHANGED,
 )
 from antipode_shims.mysql._statements import (
+    BEGINS,
     COMMITS,
+    DDL,
     ENDS,
     ISOLATES,
     LOGS,
     MANY,
     ONCE,
     OPAQUE,
+    OPENS,
     READS,
     UNLOGS,
     WRITES,
@@ -44,6 +47,15 @@ _MOST_LOGS = 64
 _MOST_PROMISES = 256
 #: In the text of an UPDATE's reply: it may count the rows that it found, and changed none of them.
 _UNCHANGED = b"Changed: 0"
+_OPEN_OR_NOT = AUTOCOMMIT | IN_TRANSACTION
+#: Which statements take a snapshot. Plain writes read what was committed last, but for triggers.
+_TAKES = READS | OPENS
+#: Errors of a statement that was not executed: it does not parse, or names no table that there is.
+_UNREAD = frozenset({1064, 1146})
+#: Errors of DDL that it meets behind its commit: a table is there already, or is none.
+_COMMITTED = frozenset({1050, 1051})
+#: Whether a transaction has a snapshot.
+_NONE, _PERHAPS, _TAKEN = range(3)
 _MORE_TO_SAY = MORE_RESULTS | STATE_CHANGED
 
 
@@ -54,6 +66,9 @@ class Verdict(Enum):
     HOLD = "hold"
     #: A snapshot is open that does not show the floor, unless reads see what was committed last.
     OLD_SNAPSHOT = "old_snapshot"
+    #: The transaction wrote, and read nothing: it has such a snapshot if a trigger of its tables,
+    #: or a function in its statements, took one.
+    TRIGGERED = "triggered"
 
 
 class Due(Enum):
@@ -96,7 +111,7 @@ class Session:
         self._told = told
         self._unsure = False
         self._opened = bool(status & IN_TRANSACTION)
-        self._snapshot = self._opened
+        self._snapshot = _TAKEN if self._opened else _NONE
         self._wrote = self._opened
         self._proved = False
         self._unlogged = False
@@ -104,31 +119,43 @@ class Session:
         self._isolated_once = False
         self._known: Mapping[str, int] = {}
         self._known_s = 0.0
-        self._own: dict[str, int] = {}
+        self._own: Mapping[str, int] = {}
         self._shown: Mapping[str, int] = {}
+        self._shown_own: Mapping[str, int] = {}
         self._kept: frozenset[str] = frozenset()
         self._shown_kept: frozenset[str] = frozenset()
         self._passed: Floor | None = None
         self._shown_floor: Floor | None = None
+        self._before = self._snapshot
+        self._looked = False
         self._flight = 0
+        self._alone = False
         self._commits = False
         self._committed = False
         self._changed = False
         self._lacks = False
         self._hinted = False
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the next statement may take the snapshot of a transaction."""
+        return not self._snapshot and self.status & _OPEN_OR_NOT != AUTOCOMMIT
+
     def judge(self, floor: Floor, meaning: int) -> Verdict:
-        """Whether a statement that reads may be sent."""
+        """Whether a statement that reads, or may take the transaction's snapshot, may be sent."""
         self._forget_old()
         renews = meaning & ENDS and not meaning & MANY
         if self._snapshot and not renews:
-            shown = floor is self._shown_floor or (
-                _covers(self._shown, {}, floor) and _keeps(self._shown_kept, floor)
-            )
-            return _PASS if shown else Verdict.OLD_SNAPSHOT
-        if floor.proved(self.server, within_s=FRESH_S) or (
-            _covers(self._known, self._own, floor) and _keeps(self._kept, floor)
-        ):
+            if floor is self._shown_floor or (
+                _covers(self._shown, self._shown_own, floor) and _keeps(self._shown_kept, floor)
+            ):
+                return _PASS
+            return Verdict.OLD_SNAPSHOT if self._snapshot == _TAKEN else Verdict.TRIGGERED
+        if floor.proved(self.server, within_s=FRESH_S):
+            self._pass(floor)
+            self._learn(floor.writes, floor)
+            return _PASS
+        if _covers(self._known, self._own, floor) and _keeps(self._kept, floor):
             self._pass(floor)
             return _PASS
         return Verdict.HOLD
@@ -155,6 +182,12 @@ class Session:
         """
         self._forget_old()
         self._pass(floor)
+        self._learn(visible, floor)
+        if renews or self._looked:
+            self._show()
+            self._looked = False
+
+    def _learn(self, visible: Iterable[WriteId], floor: Floor) -> None:
         known = dict(self._known)
         for write in visible:
             if isinstance(write.version, int):
@@ -163,8 +196,15 @@ class Session:
         if floor.promises:
             kept = self._kept.union(promise.id for promise in floor.promises)
             self._kept = kept if len(kept) <= _MOST_PROMISES else frozenset()
-        if renews:
-            self._shown, self._shown_kept, self._shown_floor = self._known, self._kept, floor
+
+    def _show(self) -> None:
+        """What is known now, the transaction's snapshot shows."""
+        self._shown, self._shown_own, self._shown_kept = self._known, self._own, self._kept
+        self._shown_floor = self._passed
+
+    def _show_nothing(self) -> None:
+        self._shown, self._shown_own, self._shown_kept = {}, {}, frozenset()
+        self._shown_floor = None
 
     def _forget_old(self) -> None:
         """Looks are remembered for seconds: a server that is reset in place tells nobody."""
@@ -184,33 +224,41 @@ class Session:
 
     def snapshot_taken(self) -> None:
         """A look of the library's own opened the snapshot of the application's transaction."""
-        self._snapshot = True
-        self._shown, self._shown_kept, self._shown_floor = {}, frozenset(), None
+        self._snapshot, self._looked = _TAKEN, True
+        self._show_nothing()
 
     def reaches(self, server: str) -> None:
         """The server behind the connection is *server*; what another one showed counts no more."""
         if server != self.server:
             self.server = server
-            self._known, self._own, self._shown = {}, {}, {}
-            self._kept = self._shown_kept = frozenset()
-            self._passed = self._shown_floor = None
+            self._known, self._own, self._kept, self._passed = {}, {}, frozenset(), None
+            self._show_nothing()
 
     def starts(self, meaning: int) -> None:
         """A statement is about to be sent."""
         self._flight = meaning
-        autonomous = self.status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT
+        self._looked, self._before = False, self._snapshot
+        autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
+        self._alone = autonomous and not self._unsure
         # A deadlock ends a transaction, other errors do not: behind one nobody knows.
         unsure = self._unsure and self.status & AUTOCOMMIT
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = False
-        if meaning & (READS | WRITES) and (not self._snapshot or meaning & ENDS):
-            self._forget_old()
-            self._shown, self._shown_kept = self._known, self._kept
-            self._shown_floor = self._passed
-            self._snapshot = True
+        self._take(meaning)
         if meaning & ISOLATES:
             self._isolated_once = self._isolated_once or bool(meaning & ONCE)
             self._isolation_unsure = self._isolation_unsure or not autonomous
+
+    def _take(self, meaning: int) -> None:
+        """Note what a statement that is about to be sent does to the transaction's snapshot."""
+        anew = not self._snapshot or meaning & ENDS
+        takes = meaning & _TAKES
+        if takes and not anew:
+            self._snapshot = _TAKEN
+        elif takes or (anew and meaning & WRITES and not meaning & ENDS):
+            self._forget_old()
+            self._show()
+            self._snapshot = _TAKEN if takes else _PERHAPS
 
     def replied(self, ok: Ok) -> None:
         """One of the flight's statements was answered with an OK packet."""
@@ -236,7 +284,7 @@ class Session:
         self._flight = 0
         self._unsure = False
         if not status & IN_TRANSACTION:
-            self._snapshot = self._isolation_unsure = False
+            self._snapshot, self._isolation_unsure = _NONE, False
         return True
 
     def rows_ended(self, status: int, *, changed: bool) -> None:
@@ -254,18 +302,22 @@ class Session:
 
     def minted(self, writes: Iterable[WriteId]) -> None:
         """Writes of this connection were committed on its server."""
-        for write in writes:
-            if isinstance(write.version, int):
-                self._own[write.key] = write.version
+        own = {write.key: write.version for write in writes if isinstance(write.version, int)}
+        self._own = {**self._own, **own}
 
-    def ended(self, *, failed: bool = False) -> Due:
-        """The flight's last reply came; what is left to do."""
+    def ended(self, *, failed: bool = False, number: int = 0) -> Due:
+        """The flight's last reply came; what is left to do.
+
+        Args:
+            failed: whether it is an error.
+            number: the error's.
+        """
         flight, self._flight = self._flight, 0
         if failed and flight & COMMITS and flight & WRITES:
             self._changed = True  # What came before the error may be committed.
         due = self._due(flight, failed=failed)
         if failed:
-            self._settle_failed(flight)
+            self._settle_failed(flight, number)
         else:
             self._settle(flight)
         return due
@@ -286,12 +338,21 @@ class Session:
         return Due.CHECK if self.may_stop and self._lacks else _NOTHING
 
     def _settle(self, flight: int) -> None:
-        if flight & ENDS and not flight & MANY:
-            self._wrote = self._lacks = self._isolation_unsure = False
-            self._snapshot = self._snapshot and bool(flight & READS)
+        inside = self.status & IN_TRANSACTION
+        # Behind what ends one, a server that shows its flags has none open, but for a new one.
+        if (
+            flight & ENDS
+            and not flight & MANY
+            and not (self._told and inside and not flight & BEGINS)
+        ):
+            # What BEGIN ends, or AND CHAIN, hands its isolation on.
+            unsure = self._isolation_unsure and bool(flight & BEGINS)
+            self._closed()
+            self._isolation_unsure = unsure
+            self._snapshot = _TAKEN if flight & READS else _NONE
         self._wrote = self._wrote or self._changed
-        if not self.status & IN_TRANSACTION:
-            self._wrote = self._lacks = self._snapshot = self._isolation_unsure = False
+        if not inside:
+            self._closed()
         if flight & (LOGS | UNLOGS):
             self._unlogged = bool(flight & UNLOGS)
         if self._told or (flight & ENDS and not flight & MANY):
@@ -299,12 +360,20 @@ class Session:
         elif flight & MANY or flight & OPAQUE == OPAQUE:
             self._unsure = True
 
-    def _settle_failed(self, flight: int) -> None:
+    def _settle_failed(self, flight: int, number: int) -> None:
         """An error carries no flags: what was open may still be, what was not hardly is."""
-        if self._commits and not flight & (COMMITS | MANY):
-            self._snapshot = False
+        single = not flight & (COMMITS | MANY)
+        if self._alone and single:
+            self._snapshot = _NONE
+        elif single and number in _UNREAD:
+            self._snapshot = self._before
+        elif flight & DDL == DDL and number in _COMMITTED and not flight & MANY:
+            self.status &= ~IN_TRANSACTION
+            self._closed()
+        elif flight & ENDS:
+            self._show_nothing()  # Whether it began anew nobody knows.
         self._wrote = self._wrote or self._changed
-        autonomous = self.status & (AUTOCOMMIT | IN_TRANSACTION) == AUTOCOMMIT
+        autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
         self._unsure = self._unsure or not autonomous or bool(flight & COMMITS)
 
     def heard(self, status: int) -> None:
@@ -312,7 +381,12 @@ class Session:
         self.status = status
         self._unsure = False
         if not status & IN_TRANSACTION:
-            self._wrote = self._lacks = self._snapshot = self._isolation_unsure = False
+            self._closed()
+
+    def _closed(self) -> None:
+        """No transaction is open, or one that has done nothing."""
+        self._wrote = self._lacks = self._isolation_unsure = False
+        self._snapshot = _NONE
 
     @property
     def uncommitted(self) -> bool:

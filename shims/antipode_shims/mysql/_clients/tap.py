@@ -44,6 +44,7 @@ from antipode_shims.mysql._statements import (
     ASSIGNS,
     DDL,
     NESTS,
+    OPENS,
     READS,
     RESETS,
     TEMPORARY,
@@ -252,17 +253,28 @@ class Tap:
             self._assigns = True
         if found & READS:
             held = floor(self.shim)
-        elif found & NESTS:
-            if self._temporary and self.session.tracked and target(sql) in self._temporary:
-                found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
-            held = floor(self.shim, reads=False)
-            # A text is searched where somebody waits alone.
-            held = held if held is not None and reads(sql, found) else None
+        elif found & (NESTS | OPENS):
+            found, held = self._first(sql, found)
         else:
             return found, None
         if held is not None:
             self.known().require(self.shim.datastore)
         return found, held
+
+    def _first(self, sql: bytes, found: int) -> tuple[int, Floor | None]:
+        """The same for what waits where it reads besides, or may take a transaction's snapshot."""
+        fresh = self.session.fresh
+        if not found & NESTS:
+            if self.known().flavor is Flavor.MARIADB:
+                return found & ~OPENS, None  # It shows its tables without reading any.
+            return found, floor(self.shim, reads=False) if fresh else None
+        if self._temporary and self.session.tracked and target(sql) in self._temporary:
+            found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
+        held = floor(self.shim, reads=False)
+        # A text is searched where that tells something alone.
+        if (fresh or held is not None) and reads(sql, found):
+            return found | OPENS, held
+        return found, held if fresh else None
 
     def other(self) -> None:
         """A command that is no statement is about to be sent."""
@@ -340,10 +352,10 @@ class Tap:
             self._unread.read()
             self._unread = None
 
-    def finished(self, *, failed: bool = False) -> None:
+    def finished(self, *, failed: bool = False, number: int = 0) -> None:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
-        due = self.session.ended(failed=failed)
+        due = self.session.ended(failed=failed, number=number)
         if (due is Due.SAMPLE or due is Due.CHECK) and (facts := self.known()).lacking:
             due = _UNCOVERED if facts.unminted else _NOTHING
             self._warn(facts.lacking)
@@ -378,10 +390,10 @@ class Tap:
             why,
         )
 
-    def failed(self) -> None:
-        """The server answered with an error."""
+    def failed(self, number: int) -> None:
+        """The server answered with an error of this number."""
         if self.state:
-            self.finished(failed=True)
+            self.finished(failed=True, number=number)
 
     def lost(self) -> None:
         """The connection was lost before its reply came."""

@@ -1,0 +1,31 @@
+"""Random sessions on real servers: no stale read, and hardly an alarm without need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("MySQLdb")
+
+from ._sessions import CLIENTS, Fuzz
+
+if TYPE_CHECKING:
+    from ._clients import Sql
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pymysql.Warning")]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_session_reads_what_is_older_than_its_barrier(sql: Sql, client: str) -> None:
+    """Refused without need are at most a tenth of those that were refused rightly."""
+    counts = Fuzz(sql, client).sessions(range(50))
+    assert counts["right"] > 20, counts
+    assert counts["needless"] * 10 <= counts["right"], counts
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_nor_where_what_it_writes_reads(sql: Sql, client: str) -> None:
+    """A trigger takes the snapshot of a transaction that only wrote."""
+    counts = Fuzz(sql, client, triggers=True).sessions(range(25))
+    assert counts["right"] > 10, counts
