@@ -6,15 +6,28 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from .config import config, on_change
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FrameType
 
+    from .config import Config
+
+#: Packages that are no application: ours, clients, frameworks and servers.
 _LIBRARIES = frozenset(
     """
     antipode antipode_shims redis pika aio_pika aiormq contextlib pymongo pymysql aiomysql MySQLdb
-    sqlalchemy
+    sqlalchemy django asgiref flask werkzeug starlette fastapi anyio uvicorn gunicorn aiohttp celery
+    kombu billiard grpc opentelemetry wrapt
     """.split()  # noqa: SIM905 - a table that is read by eye
+)
+#: Modules from which a framework calls what handles a request, a task or a command.
+_HANDLERS = frozenset(
+    """
+    django.core.handlers.base django.core.management.base flask.app starlette.routing
+    fastapi.routing aiohttp.web_app aiohttp.web_protocol celery.app.trace grpc._server
+    """.split()  # noqa: SIM905 - as above
 )
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - as frames spell it
 _INSTALLED_IN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -24,14 +37,16 @@ _INNER = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 _OWN: Final = 0
 _INSTALLED: Final = 1
 _LIBRARY: Final = 2
+_HANDLER: Final = 3
 _known: dict[str, int] = {}
 
 
 def caller() -> FrameType:
-    """The nearest caller outside of libraries.
+    """The nearest caller that is the application's: outside of installed packages.
 
-    Where all are installed packages, as an application that was deployed as one, the nearest that
-    is neither ours, nor a client's, nor Python's; without any, the outermost.
+    An application may be installed as a package itself. ``app_packages`` names those that are its
+    own. Without that it is the nearest installed caller that is no library, if the handler of a
+    framework comes before any other code; or if there is no other code. Without any, the outermost.
     """
     frame: FrameType = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
     second: FrameType | None = None
@@ -42,7 +57,10 @@ def caller() -> FrameType:
                 kind = _kind(frame)
             if kind == _OWN:
                 return frame
-            if kind == _INSTALLED and second is None:
+            if second is not None:
+                if kind == _HANDLER:
+                    return second
+            elif kind == _INSTALLED:
                 second = frame
         outer = frame.f_back
         if outer is None:
@@ -66,6 +84,10 @@ def _kind(frame: FrameType) -> int:
 
 def _judged(filename: str, names: Mapping[str, object]) -> int:
     module = str(names.get("__name__", ""))
+    if any(f"{module}.".startswith(f"{package}.") for package in config().app_packages or ()):
+        return _OWN
+    if module in _HANDLERS:
+        return _HANDLER
     if module.partition(".")[0] in _LIBRARIES:
         # The contract suite's tests are as good as a user's.
         return _OWN if module.startswith("antipode.testing._contract") else _LIBRARY
@@ -73,3 +95,12 @@ def _judged(filename: str, names: Mapping[str, object]) -> int:
         return _INSTALLED
     standard = filename.startswith((_STANDARD, "<frozen "))
     return _LIBRARY if standard else _OWN
+
+
+def _follow(held: Config | None, new: Config | None) -> None:
+    """Judge files anew, where other packages are the application's."""
+    if held is not None and (new is None or new.app_packages != held.app_packages):
+        _known.clear()
+
+
+on_change(_follow)

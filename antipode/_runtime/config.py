@@ -43,6 +43,7 @@ class Config:
     egress_hosts: frozenset[str] | None = None
     peers: _peers.Peers = ()
     dry_run_dir: str | None = None
+    app_packages: frozenset[str] | None = None
 
 
 _Value = TypeVar("_Value")
@@ -112,6 +113,7 @@ def configure(
     egress_hosts: Iterable[str] | _Unset | None = _UNSET,
     peers: Mapping[str, _peers.Answers] | _Unset = _UNSET,
     dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
+    app_packages: Iterable[str] | _Unset | None = _UNSET,
 ) -> None:
     """Change settings of this process; what is not given stays as it is.
 
@@ -130,9 +132,8 @@ def configure(
             ``7d``, ``12h`` or seconds in the environment.
         max_promise: the longest that a promise may live, from when it is made or received.
         on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
-            ``undecidable``: ``raise``, or ``report`` and go on; None: all of them raise, but for
-            a datastore that this process has no shim for, which is reported as :func:`barrier`
-            says.
+            ``undecidable``: ``raise``, or ``report`` and go on; None: all raise, but a datastore
+            that this process has no shim for, which is reported as :func:`barrier` says.
         on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
         on_unscoped: what a write, or a barrier without a lineage, does without a scope:
             ``report`` (count it and log once for each call site) or ``raise``; None: writes
@@ -146,17 +147,23 @@ def configure(
             ``auto``: learnt from successful answers. ``orders.internal/v1=always`` as variable.
         dry_run_dir: the directory into which a dry run writes its records, a file for each
             process; made where it is missing. None: it writes none.
+        app_packages: installed packages, or modules, that are the application's, whose lines logs
+            and dry runs name. None: as the frameworks' handlers show.
 
     Raises:
         ConfigurationError: a value is outside what its setting takes.
     """
-    given = {name: value for name, value in locals().items() if not isinstance(value, _Unset)}
+    _configured({name: each for name, each in locals().items() if not isinstance(each, _Unset)})
+
+
+def _configured(given: dict[str, object]) -> None:
     with _lock:
         base = _current if _current is not None else _from_environment()
         for name, take in _TAKEN.items():
             if given.get(name) is not None:
                 given[name] = take(name, given[name])
-        _take(_validated(replace(base, **given)))  # pyright: ignore[reportArgumentType]
+        new = replace(base, **given)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        _take(_validated(new))
 
 
 def reset_config() -> None:
@@ -232,6 +239,7 @@ def _from_environment() -> Config:
         "max_promise": _read_span,
         "egress": _read_names,
         "egress_hosts": _read_names,
+        "app_packages": _read_names,
         "peers": _read_peers,
     }
     given: dict[str, object] = {}
@@ -263,6 +271,7 @@ def _take_peers(name: str, value: object) -> object:
 _TAKEN: dict[str, Callable[[str, object], object]] = {
     "egress": _take_names,
     "egress_hosts": _take_names,
+    "app_packages": _take_names,
     "peers": _take_peers,
     "dry_run_dir": _take_path,
 }

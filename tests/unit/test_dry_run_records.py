@@ -217,9 +217,15 @@ def test_line_that_is_written_in_part_is_the_last(
 
 def called_from(filename: str, module: str, call: Callable[[], Any]) -> Any:
     """What *call* returns when it is made in *filename*."""
+    return calling(filename, module, call)()
+
+
+def calling(filename: str, module: str, call: Callable[[], Any]) -> Callable[[], Any]:
+    """A function of *filename* that returns what *call* does."""
     names: dict[str, Any] = {"__name__": module, "call": call}
     exec(compile("def within():\n    return call()\n", filename, "exec"), names)  # noqa: S102
-    return names["within"]()
+    found: Callable[[], Any] = names["within"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -245,6 +251,42 @@ def test_site_of_an_installed_application() -> None:
     with ThreadPoolExecutor(1) as pool:  # Below it, there is Python's own code alone.
         frame: FrameType = pool.submit(names["view"]).result()
     assert frame.f_code.co_filename == filename
+
+
+SITE = "/venv/lib/python3.12/site-packages"
+CHECKOUT = "/checkout/shop"
+HANDLER = (f"{SITE}/django/core/handlers/base.py", "django.core.handlers.base")
+DRIVER = (f"{CHECKOUT}/manage.py", "__main__")
+VIEW = (f"{SITE}/oscar/views.py", "oscar.views")
+QUERY = (f"{SITE}/django/db/models/query.py", "django.db.models.query")
+PLUGIN = (f"{SITE}/plugin/calls.py", "plugin.calls")
+OWN_VIEW = (f"{CHECKOUT}/views.py", "shop.views")
+
+
+@pytest.mark.parametrize(
+    ("frames", "packages", "expected"),
+    [
+        ([DRIVER, HANDLER, VIEW, QUERY], None, VIEW),
+        ([DRIVER, HANDLER, VIEW, PLUGIN, QUERY], None, PLUGIN),
+        ([DRIVER, HANDLER, VIEW, PLUGIN, QUERY], ["oscar"], VIEW),
+        ([DRIVER, HANDLER, VIEW, PLUGIN, QUERY], ["oscar.views"], VIEW),
+        ([DRIVER, HANDLER, VIEW, PLUGIN, QUERY], ["oscar.view", "osc"], PLUGIN),
+        ([DRIVER, HANDLER, OWN_VIEW, PLUGIN, QUERY], None, OWN_VIEW),
+        ([DRIVER, HANDLER, QUERY], None, DRIVER),
+        ([DRIVER, VIEW, QUERY], None, DRIVER),
+        ([DRIVER, VIEW, QUERY], ["oscar"], VIEW),
+    ],
+)
+def test_site_below_the_handler_of_a_framework(
+    frames: list[tuple[str, str]], packages: list[str] | None, expected: tuple[str, str]
+) -> None:
+    """An installed application has its own lines, not that of whoever drives the framework."""
+    antipode.configure(app_packages=packages)
+    call: Callable[[], Any] = _site.caller
+    for filename, module in reversed(frames):
+        call = calling(filename, module, call)
+    frame: FrameType = call()
+    assert (frame.f_code.co_filename, frame.f_globals["__name__"]) == expected
 
 
 def test_nested_scopes_are_requests_of_their_own(folder: Path) -> None:
