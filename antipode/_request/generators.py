@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _GENERATOR = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_CONTEXTLIB = "contextlib"
 #: Whose generators are meant to do so: a fixture's scope is the test's.
 _FIXTURES = frozenset({"_pytest", "pytest_asyncio"})
 
@@ -51,18 +52,21 @@ def holder() -> Holder | None:
 
     A generator that :mod:`contextlib` made a context manager is none: its caller's block is meant.
     """
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - whoever entered the scope's block
-    while frame is not None and _is_of(frame, "contextlib"):
-        frame = frame.f_back
-        if frame is None or not frame.f_code.co_flags & _GENERATOR:
-            return None
+    frame = _beyond_contextlib(sys._getframe(2))  # noqa: SLF001 - who entered the scope's block
+    while frame is not None and frame.f_code.co_flags & _GENERATOR:
         driver = frame.f_back
         if driver is None or _is_of(driver, *_FIXTURES):
             return None
-        if not _is_of(driver, "contextlib"):
+        if not _is_of(driver, _CONTEXTLIB):
             return Holder(frame)
-        frame = driver
+        frame = _beyond_contextlib(driver)
     return None
+
+
+def _beyond_contextlib(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and _is_of(frame, _CONTEXTLIB):
+        frame = frame.f_back
+    return frame
 
 
 def _is_of(frame: FrameType, *packages: str) -> bool:

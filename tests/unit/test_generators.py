@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,9 +130,15 @@ def test_a_generator_within_context_managers_is_found() -> None:
         with request():
             yield 1
 
-    for _ in parts():
-        write(1)
-    assert counted(HELD, "posts") == before + 1
+    def stacked() -> Iterator[int]:
+        with ExitStack() as stack:
+            stack.enter_context(antipode.scope())
+            yield 1
+
+    for each in (parts, stacked):
+        for _ in each():
+            write(1)
+    assert counted(HELD, "posts") == before + 2
 
 
 def test_blocks_that_end_out_of_order_leave_no_ended_scope(
