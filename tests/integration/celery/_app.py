@@ -186,16 +186,16 @@ def look(number: int) -> None:
 
 
 @app.task
-def failed(task_id: str, number: int) -> None:
+def failed(task_id: str) -> None:
     """An error callback that is published, as it takes a task's id alone."""
-    note(f"failed-{number}", id=task_id)
+    note("failed", id=task_id)
 
 
 @app.task
-def failed_by(request: Any, error: BaseException, traceback: Any, number: int) -> None:
+def failed_by(request: Any, error: BaseException, traceback: Any) -> None:
     """An error callback that is called where the error is seen."""
-    note(f"failed-{number}", error=type(error).__name__)
-    look.delay(number)
+    note("failed", error=type(error).__name__)
+    look.delay(60)
 
 
 @app.task(bind=True)
@@ -258,17 +258,13 @@ CANVASES: dict[str, tuple[Any, tuple[int, ...]]] = {
 }
 #: The same for headers whose first task fails.
 FAILING: dict[str, Any] = {
-    "published": lambda: celery.chord(
-        header(fail.si(1)), look.si(50).on_error(failed.s(number=60))
-    ),
-    "called": lambda: celery.chord(
-        header(fail.si(1)), look.si(50).on_error(failed_by.s(number=60))
-    ),
+    "published": lambda: celery.chord(header(fail.si(1)), look.si(50).on_error(failed.s())),
+    "called": lambda: celery.chord(header(fail.si(1)), look.si(50).on_error(failed_by.s())),
     "of a chain": lambda: celery.chord(
-        header(celery.chain(fail.si(1), idle.si())), look.si(50).on_error(failed.s(number=60))
+        header(celery.chain(fail.si(1), idle.si())), look.si(50).on_error(failed.s())
     ),
     "of a group": lambda: celery.chord(
-        header(fail.si(1)), celery.group(look.si(50).on_error(failed.s(number=60)), look.si(51))
+        header(fail.si(1)), celery.group(look.si(50).on_error(failed.s()), look.si(51))
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from celery.backends.base import Backend
 
 import antipode
 from antipode import Lineage
@@ -57,9 +58,11 @@ def test_whatever_follows_a_header_depends_on_all_of_it(one: Worker, name: str) 
 @pytest.mark.parametrize("name", sorted(tasks.FAILING))
 def test_error_callbacks_depend_on_the_task_that_failed(one: Worker, name: str) -> None:
     """It ends first; another one publishes the callbacks of the body, or calls them."""
+    if name == "of a group" and not hasattr(Backend, "_handle_group_chord_error"):
+        pytest.skip("this release of Celery calls no error callbacks of a group")
     with antipode.scope(Lineage([tasks.post(1)])):
         tasks.start.delay(name)
-    (after,) = one.wait("failed-60")
+    (after,) = one.wait("failed")
     assert (after["writes"], after["incomplete"]) == (writes_of(1, own=(1,)), [])
     if name == "called":
         (next_one,) = one.wait("look-60")
@@ -69,6 +72,6 @@ def test_error_callbacks_depend_on_the_task_that_failed(one: Worker, name: str) 
 def test_error_callbacks_of_a_lost_task_say_what_they_miss(one: Worker) -> None:
     """The worker publishes them: it has the lineage of the message, and not what the task wrote."""
     with antipode.scope(Lineage([tasks.post(1)])):
-        tasks.die.apply_async([1], link_error=tasks.failed.s(number=60))
-    (after,) = one.wait("failed-60")
+        tasks.die.apply_async([1], link_error=tasks.failed.s())
+    (after,) = one.wait("failed")
     assert (after["writes"], after["incomplete"]) == (writes_of(1), ["celery (in_doubt)"])
