@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
-from .read_wait import held_look, old_snapshot, untriggered
+from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
 from .session import Due, Verdict
 from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
@@ -75,7 +76,8 @@ class AsyncConnection:
             await self._antipode_prepare()
         found, held = tap.starts(sql)
         if held is not None:
-            await self._antipode_hold(held, found)
+            with limited(tap, held):
+                await self._antipode_hold(held, found)
         tap.session.starts(found)
         tap.ended = self._reader is not None and self._reader.at_eof()
         try:
@@ -156,14 +158,22 @@ class AsyncConnection:
         kept = self._result, self._affected_rows, self.server_status
         self._result = None  # What is left of it, an unbuffered result's end, has been read.
         tap.own = True
+        timer = None if tap.until_s is None else self._antipode_timer()
         try:
             await plain.query(sql)
             return rows_of(self._result)
         except Exception as error:
             raise refusal(error, closed=self._writer is None) from error
         finally:
+            if timer is not None:
+                timer.cancel()
             tap.own = False
             self._result, self._affected_rows, self.server_status = kept
+
+    def _antipode_timer(self) -> asyncio.TimerHandle:
+        """Give the connection up when the floor's time is over, unless cancelled before."""
+        transport = self._writer.transport
+        return asyncio.get_running_loop().call_later(left_s(self._antipode), transport.abort)
 
     async def _antipode_drain(self) -> None:
         """Read what is left of the last reply, as PyMySQL does before it sends a command."""

@@ -7,6 +7,9 @@ Import only where mysqlclient is.
 
 from __future__ import annotations
 
+import os
+import select
+import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +28,7 @@ from antipode_shims.mysql._statements import (
     WRITES,
 )
 
-from .read_wait import held_look, old_snapshot, untriggered
+from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
 from .session import Due, Verdict
 from .tap import SAMPLE, SLICE_S
 
@@ -75,7 +78,8 @@ class NativeConnection:
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
         found, held = tap.starts(sql)
         if held is not None:
-            self._antipode_hold(held, found)
+            with limited(tap, held):
+                self._antipode_hold(held, found)
         return self._antipode_run(found, lambda: plain(query))
 
     def commit(self) -> Any:
@@ -250,7 +254,10 @@ class NativeConnection:
         tap = self._antipode
         tap.own = True
         try:
-            _plain(self, "query")(sql.encode())
+            if tap.until_s is None:
+                _plain(self, "query")(sql.encode())
+            else:
+                self._antipode_query(sql.encode(), left_s(tap))
             result = _plain(self, "store_result")()
             return () if result is None else _rows(result)
         except Exception as error:
@@ -260,6 +267,20 @@ class NativeConnection:
             raise
         finally:
             tap.own = False
+
+    def _antipode_query(self, sql: bytes, timeout_s: float) -> None:
+        """Send *sql* and wait for the beginning of its reply, no longer than *timeout_s* seconds.
+
+        Raises:
+            MySQLdb.Error: the connection is lost, or was given up.
+        """
+        _plain(self, "send_query")(sql)
+        descriptor = _plain(self, "fileno")()
+        if not _readable(descriptor, timeout_s):
+            # Not closed, or cursors that are left with an error would raise another one.
+            with socket.socket(fileno=os.dup(descriptor)) as link:
+                link.shutdown(socket.SHUT_RDWR)
+        _plain(self, "read_query_result")()
 
     def _antipode_hold(self, held: Floor, found: int) -> None:
         """Hold a statement that reads until its floor is met on this connection.
@@ -316,6 +337,13 @@ def _rows(result: Any) -> Rows:
 def _count(affected: int) -> int:
     """Rows changed; the C library says -1, unsigned, where it does not know."""
     return affected if affected < 1 << 62 else 1
+
+
+def _readable(descriptor: int, timeout_s: float) -> bool:
+    """Whether there is something to read within *timeout_s* seconds."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
 
 
 def _plain(connection: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ PyMySQL's own, and what the library asks in between uses them too. Import only w
 
 from __future__ import annotations
 
+import math
 import socket
 import sys
 import warnings
@@ -22,7 +23,7 @@ from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._statements import READS
 
-from .read_wait import held_look, old_snapshot, untriggered
+from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
 from .session import Due, Verdict
 from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
@@ -134,7 +135,8 @@ class SyncConnection:
             self._antipode_prepare()
         found, held = tap.starts(sql)
         if held is not None:
-            self._antipode_hold(held, found)
+            with limited(tap, held):
+                self._antipode_hold(held, found)
         session = tap.session
         if found == READS:  # The server need not wait: what becomes of it leaves nothing in doubt.
             self._antipode_send(command, sql)
@@ -224,8 +226,11 @@ class SyncConnection:
         tap = self._antipode
         plain: Any = super()
         kept = self._result, self._affected_rows, self.server_status
+        timeout_s = self._read_timeout
         self._result = None  # What is left of it, an unbuffered result's end, has been read.
         tap.own = True
+        if tap.until_s is not None:
+            self._read_timeout = min(left_s(tap), timeout_s or math.inf)
         try:
             plain.query(sql)
             return rows_of(self._result)
@@ -234,6 +239,7 @@ class SyncConnection:
         finally:
             tap.own = False
             self._result, self._affected_rows, self.server_status = kept
+            self._read_timeout = timeout_s
 
     def _antipode_drain(self) -> None:
         """Read what is left of the last reply, as PyMySQL does before it sends a command."""

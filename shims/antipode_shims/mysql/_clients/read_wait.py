@@ -7,11 +7,13 @@ is committed later would never show there.
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from antipode import Status
-from antipode.shim import Observation
+from antipode import AntipodeError, Status
+from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._position.flavor import Ask, Refused, text
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from antipode_shims.mysql._promises.records import Records, records
@@ -34,10 +36,45 @@ _UNTRIGGERED = (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from antipode.shim import Floor
     from antipode_shims.mysql._position.flavor import Asking
 
     from .tap import Tap
+
+
+#: Seconds after the floor's time within which the last look may be answered: the server blocks
+#: until then.
+_LATE_S = 0.25
+#: What a client gets when that is over: it takes 0 for "no limit".
+_LEAST_S = 0.01
+
+
+@contextmanager
+def limited(tap: Tap, held: Floor) -> Iterator[None]:
+    """Hold a read back for *held* without waiting any longer for a server that does not answer.
+
+    Raises:
+        BarrierTimeout: it did not, and the client has given the connection up.
+    """
+    tap.until_s = time.monotonic() + held.look_s + _LATE_S
+    try:
+        yield
+    except AntipodeError:
+        raise
+    except Exception as error:
+        if left_s(tap) <= _LEAST_S:
+            held.expire(Unreachable(str(error)))
+        raise
+    finally:
+        tap.until_s = None
+
+
+def left_s(tap: Tap) -> float:
+    """Seconds that the next question may take, while a floor limits it."""
+    until_s = tap.until_s
+    return 0.0 if until_s is None else max(until_s - time.monotonic(), _LEAST_S)
 
 
 def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[Observation]:

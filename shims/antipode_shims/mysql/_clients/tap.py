@@ -135,6 +135,8 @@ class Tap:
         peer: asks the kernel about the server's end; None where it does not say.
         more: whether more results of a command that may commit a write come with the reply.
         reading_ahead: whether these are being read before the application comes to them.
+        until_s: when a question of the library's own is given up, on the monotonic clock, while a
+            floor holds a read back; None otherwise: as the client is set up.
         ahead: what of a reply was read before the application came to it: packets, and the error
             that it ends with.
     """
@@ -160,6 +162,7 @@ class Tap:
         "session",
         "shim",
         "state",
+        "until_s",
     )
 
     def __init__(
@@ -168,6 +171,7 @@ class Tap:
         """Ride along on a connection that may be open already."""
         self.shim = shim
         self.own = False
+        self.until_s: float | None = None
         self._told = told
         self.rows = Beside(shim)
         self.connected(status=status, tracked=tracked)
