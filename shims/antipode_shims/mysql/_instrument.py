@@ -58,9 +58,10 @@ def instrument_connection(
     """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
 
     A committed write's position comes with the server's reply where the connection was opened
-    with ``CLIENT_SESSION_TRACK`` (``client_flag=1 << 23``; :func:`instrument_engine` sees to it);
-    otherwise, and always with mysqlclient, a commit that wrote costs one round trip more. Results
-    and exceptions stay the client's. What the server is, is asked before the first statement.
+    with ``CLIENT_SESSION_TRACK`` (``1 << 23`` among the flags of ``client_flag``, which
+    :func:`instrument_engine` sees to); otherwise, and always with mysqlclient, a commit that wrote
+    costs one round trip more. Results and exceptions stay the client's. What the server is, is
+    asked before the first statement.
 
     Args:
         connection: of PyMySQL, aiomysql or mysqlclient, open or not, or a proxy round one.

@@ -137,3 +137,63 @@ def test_django(sql: Sql, traced: str) -> None:
         check=False,
     )
     assert found.stdout == "done\n", found.stderr
+
+
+WITH_PYMYSQL = """
+import sys
+import pymysql
+
+pymysql.version_info = (2, 2, 8, "final", 0)  # Django asks for mysqlclient's.
+pymysql.install_as_MySQLdb()
+
+import django
+from django.conf import settings
+
+host, _, port = sys.argv[1].rpartition(":")
+options = {"charset": "utf8mb4"}
+settings.configure(DATABASES={"default": {
+    "ENGINE": "django.db.backends.mysql", "NAME": "app", "USER": "app", "PASSWORD": "app",
+    "HOST": host, "PORT": port, "OPTIONS": options}})
+django.setup()
+from django.db import connections, models
+
+import antipode
+from antipode_shims import mysql
+
+class Note(models.Model):
+    id = models.IntegerField(primary_key=True)
+    body = models.TextField()
+
+    class Meta:
+        app_label = "notes"
+        db_table = "notes"
+
+mysql.instrument_django(datastore="notes")
+with antipode.scope() as scope:
+    note = Note.objects.create(id=1, body="a")
+    (write,) = scope.lineage
+    assert not write.covering
+    assert Note.objects.filter(id=1).update(body="a") == 1
+    note.save(force_update=True)
+    assert connections["default"].connection.client_flag & 1 << 23
+mysql.uninstrument_django()
+connections.close_all()
+assert Note.objects.filter(id=1).update(body="a") == 1
+assert not connections["default"].connection.client_flag & 1 << 23
+assert connections["default"].settings_dict["OPTIONS"] is options
+connections.close_all()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_django_on_pymysql_counts_the_rows_that_it_finds(sql: Sql) -> None:
+    """Positions come with the replies, by a flag that joins Django's own and goes with the rest."""
+    found = subprocess.run(
+        [sys.executable, "-c", WITH_PYMYSQL, str(sql.topology.primary)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert found.stdout == "done\n", found.stderr

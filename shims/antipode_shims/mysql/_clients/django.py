@@ -13,6 +13,7 @@ from antipode import ConfigurationError
 from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
+from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._promises.records import TABLE
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
 class AliasHooks:
     """What listens to the connections of one alias."""
 
-    def __init__(self, alias: str, shim: InstrumentedShim) -> None:
-        """Listen to nothing yet."""
+    def __init__(self, alias: str, shim: InstrumentedShim, wrapper: Any) -> None:
+        """Listen to nothing yet; let connections of PyMySQL ask for positions from now on."""
         self.shim = shim
+        self._settings: Any = wrapper.settings_dict
+        self._options: Any = self._settings.get("OPTIONS")
+        if wrapper.Database.__name__ == "pymysql":
+            flags = wrapper.get_connection_params()["client_flag"] | SESSION_TRACK
+            self._settings["OPTIONS"] = {**(self._options or {}), "client_flag": flags}
         self._alias = alias
         self._connections: list[Any] = []
 
@@ -48,6 +54,7 @@ class AliasHooks:
         for connection in self._connections:
             detach(connection)
         self._connections = []
+        self._settings["OPTIONS"] = self._options
 
 
 _hooks: dict[str, AliasHooks] = {}
@@ -68,8 +75,8 @@ def instrument_django(
     """Let the writes of a Django database enter the lineage, and its reads wait for floors.
 
     Call it once, in ``AppConfig.ready``. With mysqlclient, Django's default, a commit that wrote
-    costs one round trip more; with PyMySQL in its place it costs none if the alias has
-    ``"OPTIONS": {"client_flag": 1 << 23}``.
+    costs one round trip more; with PyMySQL in its place it costs none on connections that are
+    opened from now on: the flag that this needs joins the alias' own.
 
     Args:
         alias: of ``settings.DATABASES``; its engine is ``django.db.backends.mysql``.
@@ -106,7 +113,7 @@ def instrument_django(
         promise_table=promise_table,
     )
     register(shim)
-    hooks = _hooks[alias] = AliasHooks(alias, shim)
+    hooks = _hooks[alias] = AliasHooks(alias, shim, wrapper)
     created.connect(hooks.created, weak=False, dispatch_uid=("antipode", alias))
     if wrapper.connection is not None:
         hooks.take(wrapper.connection)

@@ -150,7 +150,7 @@ def instrument_engine(
 
     Its pool opens each connection with ``CLIENT_SESSION_TRACK``, by which a committed write's
     position comes with the server's reply; with mysqlclient, and where ``creator=`` opens
-    connections without ``client_flag=1 << 23``, a commit that wrote costs one round trip more.
+    connections without that flag, a commit that wrote costs one round trip more.
     Connections that are idle in the pool already are opened again. Sessions, the ORM and Core
     behave as before; two-phase transactions are refused.
 
