@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsFloat
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.lineage import Lineage
@@ -87,7 +86,7 @@ def bounded(timeout: object, max_timeout: float) -> float:
         TypeError: it is no number.
         ValueError: it is not positive, or endless.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, Real):
+    if isinstance(timeout, bool) or not isinstance(timeout, SupportsFloat):
         msg = f"timeout must be a number of seconds, such as 5, not {timeout!r}"
         if timeout is None:
             msg += ": a barrier always has a deadline; to look once, use check()"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ from antipode._runtime.clock import SYSTEM_CLOCK, NoThread, start
 from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, log_once, logger
 
-from .aliases import Comparison
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
 from .floor import Floor, set_floor
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from antipode._runtime.clock import Clock
     from antipode._runtime.config import Mode, Policy
 
+    from .aliases import Comparison
     from .arguments import Names
     from .decisions import OnUnmet
     from .fence import Fence
@@ -145,6 +144,8 @@ class Barrier:
         }
         if not strangers:
             return None
+        from .aliases import Comparison  # Most processes never meet a datastore that is unknown.
+
         timeout_s = min(self.left_s, LOOK_S)
         policies, clock = self._policies, self._clock
         return Comparison(strangers, policies=policies, clock=clock, timeout_s=timeout_s)
@@ -373,6 +374,8 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
     if call.plan.fenced:
         tell_of_stall()
         fences = call.ask_fences()
+        from concurrent.futures import wait as wait_for  # As for `Fencer.ask`.
+
         wait_for(fences.values(), call.fence_s)
         call.raise_fences(fences)
     _await(call.waiter(finished.set, once=once), finished, call.left_s)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol
 
 from antipode._runtime.clock import NoThread
 from antipode._runtime.wake import Wake
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from antipode._lineage.write_id import WriteId
     from antipode._runtime.clock import Clock
 
@@ -58,6 +59,8 @@ class Fencer:
 
         What is being asked already does not count: it began before.
         """
+        from concurrent.futures import Future  # Few processes ever ask.
+
         fence: Fence = Future()
         with self._lock:
             self._wanted.append((fence, timeout_s))

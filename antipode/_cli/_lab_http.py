@@ -34,7 +34,7 @@ def serving(lab: Lab) -> Iterator[str]:
             found = lab.answer(*words)
             self._reply(found, 200 if found["ok"] else 400)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
             """Say nothing: standard error is for people."""
 
         def _reply(self, found: dict[str, Any], status: int = 200) -> None:

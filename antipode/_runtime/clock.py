@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from opentelemetry import context as otel_context
@@ -122,6 +121,8 @@ def within(timeout_s: float, function: Callable[[], T]) -> T:
         NoThread: the system starts none now.
         Exception: as *function* does.
     """
+    from concurrent.futures import Future, wait  # Few processes ever ask.
+
     answer: Future[T] = Future()
 
     def run() -> None:

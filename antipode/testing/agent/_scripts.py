@@ -104,6 +104,8 @@ def _checked(step: Mapping[str, Any], named: Mapping[str, Lineage]) -> Any:
         case "equal":
             left, right = (named[name] for name in step["of"])
             return left == right and hash(left) == hash(right)
+        case _:
+            pass
     msg = f"no step that checks a lineage: {step['op']!r}"
     raise ValueError(msg)
 
@@ -202,7 +204,7 @@ def _script(store: FakeStore, event: Mapping[str, Any]) -> None:
 
 def _start(found: Mapping[str, Any], clock: VirtualClock) -> VirtualBarrier:
     lineage = found["lineage"]
-    checks = {"checks": True, "on_unmet": "return"} if found.get("check") else {}
+    checks: dict[str, Any] = {"checks": True, "on_unmet": "return"} if found.get("check") else {}
     return clock.barrier(
         lineage_of(lineage) if isinstance(lineage, dict) else lineage,
         timeout=found["timeout_s"],
