@@ -167,3 +167,15 @@ def test_a_number_of_another_server(antipode_mysql: MySQLTopology) -> None:
         antipode.barrier(timeout=5, at="read")
         assert run(writer, "SELECT body FROM notes WHERE id = 1") == [("a",)]
     sql.close()
+
+
+def test_a_procedure_that_reads_at_a_replica(sql: Sql) -> None:
+    """What a call does, its text does not say; a replica that takes no writes took none."""
+    sql.topology.execute("DROP PROCEDURE IF EXISTS app.peek")
+    sql.topology.execute("CREATE PROCEDURE app.peek() SELECT 1")
+    sql.topology.wait_replicated()
+    reader = sql.replica()
+    with antipode.scope() as scope:
+        assert run(reader, "CALL peek()") == [(1,)]
+        assert not scope.lineage.incomplete
+        assert scope.lineage.empty
