@@ -227,7 +227,7 @@ class SyncGuard(Guard):
             if not is_failure(error):
                 raise
             if self.held.left_s <= 0:
-                self.held.hold(_nothing)
+                self.held.expire(Unreachable(str(error)))
             give_up(error)
         finally:
             self._passed = False
@@ -301,7 +301,7 @@ class AsyncGuard(Guard):
             if not is_failure(error):
                 raise
             if self.held.left_s <= 0:
-                self.held.hold(_nothing)
+                self.held.expire(Unreachable(str(error)))
             give_up(error)
         finally:
             self._passed = False
@@ -376,7 +376,3 @@ def give_up(error: BaseException) -> NoReturn:
 
         raise AutoReconnect(str(error)) from error
     raise error
-
-
-def _nothing(_timeout_s: float) -> Observation:
-    return Observation("", {})
