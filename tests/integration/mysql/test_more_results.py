@@ -145,6 +145,19 @@ def test_rows_taken_one_by_one_leave_the_write_in_doubt(sql: Sql, client: str) -
         mysql.uninstrument_connection(connection)
 
 
+def test_a_client_that_sends_files_reads_nothing_ahead(sql: Sql) -> None:
+    """LOAD DATA LOCAL asks for a file in the middle of a reply, which only its client can send."""
+    with closing(opened(sql, local_infile=True)) as connection:
+        mysql.instrument_connection(connection, datastore=NOTES)
+        with antipode.scope() as scope, connection.cursor() as cursor:
+            cursor.callproc("write_both")
+            assert scope.lineage.incomplete == {IN_DOUBT}
+            while cursor.nextset():
+                pass
+            assert sql.position() in [(write.key, write.version) for write in scope.lineage]
+        mysql.uninstrument_connection(connection)
+
+
 def test_what_leaves_between_two_results_under_asyncio(sql: Sql) -> None:
     """The same with aiomysql: the position, the rows, the error where it comes."""
 

@@ -58,8 +58,9 @@ from antipode_shims.mysql._statements import (
 from .session import Due, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from antipode import WriteId
     from antipode.shim import Floor, Observation
     from antipode_shims.mysql._position.flavor import Asking, Rows
     from antipode_shims.mysql._shim.base import BaseMySQLShim
@@ -97,12 +98,13 @@ class Unread:
     def __init__(self, datastore: str) -> None:
         """In doubt until it is read."""
         self._datastore = datastore
+        self._writes: tuple[WriteId, ...] = ()
         self._ended = False
 
     def __call__(self) -> Lineage:
-        """What goes into a lineage that is used now: the position is there, or a mark."""
+        """What goes into a lineage that is used now: the positions that came, or a mark."""
         if self._ended:
-            return Lineage()
+            return Lineage(self._writes)
         count("incomplete", self._datastore)
         log_once(
             "mysql_unread",
@@ -113,6 +115,10 @@ class Unread:
             self._datastore,
         )
         return Lineage(incomplete=[(self._datastore, "in_doubt")])
+
+    def wrote(self, writes: Iterable[WriteId]) -> None:
+        """A part of the reply told of *writes*."""
+        self._writes = (*self._writes, *writes)
 
     def read(self) -> None:
         """The reply was read to its end."""
@@ -402,10 +408,11 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
-        self.over()
         record_uncommitted(self.shim, self, wrote=False)
         if self.session.lost() and not self.ended:
+            self._unread = None  # Whoever has it is in doubt for good.
             mark_incomplete(self.shim.datastore, "in_doubt")
+        self.over()
 
     def _mint(self, gtid: str) -> None:
         self._last_gtid = gtid
@@ -417,6 +424,11 @@ class Tap:
         elif not (self._assigns or facts.problems):
             # Another server than the one that said what it is; the next statement asks again.
             self._foreign, self.ready = foreign, False
+        self._record(writes)
+
+    def _record(self, writes: Sequence[WriteId]) -> None:
+        if self._unread is not None:
+            self._unread.wrote(writes)
         try:
             record_write(*writes)
         except ConfigurationError as error:
@@ -452,10 +464,7 @@ class Tap:
         own = [write for write in found if facts.owns(write.key)]
         if not own:
             self.shim.unsampled("its server has given none yet")
-        try:
-            record_write(*own)
-        except ConfigurationError as error:
-            self._error = error
+        self._record(own)
 
     @property
     def pending(self) -> bool:
