@@ -21,7 +21,7 @@ LOAD_RESPONSES ?= 1000000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check generate cpp test ci nightly tests-need load bench docs stores containers up down clean
+.PHONY: help demo check generate cpp test ci nightly newer tests-need load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -73,6 +73,10 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, every Python an
 	@$(PY) -m tools.wheel_matrix
 	@$(MAKE) --no-print-directory load
 	@PYTHON=$(PY) tools/containers.sh check
+	@$(MAKE) --no-print-directory newer
+
+newer: $(VENV)/.with-dev ## say which promised clients have a newer release than the tests here run with
+	@$(PY) -m tools.clients
 
 # What the tests of any tier need. One client compiles against headers that the stores bring.
 tests-need: $(VENV)/.with-dev stores

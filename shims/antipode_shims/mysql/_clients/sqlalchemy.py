@@ -258,7 +258,8 @@ def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
         asyncio: which face.
 
     Raises:
-        ConfigurationError: it is neither, of another database, or SQLAlchemy is missing.
+        ConfigurationError: it is neither, of another database, or SQLAlchemy or the client that
+            the URL names is missing.
     """
     try:
         sqlalchemy: Any = importlib.import_module("sqlalchemy")
@@ -270,7 +271,11 @@ def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
         create, wanted, other = *_asynchronous(), "shim"
     owned = isinstance(engine, (str, sqlalchemy.URL))
     if owned:
-        engine = create(engine)
+        try:
+            engine = create(engine)
+        except ModuleNotFoundError as error:
+            msg = f"the URL of this engine needs {error.name}: pip install {error.name}"
+            raise ConfigurationError(msg) from error
     if not isinstance(engine, wanted):
         msg = f"expected a {wanted.__name__} or a URL, not {type(engine).__name__}: see {other}()"
         raise ConfigurationError(msg)

@@ -1,0 +1,114 @@
+"""Each extra alone, in an empty environment, as a user installs it: what it brings is enough.
+
+A program of each extra, in the folder ``programs``, does what its guide shows first.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from tests.integration.mysql._servers import prepare
+from tools.clients import clients_of
+
+if TYPE_CHECKING:
+    from antipode.testing import (
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = Path(__file__).with_name("programs")
+_INSTALL_S = 240
+_RUN_S = 60
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the tree."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def pip(*arguments: str, python: str = sys.executable) -> None:
+    """Run pip."""
+    command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_S, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def environment(folder: Path, *requirements: str) -> str:
+    """The Python of an environment that has these and nothing else."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+    python = str(folder / "bin" / "python")
+    pip("install", *requirements, python=python)
+    return python
+
+
+def works(python: str, extra: str, *arguments: str) -> None:
+    """The program of that extra ends well."""
+    command = [python, str(PROGRAMS / f"use_{extra}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_RUN_S, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+class Extras:
+    """What holds of the newest releases as of the oldest."""
+
+    oldest: ClassVar[bool]
+
+    def alone(self, wheel: Path, extra: str, folder: Path) -> str:
+        """The Python of an environment that has this extra and nothing else."""
+        clients = clients_of(extra) if self.oldest else []
+        pins = [f"{client.name}=={client.oldest}" for client in clients]
+        return environment(folder, f"{wheel}[{extra}]", *pins)
+
+    @pytest.mark.store("redis")
+    def test_redis(self, wheel: Path, antipode_redis: RedisTopology, tmp_path: Path) -> None:
+        """Table 2 and instrumented clients, with redis-py alone."""
+        python = self.alone(wheel, "redis", tmp_path)
+        works(python, "redis", antipode_redis.url())
+
+    @pytest.mark.store("mysql")
+    def test_mysql(self, wheel: Path, antipode_mysql: MySQLTopology, tmp_path: Path) -> None:
+        """Table 2, an instrumented connection and an engine, without greenlet.
+
+        The asyncio shim says what to install for it.
+        """
+        prepare(antipode_mysql)
+        works(self.alone(wheel, "mysql", tmp_path), "mysql", antipode_mysql.url())
+
+    @pytest.mark.store("mysql")
+    def test_mysqlclient(self, wheel: Path, antipode_mysql: MySQLTopology, tmp_path: Path) -> None:
+        """An instrumented connection, with mysqlclient alone."""
+        pytest.importorskip("MySQLdb", reason="mysqlclient compiles where its headers are")
+        python = self.alone(wheel, "mysqlclient", tmp_path)
+        works(python, "mysqlclient", antipode_mysql.url())
+
+    @pytest.mark.store("mongodb")
+    def test_mongodb(self, wheel: Path, antipode_mongodb: MongoDBTopology, tmp_path: Path) -> None:
+        """Table 2 and instrumented clients, with PyMongo alone."""
+        python = self.alone(wheel, "mongodb", tmp_path)
+        works(python, "mongodb", f"mongodb://{antipode_mongodb.primary}/?directConnection=true")
+
+    @pytest.mark.store("rabbitmq")
+    def test_rabbitmq(
+        self, wheel: Path, antipode_rabbitmq: RabbitMQTopology, tmp_path: Path
+    ) -> None:
+        """Table 2, channels, consumers and receipts, with pika and aio-pika alone."""
+        python = self.alone(wheel, "rabbitmq", tmp_path)
+        works(python, "rabbitmq", antipode_rabbitmq.url(), f"extras.{uuid.uuid4().hex}")
+
+    @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery"])
+    def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:
+        """Each integration needs its framework alone."""
+        works(self.alone(wheel, extra, tmp_path), extra)
