@@ -21,7 +21,7 @@ LOAD_RESPONSES ?= 1000000
 STORES ?= embedded redis rabbitmq mongodb mysql mariadb
 PYTEST_ARGS ?=
 
-.PHONY: help demo check generate cpp test ci nightly newer tests-need load bench docs stores containers up down clean
+.PHONY: help demo check generate cpp java test ci nightly newer tests-need load bench docs stores containers up down clean
 
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -57,12 +57,16 @@ stores: ## install the real servers that the tests use, or say what to install
 cpp: ## build the C++ library and run its tests
 	@tools/build_cpp.sh
 
-test: tests-need cpp ## the quick tests, over real servers: under ten minutes
+java: ## build the Java library and run its tests
+	@tools/build_java.sh
+
+test: tests-need cpp java ## the quick tests, over real servers: under ten minutes
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) test $(PYTEST_ARGS)
 	@echo "left to \`make ci\`: the wheel on the oldest and the newest Python, a short load, one store in containers"
 
 ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short load, one store in containers
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) ci $(PYTEST_ARGS)
+	@tools/build_java.sh ci
 	@$(PY) -m tools.wheel_matrix --ends
 	@$(MAKE) --no-print-directory load LOAD_BARRIERS=4000 LOAD_RESPONSES=8000
 	@PYTHON=$(PY) tools/containers.sh quick
@@ -102,5 +106,5 @@ docs: $(VENV)/.with-docs ## the documentation, into build/site
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
 
 clean: ## remove what the other verbs made, the virtual environments included
-	rm -rf $(BUILD) dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
+	rm -rf $(BUILD) cpp/build java/target java/*/target dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

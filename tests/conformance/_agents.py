@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where each is once its verb of the Makefile ran; `ANTIPODE_AGENT_<LANGUAGE>` names another.
-BUILT = {"cpp": ROOT / "cpp" / "build" / "dev" / "antipode_agent"}
+BUILT = {
+    "cpp": ROOT / "cpp" / "build" / "dev" / "antipode_agent",
+    "java": ROOT / "java" / "antipode-agent" / "target" / "antipode-agent.jar",
+}
 LANGUAGES = ("python", *BUILT)
 
 
@@ -26,12 +29,14 @@ def command(language: str) -> list[str]:
     if language == "python":
         return [sys.executable, "-m", "antipode.testing.agent"]
     variable = f"ANTIPODE_AGENT_{language.upper()}"
-    found = shutil.which(os.environ.get(variable) or str(BUILT[language]))
+    program = os.environ.get(variable) or str(BUILT[language])
+    is_jar = program.endswith(".jar")
+    found = shutil.which(program, mode=os.F_OK if is_jar else os.F_OK | os.X_OK)
     if found is None:
         if variable in os.environ:
             pytest.fail(f"{variable} names no program: {os.environ[variable]}", pytrace=False)
         pytest.skip(f"the agent of {language} is not built: `make {language}`")
-    return [found]
+    return ["java", "-jar", found] if is_jar else [found]
 
 
 def agents(language: str) -> Iterator[AgentProcess]:

@@ -229,7 +229,7 @@ def test_guides_are_of_shims_that_exist() -> None:
     assert guides - {"README"} <= shims() | OTHER_GUIDES
 
 
-@pytest.mark.parametrize("verb", ["demo", "check", "cpp", "test", "bench", "docs"])
+@pytest.mark.parametrize("verb", ["demo", "check", "cpp", "java", "test", "bench", "docs"])
 def test_verbs_are_the_same_everywhere(verb: str) -> None:
     """Each verb is in the Makefile with a line of help, and in CONTRIBUTING."""
     assert re.search(rf"^{verb}:.* ## ", text_of(ROOT / "Makefile"), flags=re.MULTILINE)

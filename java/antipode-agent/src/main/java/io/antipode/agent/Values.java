@@ -1,0 +1,121 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Values in the form of the vectors. */
+final class Values {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+
+  private Values() {}
+
+  static JsonNode argument(JsonNode arguments, String name) {
+    JsonNode value = arguments.get(name);
+    if (value == null || value.isNull()) {
+      throw AgentException.senseless("the argument " + name + " is missing");
+    }
+    return value;
+  }
+
+  static String text(JsonNode arguments, String name) {
+    JsonNode value = argument(arguments, name);
+    if (!value.isTextual()) {
+      throw AgentException.senseless("the argument " + name + " is not a string");
+    }
+    return value.textValue();
+  }
+
+  static List<String> texts(JsonNode list) {
+    List<String> texts = new ArrayList<>();
+    list.forEach(text -> texts.add(text.asText()));
+    return texts;
+  }
+
+  static WriteId write(JsonNode value) {
+    String datastore = text(value, "datastore");
+    String key = text(value, "key");
+    WriteId write =
+        value.has("opaque")
+            ? WriteId.ofOpaque(datastore, key, text(value, "opaque"))
+            : WriteId.of(datastore, key, Long.parseUnsignedLong(text(value, "version")));
+    write = write.mintedAt(value.path("minted_h").asLong());
+    return value.path("covering").asBoolean() ? write.asCovering() : write;
+  }
+
+  static ObjectNode json(WriteId write) {
+    ObjectNode value = JSON.objectNode();
+    value.put("datastore", write.datastore()).put("key", write.key());
+    String opaque = write.opaqueVersion();
+    if (opaque == null) {
+      value.put("version", Long.toUnsignedString(write.version()));
+    } else {
+      value.put("opaque", opaque);
+    }
+    if (write.mintedHour() != 0) {
+      value.put("minted_h", write.mintedHour());
+    }
+    if (write.isCovering()) {
+      value.put("covering", true);
+    }
+    return value;
+  }
+
+  static Promise promise(JsonNode value) {
+    return new Promise(
+        text(value, "datastore"), text(value, "id"), argument(value, "expires_s").asLong());
+  }
+
+  static ObjectNode json(Promise promise) {
+    return JSON.objectNode()
+        .put("datastore", promise.datastore())
+        .put("id", promise.id())
+        .put("expires_s", promise.expiresS());
+  }
+
+  static Lineage lineage(JsonNode value) {
+    Lineage.Builder lineage = Lineage.builder();
+    value.path("writes").forEach(write -> lineage.write(write(write)));
+    value
+        .path("incomplete")
+        .forEach(
+            mark ->
+                lineage.incomplete(new Incomplete(mark.path(0).asText(), mark.path(1).asText())));
+    value.path("promises").forEach(promise -> lineage.promise(promise(promise)));
+    value.path("unknown").forEach(item -> lineage.unknown(item.asText()));
+    if (value.has("open_branches")) {
+      lineage.openBranches(Long.parseUnsignedLong(text(value, "open_branches")));
+    }
+    return lineage.build();
+  }
+
+  static ObjectNode json(Lineage lineage) {
+    ObjectNode value = JSON.objectNode();
+    ArrayNode writes = JSON.arrayNode();
+    lineage.writes().forEach(write -> writes.add(json(write)));
+    ArrayNode incomplete = JSON.arrayNode();
+    lineage
+        .incomplete()
+        .forEach(mark -> incomplete.addArray().add(mark.subject()).add(mark.reason()));
+    ArrayNode promises = JSON.arrayNode();
+    lineage.promises().forEach(promise -> promises.add(json(promise)));
+    ArrayNode unknown = JSON.arrayNode();
+    lineage.unknown().forEach(unknown::add);
+    value.set("writes", writes);
+    value.set("incomplete", incomplete);
+    value.set("promises", promises);
+    value.set("unknown", unknown);
+    value.properties().removeIf(part -> part.getValue().isEmpty());
+    if (lineage.openBranches() != 0) {
+      value.put("open_branches", Long.toUnsignedString(lineage.openBranches()));
+    }
+    return value;
+  }
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Build the Java library with its conformance agent, and run the tests: build_java.sh [ci]
+# With "ci" formatting and Javadoc are checked too.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../java"
+
+needs=()
+need() { command -v "$1" >/dev/null || needs+=("$2"); }
+need javac openjdk-17-jdk-headless
+need mvn maven
+((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
+
+mkdir -p target
+log=target/build.log
+mvn --batch-mode --no-transfer-progress ${1:+"-P$1"} verify >"$log" 2>&1 || { cat "$log"; exit 1; }
+grep -E '^\[(WARNING|ERROR)\]' "$log" || true
+tests=$(awk '/Tests run:/ && !/Time elapsed/ { gsub(",", ""); sum += $4 } END { print sum + 0 }' "$log")
+((tests > 0)) || { echo "error: no Java test was run" >&2; exit 1; }
+echo "Java${1:+ ($1)}: $tests tests passed"
