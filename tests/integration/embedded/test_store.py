@@ -279,7 +279,7 @@ def test_follow_passes_nothing_over(tmp_path: Path) -> None:
 
 def test_messages_carry_their_lineage(tmp_path: Path) -> None:
     """The store as a notifier: a message has the lineage of its request, and its own write."""
-    cause = WriteId("posts", "log", 3, 500_000)
+    cause = WriteId("posts", "log", 3, 400_000)
     writer = embedded.shim("inbox", tmp_path / "a.db", reads_from="primary")
     reader = embedded.shim("inbox", tmp_path / "b.db", reads_from="replica")
     with embedded.Replicator(tmp_path / "a.db", tmp_path / "b.db"):
