@@ -110,6 +110,18 @@ def run(connection: Any, statement: str, *args: Any) -> list[Any]:
         return rows
 
 
+def drop_triggers(topology: Topology) -> None:
+    """Drop those that other tests left: a transaction that wrote cannot be told from one that read.
+
+    Tests make their own anew.
+    """
+    found = topology.execute(
+        "SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'app'"
+    )
+    for row in found:
+        topology.execute(f"DROP TRIGGER app.`{row['name']}`")
+
+
 def writes_of(lineage: Lineage) -> list[WriteId]:
     """The exact entries."""
     return [write for write in lineage if not write.covering]

@@ -23,7 +23,7 @@ from antipode import StaleSnapshot
 from antipode_shims import mysql
 from antipode_shims.mysql._position.flavor import Refused
 
-from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, run
+from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, drop_triggers, run
 
 if TYPE_CHECKING:
     from ._clients import Sql
@@ -154,6 +154,7 @@ class Fuzz:
 
     def __init__(self, sql: Sql, client: str, *, triggers: bool = False) -> None:
         """Make the tables; with *triggers* also one whose writes read."""
+        drop_triggers(sql.topology)
         for statement in (*TABLES, *(TRIGGER if triggers else ())):
             sql.topology.execute(statement)
         more = ("INSERT INTO triggered (n) VALUES (0)",) * 24 if triggers else ()

@@ -13,7 +13,7 @@ import antipode
 from antipode import StaleSnapshot
 from antipode_shims import mysql
 
-from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, exchanges, run
+from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, drop_triggers, exchanges, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 INSERT = "INSERT INTO notes VALUES (%s, 'a')"
 IDS = "SELECT id FROM notes WHERE id < 100"
 SHOWS = ("TABLES", "COLUMNS FROM notes", "INDEX FROM notes", "TABLE STATUS", "TRIGGERS", "EVENTS")
+
+
+@pytest.fixture(autouse=True)
+def untriggered(sql: Sql) -> None:
+    """No trigger is there but the test's own."""
+    drop_triggers(sql.topology)
 
 
 @pytest.fixture
