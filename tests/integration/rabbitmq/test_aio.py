@@ -73,12 +73,14 @@ async def test_a_confirmed_publication_enters_and_carries_its_causes(bench: Benc
     """Exchanges that existed before are covered; the application's message is not touched."""
     async with connected(bench) as channel:
         exchange = await channel.get_exchange(bench.name)
+        other = await channel.declare_exchange(f"{bench.name}.two", "fanout", auto_delete=True)
+        await (await channel.get_queue(bench.name)).bind(other)
         headers = {"mine": 1}
         message = aio_pika.Message(b"one", headers=headers)
         with antipode.scope(CAUSES):
             await exchange.publish(message, "k")
             first = antipode.current()
-            await channel.default_exchange.publish(message, bench.name)
+            await other.publish(message, "k")
             both = antipode.current()
         assert sorted(w.version for w in both.only(NEWS)) == [1, 1]
         assert message.headers == headers == {"mine": 1}
