@@ -32,7 +32,7 @@ _SIGIL_OF = {spelled: sigil for sigil, spelled in _SIGILS.items()}
 _SIGIL_CHARS = 2
 _NUMBER = re.compile(r"0|[1-9a-z][0-9a-z]{0,12}")
 _HEADER = re.compile(r"1(?:[1-9a-z][0-9a-z]{0,4})?")
-_FOREIGN = re.compile(r"[02-9][A-Za-z0-9._~-]*")
+_FOREIGN = re.compile(r"[02-9]")
 #: An item that carries a text of another major version: how many ``~`` are in it, and the text.
 _CARRIED = re.compile(r"z(0|[1-9a-z][0-9a-z]{0,12})\.([02-9][A-Za-z0-9._~-]*)")
 _CARRIER = re.compile(r"z(0|[1-9a-z][0-9a-z]{0,12})\.")
@@ -124,16 +124,16 @@ def items_of(text: str) -> tuple[list[str], int]:
     Raises:
         LineageDecodeError: it is no lineage, whatever its items are; the ``code`` says why.
     """
-    if len(text) > MAX_TEXT:
-        raise _too_long(text, MAX_TEXT)
+    is_foreign = _FOREIGN.match(text) is not None
+    most = MAX_FOREIGN if is_foreign else MAX_TEXT
+    if len(text) > most:
+        raise _too_long(text, most)
     if (good := _ALPHABET.match(text)) is None or good.end() != len(text):
         offset = good.end() if good else 0
         raise LineageDecodeError(
             "lineage_alphabet", f"character {text[offset]!r} is not of a lineage", offset=offset
         )
-    if _FOREIGN.fullmatch(text):
-        if len(text) > MAX_FOREIGN:
-            raise _too_long(text, MAX_FOREIGN)
+    if is_foreign:
         return [carried(text)], 0
     header, *items = text.split("~")
     if not _HEADER.fullmatch(header):

@@ -113,7 +113,8 @@ def holdable(lineage: Lineage) -> Shortened:
     """
     if lineage.size <= MOST_HELD:
         return Shortened(lineage, frozenset())
-    return shortened(lineage, sys.maxsize, LEFT)
+    # The item of the open branches is not one of these.
+    return shortened(lineage, sys.maxsize, LEFT + bool(lineage.open_branches))
 
 
 def _rest(lineage: Lineage, parts: list[_Part], marks: set[Incomplete]) -> Lineage:

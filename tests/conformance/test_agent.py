@@ -48,6 +48,20 @@ def test_errors(agent: AgentProcess, vector: dict[str, Any]) -> None:
     assert 0 <= caught.value.offset <= len(text)
 
 
+def test_render_is_whole_or_bounded(agent: AgentProcess) -> None:
+    """Without a bound a text is whole, however long; an egress list is one, with a size or not."""
+    writes = [{"datastore": "posts", "key": f"k{n}", "version": "1"} for n in range(5_000)]
+    whole = agent.ask("render", lineage={"writes": writes})
+    assert whole.count("~") == len(writes)
+    writes.append({"datastore": "users", "key": "k", "version": "1"})
+    for bound, egress in ({}, ["users"]), ({"max_bytes": 100}, ["users"]):
+        text = agent.ask("render", lineage={"writes": writes}, egress=egress, **bound)
+        assert text == "1~iegress.-~kusers.1.k"
+    text = agent.ask("render", lineage={"writes": writes}, egress=["posts", "users"])
+    assert text.count("~") <= 4_096
+    assert "~isize.posts~" in text
+
+
 @pytest.mark.parametrize("script", vectors.cases("L2-algebra", "scripts"))
 def test_algebra(agent: AgentProcess, script: dict[str, Any]) -> None:
     """Every check of the script holds."""

@@ -7,6 +7,7 @@ import contextvars
 import itertools
 import json
 import os
+import sys
 import threading
 from contextlib import ExitStack, suppress
 from datetime import timedelta
@@ -205,10 +206,11 @@ class Agent:
 
     def op_render(self, request: Request) -> Any:
         """A lineage as text, shortened."""
-        lineage, most = lineage_of(request["lineage"]), request.get("max_bytes")
-        if most is None:
+        lineage = lineage_of(request["lineage"])
+        most, egress = request.get("max_bytes"), request.get("egress")
+        if most is None and egress is None:
             return antipode.shim.encode(lineage)
-        return _scripts.bounded(lineage, most, request.get("egress"))
+        return _scripts.bounded(lineage, sys.maxsize if most is None else most, egress)
 
     def op_algebra(self, request: Request) -> Any:
         """The steps of a script of level 2."""

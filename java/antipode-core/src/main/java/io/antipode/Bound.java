@@ -16,7 +16,7 @@ public final class Bound {
     this.egress = egress;
   }
 
-  /** Returns the bound that only the limits of a text set. */
+  /** Returns the bound that is the limits of decoding alone. */
   public static Bound none() {
     return NONE;
   }

@@ -214,9 +214,9 @@ public final class Lineage {
     return Shortening.held(this);
   }
 
-  /** Returns the canonical text, within the limits of a text. */
+  /** Returns the canonical text, however long. What is sent or stored is given a {@link Bound}. */
   public String serialize() {
-    return serialize(Bound.none());
+    return Encoder.text(this);
   }
 
   /**

@@ -91,10 +91,7 @@ public final class Agent {
     return switch (operation) {
       case "hello" -> hello();
       case "parse" -> parse(Values.text(arguments, "text"));
-      case "render" ->
-          TextNode.valueOf(
-              Values.lineage(Values.argument(arguments, "lineage"))
-                  .serialize(Algebra.bound(arguments)));
+      case "render" -> TextNode.valueOf(render(arguments));
       case "algebra" -> Algebra.run(Values.argument(arguments, "steps"));
       case "explain" -> explain(Values.text(arguments, "text"));
       default ->
@@ -117,6 +114,13 @@ public final class Agent {
     ObjectNode value = JSON.objectNode();
     value.set("lineage", Values.json(lineage));
     return value.put("text", lineage.serialize());
+  }
+
+  private static String render(JsonNode arguments) {
+    Lineage lineage = Values.lineage(Values.argument(arguments, "lineage"));
+    return arguments.hasNonNull("max_bytes") || arguments.hasNonNull("egress")
+        ? lineage.serialize(Algebra.bound(arguments))
+        : lineage.serialize();
   }
 
   private static JsonNode explain(String text) {

@@ -78,7 +78,7 @@ final class Algebra {
     }
   }
 
-  /** Returns the bound of the arguments {@code max_bytes} and {@code egress}, if any. */
+  /** Returns the bound of the arguments {@code max_bytes} and {@code egress}. */
   static Bound bound(JsonNode arguments) {
     Bound bound =
         arguments.hasNonNull("max_bytes")
