@@ -1,4 +1,5 @@
 // The conformance agent of C++ (specification, the conformance agent): does what lines of JSON on standard input say.
+#include <cstdint>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -25,8 +26,8 @@ Json Value(const Json& request) {
   }
   if (op == "render") {
     const Lineage lineage = json::LineageOf(request.at("lineage"));
-    if (!request.contains("max_bytes")) return lineage.Encode();
-    Bound bound{request.at("max_bytes"), {}};
+    if (!request.contains("max_bytes") && !request.contains("egress")) return lineage.Encode();
+    Bound bound{request.value("max_bytes", std::size_t{SIZE_MAX}), {}};
     if (request.contains("egress")) bound.egress = request.at("egress").get<std::set<std::string>>();
     return lineage.Encode(bound);
   }

@@ -217,8 +217,8 @@ class Shortening {
 std::string Lineage::Encode(const Bound& bound) const {
   if (bound.max_bytes < grammar::kMemberBytes) throw LineageTooLarge(bound.max_bytes);
   Data allowed = bound.egress ? Allowed(*data_, *bound.egress) : *data_;
-  const std::size_t bytes = bound.max_bytes - grammar::kMemberBytes;
-  const Room room{std::min(bytes, grammar::kMaxCharacters), grammar::kMaxItems, bytes / 4, kMostMarks};
+  const std::size_t bytes = std::min(bound.max_bytes - grammar::kMemberBytes, grammar::kMaxCharacters);
+  const Room room{bytes, grammar::kMaxItems, bytes / 4, kMostMarks};
   if (const auto shortened = Shortening(std::move(allowed), room).Shortened()) return codec::Encode(*shortened);
   if (kNothingFits.size() > bytes) throw LineageTooLarge(bound.max_bytes);
   return std::string(kNothingFits);
