@@ -67,6 +67,8 @@ def test_known_positions(topology: Topology, stack: ExitStack, *, moves: bool) -
     orders.position = 7
     result = waiting.result(TIMEOUT_S)
     statuses = {each.write.datastore: each.status for each in result.outcomes}
-    post = Status.NOT_YET if moves else Status.VISIBLE
-    assert statuses == {"posts": post, "orders": Status.VISIBLE}
+    assert statuses["orders"] is Status.VISIBLE
+    # A busy machine may not get as far as the new server's answer.
+    expected = {Status.NOT_YET, Status.UNREACHABLE} if moves else {Status.VISIBLE}
+    assert statuses["posts"] in expected
     assert (looks() > known) is moves

@@ -91,7 +91,9 @@ def test_an_address_that_moves_to_a_stale_replica(
     with pytest.raises(BarrierTimeout) as raised:
         waiting.result(TIMEOUT_S)
     statuses = {each.write: each.status for each in raised.value.result.outcomes}
-    assert statuses == {post: Status.NOT_YET, ORDER: Status.VISIBLE}
+    assert statuses[ORDER] is Status.VISIBLE
+    # A busy machine may not get as far as the new server's answer.
+    assert statuses[post] in {Status.NOT_YET, Status.UNREACHABLE}
     assert moving.plain.get(KEY) is None
 
 
