@@ -230,10 +230,10 @@ Lineage Lineage::Holdable() const {
   if (items <= kHeldItems) return *this;
   Data held = *data_;
   const std::uint64_t open_branches = std::exchange(held.open_branches, 0);
-  Shortening shortening(std::move(held), {SIZE_MAX, kHeldAgain, SIZE_MAX, kHeldAgain / 4});
-  auto shortened = std::make_shared<Data>(*shortening.Shortened());
+  auto shortened = Shortening(std::move(held), {SIZE_MAX, kHeldAgain, SIZE_MAX, kHeldAgain / 4}).Shortened();
+  if (!shortened) return Lineage().Marked({"", std::string(kSize)});
   shortened->open_branches = open_branches;
-  return Lineage(std::move(shortened));
+  return Lineage(std::make_shared<const Data>(*std::move(shortened)));
 }
 
 }  // namespace antipode
