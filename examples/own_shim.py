@@ -36,9 +36,12 @@ class HashShim(Shim):
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
         """Write *value* with the lineage beside it; that lineage with the new write."""
         stored = current() if lineage is None else lineage
+        fields = {"value": value, "lineage": stored_text(stored)}
         try:
-            self._client.hset(key, mapping={"value": value, "lineage": stored_text(stored)})
-            write = self._position(self._client.info("replication"))
+            # In one packet, outside of a transaction: what the server says next is its position.
+            with self._client.pipeline(transaction=False) as pipeline:
+                _, info = pipeline.hset(key, mapping=fields).info("replication").execute()
+            write = self._position(info)
         except (redis.ConnectionError, redis.TimeoutError):
             mark_incomplete(self.datastore, "in_doubt")  # It may have been written.
             raise
@@ -92,7 +95,8 @@ class HashEndpoint(Endpoint):
             if write.key == info["master_replid"]:
                 return Status.VISIBLE if write.version <= shown(info) else Status.NOT_YET
             if write.key == info["master_replid2"]:  # The history that this server left.
-                # A position is sampled behind its write: beyond the end it may be there or not.
+                # Other clients may have written before the position was taken: beyond the end
+                # a write may be there or not.
                 kept = write.version < info["second_repl_offset"]
                 return Status.VISIBLE if kept else Status.UNDECIDABLE
             return Status.UNKNOWN_LOG

@@ -157,6 +157,9 @@ class AsyncClient:
 
     async def _retry_internal(self, func: Plain, *args: Any, **options: Any) -> Any:
         plain: Any = super()
+        if options.get("conn_mgr") is not None:
+            # From PyMongo 4.20.1 on, a cursor's own connection: `_run_operation` has seen to it.
+            return await plain._retry_internal(func, *args, **options)  # noqa: SLF001
         return await self._antipode.run(plain._retry_internal, func, args, options)  # noqa: SLF001
 
     async def _conn_for_reads(self, *args: Any, **options: Any) -> Any:

@@ -158,6 +158,9 @@ class SyncClient:
 
     def _retry_internal(self, func: Plain, *args: Any, **options: Any) -> Any:
         plain: Any = super()
+        if options.get("conn_mgr") is not None:
+            # From PyMongo 4.20.1 on, a cursor's own connection: `_run_operation` has seen to it.
+            return plain._retry_internal(func, *args, **options)  # noqa: SLF001
         return self._antipode.run(plain._retry_internal, func, args, options)  # noqa: SLF001
 
     def _conn_for_reads(self, *args: Any, **options: Any) -> Any:
