@@ -346,29 +346,24 @@ def test_lineage_beside_needs_names(antipode_mongodb: MongoDBTopology) -> None:
             instrument_client(one, **wanted)
 
 
-def test_standalone_is_refused() -> None:
-    """At once where the client has found it, at its first use where it has not."""
+def test_standalone_is_refused_where_something_waits_for_it() -> None:
+    """Statements go their way, and writes leave a mark; under a floor, and found, it is refused."""
     server = NativeProvider().start("mongodb", "alone", {})
     with closing(server), plain_client(server.address, connect=False) as one:
         instrument_client(one, datastore="posts")
-        uses: list[Callable[[], Any]] = [
-            lambda: one[DB].posts.insert_one({}),
-            lambda: one[DB].posts.find_one({}),
-            lambda: one[DB].command("ping"),
-        ]
-        for use in uses:
+        with antipode.scope() as scope:
+            one[DB].posts.insert_one({"_id": 1})
+            assert one[DB].command("ping")["ok"]
+            assert {mark.subject for mark in scope.lineage.incomplete} == {"posts"}
+        write = antipode.WriteId("posts", "antipode.1", 1, 490_000)
+        with antipode.scope(antipode.Lineage([write])):
+            antipode.barrier(timeout=1, at="read")
             with pytest.raises(ConfigurationError, match="--replSet"):
-                use()
+                one[DB].posts.find_one({})
         uninstrument_client(one)
         one[DB].posts.insert_one({})
         with pytest.raises(ConfigurationError, match="--replSet"):
             instrument_client(one, datastore="posts")
-        with plain_client(server.address, connect=False) as other:
-            instrument_client(other, datastore="others")
-            with pytest.raises(ConfigurationError), other.start_session() as session:
-                other[DB].posts.insert_one({}, session=session)
-            other.close()
-            uninstrument_client(other)
 
 
 def test_strict_api_changes_nothing(antipode_mongodb: MongoDBTopology) -> None:
