@@ -11,6 +11,7 @@ if [[ ${CI:-} == true || -n ${REQUIRE:-} ]]; then
     names=${STORES:-embedded}
     export ANTIPODE_REQUIRE_STORES=${names// /,}
     echo "required stores: $ANTIPODE_REQUIRE_STORES"
+    export ANTIPODE_REQUIRE_AGENTS=cpp,java
 fi
 
 # Much of them is waiting for servers. Each of the two has servers of its own; "$@" may say otherwise.

@@ -32,8 +32,7 @@ COMMANDS = {
     "resume": "let it go on",
     "cut": "partition the regions: their connections are closed and new ones refused",
     "heal": "end the partition",
-    "failover [keep]": "the replica becomes the primary, and writes on their way are lost; with "
-    "`keep`\n" + " " * 19 + "they are waited for first",
+    "failover [keep]": "the replica becomes the primary; writes on their way are lost, or kept",
     "reseed": "throw the replica's data away and copy it anew",
     "wait": "return once the replica has all that was written",
     "reset": "undo every fault; after a fail-over the servers are built anew",

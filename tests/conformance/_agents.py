@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing.agent.client import AgentProcess
+from antipode.testing.agent.client import AgentProcess, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,13 @@ BUILT = {
     "java": ROOT / "java" / "antipode-agent" / "target" / "antipode-agent.jar",
 }
 LANGUAGES = ("python", *BUILT)
+#: Languages whose agent must be there, with commas between them; CI names all.
+REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
+#: Operations that a language does not have yet. One that it has must not stand here.
+LACKING = {
+    "cpp": frozenset({"open_scope", "script"}),
+    "java": frozenset({"open_scope", "script"}),
+}
 
 
 def command(language: str) -> list[str]:
@@ -35,7 +42,10 @@ def command(language: str) -> list[str]:
     if found is None:
         if variable in os.environ:
             pytest.fail(f"{variable} names no program: {os.environ[variable]}", pytrace=False)
-        pytest.skip(f"the agent of {language} is not built: `make {language}`")
+        missing = f"the agent of {language} is not built: `make {language}`"
+        if language in os.environ.get(REQUIRE_VARIABLE, "").split(","):
+            pytest.fail(f"{missing} ({REQUIRE_VARIABLE} names it)", pytrace=False)
+        pytest.skip(missing)
     return ["java", "-jar", found] if is_jar else [found]
 
 
@@ -43,3 +53,17 @@ def agents(language: str) -> Iterator[AgentProcess]:
     """An agent that runs, for a fixture."""
     with AgentProcess(command(language)) as running:
         yield running
+
+
+def asked(agent: AgentProcess, op: str, **arguments: object) -> Any:
+    """The value of an operation; skips the test where the agent's language lacks it."""
+    language = agent.ask("hello")["language"]
+    lacks = op in LACKING.get(language, ())
+    try:
+        value = agent.ask(op, **arguments)
+    except Unsupported as error:
+        if not lacks:
+            raise
+        pytest.skip(str(error))
+    assert not lacks, f"{language} has {op!r}: take it out of LACKING"
+    return value

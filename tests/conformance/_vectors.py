@@ -11,8 +11,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from antipode import Lineage, Promise, WriteId
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -73,33 +71,6 @@ def text_of(vector: dict[str, Any]) -> str:
     if "text" in vector:
         return str(vector["text"])
     return "".join(part * times for part, times in vector["build"])
-
-
-def write_of(found: dict[str, Any]) -> WriteId:
-    """A write; integer versions are decimal strings in the files."""
-    return WriteId(
-        found["datastore"],
-        found["key"],
-        found["opaque"] if "opaque" in found else int(found["version"]),
-        minted_h=found.get("minted_h", 0),
-        covering=found.get("covering", False),
-    )
-
-
-def promise_of(found: dict[str, Any]) -> Promise:
-    """A promise."""
-    return Promise(found["datastore"], found["id"], found["expires_s"])
-
-
-def lineage_of(found: dict[str, Any]) -> Lineage:
-    """A lineage; what is left out is empty."""
-    return Lineage(
-        map(write_of, found.get("writes", ())),
-        incomplete=[(subject, reason) for subject, reason in found.get("incomplete", ())],
-        promises=map(promise_of, found.get("promises", ())),
-        open_branches=int(found.get("open_branches", "0")),
-        unknown=found.get("unknown", ()),
-    )
 
 
 def names(folder: str) -> Iterator[str]:

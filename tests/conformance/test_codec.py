@@ -8,13 +8,14 @@ import pytest
 
 from antipode import LineageDecodeError, deserialize
 from antipode.shim import encode
+from antipode.testing.agent._values import lineage_of
 from tests.conformance import _vectors as vectors
 
 
 @pytest.mark.parametrize("vector", vectors.cases("L1-codec", "valid"))
 def test_valid(vector: dict[str, Any]) -> None:
     """The text stands for this lineage, and this lineage has the canonical text."""
-    lineage = vectors.lineage_of(vector["lineage"])
+    lineage = lineage_of(vector["lineage"])
     canonical = vector.get("canonical", vector["text"])
     assert deserialize(vector["text"]) == lineage
     assert encode(lineage) == canonical
@@ -42,6 +43,6 @@ def test_errors(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors.cases("golden/v1", "values"))
 def test_golden(vector: dict[str, Any]) -> None:
     """What a release wrote is read as what it meant then, and written alike for ever."""
-    lineage = vectors.lineage_of(vector["lineage"])
+    lineage = lineage_of(vector["lineage"])
     assert deserialize(vector["text"]) == lineage
     assert encode(lineage) == vector["text"]

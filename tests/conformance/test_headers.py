@@ -19,6 +19,7 @@ from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
 from antipode.propagation import AntipodeBaggagePropagator, extract_response, strip
 from antipode.shim import mark_incomplete, record_write, scope_in
+from antipode.testing.agent._values import lineage_of, write_of
 from tests.conformance import _vectors as vectors
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def target(url: str) -> tuple[str, str, int | None, str]:
 def test_requests_in(vector: dict[str, Any]) -> None:
     """A request starts from what its headers say; members of others are the application's."""
     with begun(vector["headers"]):
-        assert antipode.current() == vectors.lineage_of(vector["lineage"])
+        assert antipode.current() == lineage_of(vector["lineage"])
         others = {name: value for name, value in baggage.get_all().items() if name != "antipode"}
         assert others == vector.get("others", others)
 
@@ -68,7 +69,7 @@ def test_calls(vector: dict[str, Any]) -> None:
     forget_services()
     antipode.configure(**vector.get("settings", {}))
     for call in vector["calls"]:
-        with antipode.scope(vectors.lineage_of(vector["scope"])) as scope:
+        with antipode.scope(lineage_of(vector["scope"])) as scope:
             scheme, host, port, path = target(call["url"])
             sent = HttpCall(scheme, host, port, path, None)
             headers = dict(call["headers"])
@@ -83,7 +84,7 @@ def test_calls(vector: dict[str, Any]) -> None:
                 else:
                     sent.response(end["status"], end.get("lineage"))
             if "after" in call:
-                assert scope.lineage == vectors.lineage_of(call["after"])
+                assert scope.lineage == lineage_of(call["after"])
 
 
 @pytest.mark.parametrize("vector", vectors.cases("L3-headers", "responses_out"))
@@ -93,7 +94,7 @@ def test_responses_out(vector: dict[str, Any]) -> None:
     request = Incoming(None, carrier.get("baggage", ()), sent="antipode-sent" in carrier)
     try:
         for write in vector["adds"]:
-            request.scope.merge(Lineage([vectors.write_of(write)]))
+            request.scope.merge(Lineage([write_of(write)]))
         assert (request.answer() or None) == vector["answer"]
     finally:
         request.end()
@@ -134,7 +135,7 @@ def test_scopes(script: dict[str, Any]) -> None:
                     context = PROPAGATOR.extract(carrier_of(step["headers"]))
                     tokens.append(otel_context.attach(context))
                 case "write":
-                    record_write(vectors.write_of({**step["write"], "minted_h": 1}))
+                    record_write(write_of({**step["write"], "minted_h": 1}))
                 case "mark":
                     mark_incomplete(step["subject"], step["reason"])
                 case "answered":
@@ -146,7 +147,7 @@ def test_scopes(script: dict[str, Any]) -> None:
                 case "stop":
                     antipode.stop()
                 case "holds":
-                    assert hourless(antipode.current()) == vectors.lineage_of(step["lineage"])
+                    assert hourless(antipode.current()) == lineage_of(step["lineage"])
     finally:
         for token in reversed(tokens):
             otel_context.detach(token)

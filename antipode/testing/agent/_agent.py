@@ -9,10 +9,12 @@ import json
 import os
 import sys
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from opentelemetry import context as otel_context
 
 import antipode
 import antipode.shim
@@ -29,7 +31,7 @@ from ._values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Generator
     from contextlib import AbstractContextManager
     from types import TracebackType
 
@@ -416,23 +418,15 @@ class Agent:
         return antipode.abandon(promise)
 
 
-class _incoming:  # noqa: N801 - used like a function
-    """A request that came in with headers."""
-
-    def __init__(self, headers: dict[str, str]) -> None:
-        self._headers = headers
-
-    def __enter__(self) -> None:
-        from opentelemetry import context as otel_context
-
-        found = propagation.AntipodeBaggagePropagator().extract(self._headers)
-        self._token = otel_context.attach(found)
-
-    def __exit__(self, *_: object) -> None:
-        from opentelemetry import context as otel_context
-
+@contextmanager
+def _incoming(headers: dict[str, str]) -> Generator[None]:
+    """A request that came in with *headers*."""
+    token = otel_context.attach(propagation.AntipodeBaggagePropagator().extract(headers))
+    try:
+        yield
+    finally:
         antipode.stop()
-        otel_context.detach(self._token)
+        otel_context.detach(token)
 
 
 def _lineage(request: Request) -> antipode.Lineage | None:
