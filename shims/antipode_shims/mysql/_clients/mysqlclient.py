@@ -13,7 +13,6 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
 from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION, Ok
@@ -28,14 +27,13 @@ from antipode_shims.mysql._statements import (
     WRITES,
 )
 
-from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
-from .session import Due, Verdict
-from .tap import SAMPLE, SLICE_S
+from .read_wait import hold, left_s, limited
+from .session import Due
+from .tap import SAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode.shim import Floor
     from antipode_shims.mysql._position.flavor import Rows
 
     from .tap import Tap
@@ -79,7 +77,7 @@ class NativeConnection:
         found, held = tap.starts(sql)
         if held is not None:
             with limited(tap, held):
-                self._antipode_hold(held, found)
+                hold(self._antipode, held, found, self._antipode_ask)
         return self._antipode_run(found, lambda: plain(query))
 
     def commit(self) -> Any:
@@ -281,38 +279,6 @@ class NativeConnection:
             with socket.socket(fileno=os.dup(descriptor)) as link:
                 link.shutdown(socket.SHUT_RDWR)
         _plain(self, "read_query_result")()
-
-    def _antipode_hold(self, held: Floor, found: int) -> None:
-        """Hold a statement that reads until its floor is met on this connection.
-
-        Raises:
-            StaleSnapshot: the open transaction reads from an older snapshot.
-            UnmetError: the floor is not met in time, or never.
-        """
-        tap = self._antipode
-        verdict = tap.session.judge(held, found)
-        if verdict is Verdict.PASS:
-            return
-        facts, renews = tap.known(), False
-        if verdict is not Verdict.HOLD:
-            steps = old_snapshot(tap, verdict)
-            renews = tap.shim.converse(steps, self._antipode_ask)
-        seen: list[Observation] = []
-
-        def look(timeout_s: float) -> Observation:
-            wait_s = min(timeout_s, SLICE_S)
-            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
-            try:
-                observation = tap.shim.converse(steps, self._antipode_ask)
-            except Unreachable:  # An upstream's: this connection raises the client's errors.
-                observation = Observation(facts.server, {})
-            seen[:] = [observation]
-            return observation
-
-        held.hold(look)
-        if verdict is Verdict.TRIGGERED and not renews:
-            tap.shim.converse(untriggered(tap), self._antipode_ask)
-        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

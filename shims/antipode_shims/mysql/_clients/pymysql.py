@@ -17,14 +17,13 @@ from pymysql import err
 from pymysql.constants import COMMAND
 from pymysql.protocol import MysqlPacket
 
-from antipode.shim import Observation, Unreachable
 from antipode_shims.mysql._endpoint.settings import errno_of, refused
 from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._statements import READS
 
-from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
-from .session import Due, Verdict
+from .read_wait import hold, left_s, limited
+from .session import Due
 from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
@@ -260,37 +259,9 @@ class SyncConnection:
         tap.peer = peer_of(self._sock)
 
     def _antipode_hold(self, held: Floor, found: int) -> None:
-        """Hold a statement that reads until its floor is met on this connection.
-
-        Raises:
-            StaleSnapshot: the open transaction reads from an older snapshot.
-            UnmetError: the floor is not met in time, or never.
-        """
-        tap = self._antipode
-        verdict = tap.session.judge(held, found)
-        if verdict is Verdict.PASS:
-            return
-        facts, renews = tap.known(), False
-        if verdict is not Verdict.HOLD:
-            steps = old_snapshot(tap, verdict)
-            renews = tap.shim.converse(steps, self._antipode_ask)
+        """Hold a statement that reads; the client itself gives up after its read timeout."""
         longest_s = min(SLICE_S, (self._read_timeout or 2 * SLICE_S) / 2)
-        seen: list[Observation] = []
-
-        def look(timeout_s: float) -> Observation:
-            wait_s = min(timeout_s, longest_s)
-            steps = held_look(tap, held, renews=renews, wait_s=wait_s)
-            try:
-                observation = tap.shim.converse(steps, self._antipode_ask)
-            except Unreachable:  # An upstream's: this connection raises the client's errors.
-                observation = Observation(facts.server, {})
-            seen[:] = [observation]
-            return observation
-
-        held.hold(look)
-        if verdict is Verdict.TRIGGERED and not renews:
-            tap.shim.converse(untriggered(tap), self._antipode_ask)
-        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
+        hold(self._antipode, held, found, self._antipode_ask, longest_s=longest_s)
 
     def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -1,4 +1,4 @@
-"""What is asked on the connection that reads, before a read that a floor holds back. No I/O.
+"""What is asked on the connection that reads, before a read that a floor holds back.
 
 Positions are asked for without touching a table. A look for the records of promises is a read like
 the application's own, and must not be the one that opens the snapshot from which that reads: what
@@ -19,7 +19,7 @@ from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION
 from antipode_shims.mysql._promises.records import Records, records
 
 from .session import Verdict
-from .tap import ISOLATION
+from .tap import ISOLATION, SLICE_S
 
 #: Whether nothing that a write may set off reads. Who may not see triggers is told of none.
 _UNTRIGGERED = (
@@ -36,10 +36,10 @@ _UNTRIGGERED = (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from antipode.shim import Floor
-    from antipode_shims.mysql._position.flavor import Asking
+    from antipode_shims.mysql._position.flavor import Asking, Rows
 
     from .tap import Tap
 
@@ -75,6 +75,50 @@ def left_s(tap: Tap) -> float:
     """Seconds that the next question may take, while a floor limits it."""
     until_s = tap.until_s
     return 0.0 if until_s is None else max(until_s - time.monotonic(), _LEAST_S)
+
+
+def hold(
+    tap: Tap,
+    held: Floor,
+    found: int,
+    ask: Callable[[str], Rows],
+    *,
+    longest_s: float = SLICE_S,
+) -> None:
+    """Hold a statement that reads until its floor is met on this connection.
+
+    Args:
+        tap: of the connection that reads.
+        held: what the read must see.
+        found: what the statement does, as the session judges it.
+        ask: asks the server behind the connection.
+        longest_s: the longest that the server may block for one question, in seconds.
+
+    Raises:
+        StaleSnapshot: the open transaction reads from an older snapshot.
+        UnmetError: the floor is not met in time, or never.
+    """
+    verdict = tap.session.judge(held, found)
+    if verdict is Verdict.PASS:
+        return
+    facts, renews = tap.known(), False
+    if verdict is not Verdict.HOLD:
+        renews = tap.shim.converse(old_snapshot(tap, verdict), ask)
+    seen: list[Observation] = []
+
+    def look(timeout_s: float) -> Observation:
+        steps = held_look(tap, held, renews=renews, wait_s=min(timeout_s, longest_s))
+        try:
+            observation = tap.shim.converse(steps, ask)
+        except Unreachable:  # An upstream's: this connection raises the client's errors.
+            observation = Observation(facts.server, {})
+        seen[:] = [observation]
+        return observation
+
+    held.hold(look)
+    if verdict is Verdict.TRIGGERED and not renews:
+        tap.shim.converse(untriggered(tap), ask)
+    tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
 
 def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[Observation]:
