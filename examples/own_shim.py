@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class HashShim(Shim):
-    """Values in hashes, each with its lineage beside it."""
+    """Values in hashes, each stored with its lineage."""
 
     def __init__(self, datastore: str, url: str, reads_from: ReadsFrom = "primary") -> None:
         super().__init__(datastore, reads_from=reads_from)
@@ -34,7 +34,7 @@ class HashShim(Shim):
         self._client: Any = redis.Redis.from_url(url)
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None) -> Lineage:
-        """Write *value* with the lineage beside it; that lineage with the new write."""
+        """Write *value* with its lineage; that lineage with the new write."""
         stored = current() if lineage is None else lineage
         fields = {"value": value, "lineage": stored_text(stored)}
         try:

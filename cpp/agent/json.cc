@@ -12,7 +12,7 @@ std::uint64_t U64(const Json& found) { return std::stoull(found.get<std::string>
 Lineage Made(const Json& step, const Named& named) {
   const std::string op = step.at("op");
   const auto of = [&](const char* name) { return named.at(step.at(name).get<std::string>()); };
-  if (op == "decode") return Lineage::Decode(step.at("text").get<std::string>());
+  if (op == "decode") return Lineage::Deserialize(step.at("text").get<std::string>());
   if (op == "append") return of("to").Append(WriteOf(step.at("write")));
   if (op == "remove") return of("from").Remove(WriteOf(step.at("write")));
   if (op == "only") return of("of").Only(step.at("datastores").get<std::set<std::string>>());
@@ -32,7 +32,7 @@ Json Checked(const Json& step, const Named& named) {
   const std::string op = step.at("op");
   if (op == "equal") return named.at(step.at("of")[0]) == named.at(step.at("of")[1]);
   const Lineage& lineage = named.at(step.at("of"));
-  if (op == "encode") return lineage.Encode();
+  if (op == "encode") return lineage.Serialize();
   if (op == "count") {
     return {{"writes", lineage.writes().size()},
             {"incomplete", lineage.incomplete().size()},
@@ -45,7 +45,7 @@ Json Checked(const Json& step, const Named& named) {
     bound.egress = step.at("egress").get<std::set<std::string>>();
   }
   try {
-    return lineage.Encode(bound);
+    return lineage.Serialize(bound);
   } catch (const AntipodeError& error) {
     return {{"code", error.code()}};
   }
@@ -103,7 +103,7 @@ Json Algebra(const Json& steps) {
   for (const Json& step : steps) {
     if (step.contains("as")) {
       const Lineage& made = named[step.at("as")] = Made(step, named);
-      found.push_back(made.Encode());
+      found.push_back(made.Serialize());
     } else {
       found.push_back(Checked(step, named));
     }

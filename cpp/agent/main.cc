@@ -21,18 +21,18 @@ Json Value(const Json& request) {
   const std::string op = request.at("op");
   if (op == "hello") return {{"language", "cpp"}, {"version", "0.1.0"}, {"stores", Json::array()}};
   if (op == "parse") {
-    const Lineage lineage = Lineage::Decode(request.at("text").get<std::string>());
-    return {{"lineage", json::Of(lineage)}, {"text", lineage.Encode()}};
+    const Lineage lineage = Lineage::Deserialize(request.at("text").get<std::string>());
+    return {{"lineage", json::Of(lineage)}, {"text", lineage.Serialize()}};
   }
   if (op == "render") {
     const Lineage lineage = json::LineageOf(request.at("lineage"));
-    if (!request.contains("max_bytes") && !request.contains("egress")) return lineage.Encode();
+    if (!request.contains("max_bytes") && !request.contains("egress")) return lineage.Serialize();
     Bound bound{request.value("max_bytes", std::size_t{SIZE_MAX}), {}};
     if (request.contains("egress")) bound.egress = request.at("egress").get<std::set<std::string>>();
-    return lineage.Encode(bound);
+    return lineage.Serialize(bound);
   }
   if (op == "algebra") return json::Algebra(request.at("steps"));
-  if (op == "explain") return Json::array({Lineage::Decode(request.at("text").get<std::string>()).Encode()});
+  if (op == "explain") return Json::array({Lineage::Deserialize(request.at("text").get<std::string>()).Serialize()});
   throw Unsupported("C++ has no operation '" + op + "' yet");
 }
 

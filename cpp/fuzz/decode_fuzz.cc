@@ -8,12 +8,12 @@
 // bounded text is within its bound, and decodes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto lineage = antipode::Lineage::TryDecode(text);
+  const auto lineage = antipode::Lineage::TryDeserialize(text);
   if (!lineage) return 0;
-  const std::string encoded = lineage->Encode();
-  const auto again = antipode::Lineage::TryDecode(encoded);
-  if (!again || *again != *lineage || again->Encode() != encoded) std::abort();
-  const std::string bounded = lineage->Encode(antipode::Bound{64, {}});
-  if (bounded.size() + 9 > 64 || !antipode::Lineage::TryDecode(bounded)) std::abort();
+  const std::string encoded = lineage->Serialize();
+  const auto again = antipode::Lineage::TryDeserialize(encoded);
+  if (!again || *again != *lineage || again->Serialize() != encoded) std::abort();
+  const std::string bounded = lineage->Serialize(antipode::Bound{64, {}});
+  if (bounded.size() + 9 > 64 || !antipode::Lineage::TryDeserialize(bounded)) std::abort();
   return 0;
 }

@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -234,10 +233,7 @@ class Agent:
         """Change settings; those that were."""
         before = antipode.shim.config()
         antipode.configure(**_scripts.settings_of(request["settings"]))
-        return {
-            name: _plain(getattr(before, name))
-            for name in ("mode", "dry_run_dir", "max_lineage_bytes", "on_unknown", "on_incomplete")
-        }
+        return _scripts.of_settings(before)
 
     def op_statistics(self, _: Request) -> Any:
         """Counts, threads and descriptors."""
@@ -440,10 +436,6 @@ def _encoded(lineage: antipode.Lineage | None) -> str | None:
 
 def _options(request: Request) -> dict[str, Any]:
     return {name: request[name] for name in _BARRIER_OPTIONS if name in request}
-
-
-def _plain(value: object) -> object:
-    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def _version() -> str:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: The virtual hour in which every script starts; it is part of the vectors' format.
 HOUR = 500_000
 _RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
+#: Settings that are durations.
+_DURATIONS = frozenset({"horizon", "max_promise"})
 _STORE_OPTIONS = (
     "reads_from",
     "waitable",
@@ -149,12 +151,24 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as `configure` takes them: seconds are spelled so in JSON."""
-    found = dict(given)
-    if "horizon_s" in found:
-        found["horizon"] = timedelta(seconds=found.pop("horizon_s"))
-    if "max_timeout_s" in found:
-        found["max_timeout"] = found.pop("max_timeout_s")
+    """Settings as `configure` takes them; in JSON durations are seconds and end in ``_s``."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        plain = name.removesuffix("_s")
+        found[plain] = timedelta(seconds=value) if plain in _DURATIONS else value
+    return found
+
+
+def of_settings(settings: antipode.shim.Config) -> dict[str, Any]:
+    """All settings in JSON."""
+    found: dict[str, Any] = {}
+    for name, value in vars(settings).items():
+        if name in _DURATIONS:
+            found[f"{name}_s"] = value.total_seconds()
+        elif name == "max_timeout":
+            found["max_timeout_s"] = value
+        else:
+            found[name] = sorted(value) if isinstance(value, (frozenset, tuple)) else value
     return found
 
 

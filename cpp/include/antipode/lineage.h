@@ -38,7 +38,7 @@ struct Bound {
 /// idempotent (specification, lineage format).
 ///
 ///     antipode::Lineage lineage = request.Append({"posts", log, std::uint64_t{7}});
-///     response.Set("antipode", lineage.Encode());
+///     response.Set("antipode", lineage.Serialize());
 class ANTIPODE_EXPORT Lineage {
  public:
   /// Knows of nothing.
@@ -48,14 +48,14 @@ class ANTIPODE_EXPORT Lineage {
   Lineage(std::initializer_list<WriteId> writes);
 
   /// The lineage of a text, or none; `*fault` then says why. Never throws.
-  [[nodiscard]] static std::optional<Lineage> TryDecode(std::string_view text, DecodeFault* fault = nullptr);
-  /// As `TryDecode`, but throws LineageDecodeError.
-  static Lineage Decode(std::string_view text);
+  [[nodiscard]] static std::optional<Lineage> TryDeserialize(std::string_view text, DecodeFault* fault = nullptr);
+  /// As `TryDeserialize`, but throws LineageDecodeError.
+  static Lineage Deserialize(std::string_view text);
 
   /// The canonical text: equal lineages have equal texts.
-  [[nodiscard]] std::string Encode() const;
+  [[nodiscard]] std::string Serialize() const;
   /// The canonical text of as much as fits, with marks of what did not. Throws LineageTooLarge.
-  [[nodiscard]] std::string Encode(const Bound& bound) const;
+  [[nodiscard]] std::string Serialize(const Bound& bound) const;
 
   /// With a write that this process recorded.
   [[nodiscard]] Lineage Append(const WriteId& write) const;

@@ -133,7 +133,7 @@ Lineage::Lineage(const LineageParts& parts) {
 
 Lineage::Lineage(std::initializer_list<WriteId> writes) : Lineage(LineageParts{writes, {}, {}, 0, {}}) {}
 
-std::optional<Lineage> Lineage::TryDecode(std::string_view text, DecodeFault* fault) {
+std::optional<Lineage> Lineage::TryDeserialize(std::string_view text, DecodeFault* fault) {
   auto found = codec::Decode(text);
   if (auto* why = std::get_if<DecodeFault>(&found)) {
     if (fault != nullptr) *fault = std::move(*why);
@@ -142,13 +142,13 @@ std::optional<Lineage> Lineage::TryDecode(std::string_view text, DecodeFault* fa
   return Lineage(std::make_shared<const Data>(std::move(std::get<Data>(found))));
 }
 
-Lineage Lineage::Decode(std::string_view text) {
+Lineage Lineage::Deserialize(std::string_view text) {
   DecodeFault fault;
-  if (auto lineage = TryDecode(text, &fault)) return *std::move(lineage);
+  if (auto lineage = TryDeserialize(text, &fault)) return *std::move(lineage);
   throw LineageDecodeError(fault);
 }
 
-std::string Lineage::Encode() const { return codec::Encode(*data_); }
+std::string Lineage::Serialize() const { return codec::Encode(*data_); }
 
 Lineage Lineage::Append(const WriteId& write) const {
   Check(write);

@@ -214,7 +214,7 @@ class Shortening {
 
 }  // namespace
 
-std::string Lineage::Encode(const Bound& bound) const {
+std::string Lineage::Serialize(const Bound& bound) const {
   if (bound.max_bytes < grammar::kMemberBytes) throw LineageTooLarge(bound.max_bytes);
   Data allowed = bound.egress ? Allowed(*data_, *bound.egress) : *data_;
   const std::size_t bytes = std::min(bound.max_bytes - grammar::kMemberBytes, grammar::kMaxCharacters);

@@ -14,9 +14,9 @@ TEST_P(Valid, IsReadAndWrittenCanonically) {
   const Lineage lineage = json::LineageOf(vector.at("lineage"));
   const std::string text = vector.at("text");
   const std::string canonical = vector.value("canonical", text);
-  EXPECT_EQ(Lineage::Decode(text), lineage);
-  EXPECT_EQ(lineage.Encode(), canonical);
-  EXPECT_EQ(Lineage::Decode(canonical), lineage);
+  EXPECT_EQ(Lineage::Deserialize(text), lineage);
+  EXPECT_EQ(lineage.Serialize(), canonical);
+  EXPECT_EQ(Lineage::Deserialize(canonical), lineage);
 }
 
 INSTANTIATE_TEST_SUITE_P(L1, Valid, testing::ValuesIn(vectors::Cases("L1-codec", "valid")), vectors::NameOf);
@@ -26,10 +26,10 @@ class Limits : public testing::TestWithParam<Case> {};
 
 TEST_P(Limits, AreReadAndStillReadWhenWrittenAgain) {
   const auto& vector = GetParam().vector;
-  const Lineage lineage = Lineage::Decode(vectors::TextOf(vector));
+  const Lineage lineage = Lineage::Deserialize(vectors::TextOf(vector));
   EXPECT_EQ(lineage.writes().size(), vector.at("writes"));
   EXPECT_EQ(lineage.unknown().size(), vector.at("unknown"));
-  EXPECT_EQ(Lineage::Decode(lineage.Encode()), lineage);
+  EXPECT_EQ(Lineage::Deserialize(lineage.Serialize()), lineage);
 }
 
 INSTANTIATE_TEST_SUITE_P(L1, Limits, testing::ValuesIn(vectors::Cases("L1-codec", "limits")), vectors::NameOf);
@@ -39,10 +39,10 @@ class Refused : public testing::TestWithParam<Case> {};
 TEST_P(Refused, HasItsCodeAtAPlaceWithinTheText) {
   const std::string text = vectors::TextOf(GetParam().vector);
   DecodeFault fault;
-  EXPECT_FALSE(Lineage::TryDecode(text, &fault).has_value());
+  EXPECT_FALSE(Lineage::TryDeserialize(text, &fault).has_value());
   EXPECT_EQ(fault.code, GetParam().vector.at("code").get<std::string>());
   EXPECT_LE(fault.offset, text.size());
-  EXPECT_THROW(Lineage::Decode(text), LineageDecodeError);
+  EXPECT_THROW(Lineage::Deserialize(text), LineageDecodeError);
 }
 
 INSTANTIATE_TEST_SUITE_P(L1, Refused, testing::ValuesIn(vectors::Cases("L1-codec", "errors")), vectors::NameOf);

@@ -210,8 +210,8 @@ public final class Lineage {
   }
 
   /** Returns what a scope holds of this lineage: shortened, with marks, where it is too much. */
-  public Lineage held() {
-    return Shortening.held(this);
+  public Lineage holdable() {
+    return Shortening.holdable(this);
   }
 
   /** Returns the canonical text, however long. What is sent or stored is given a {@link Bound}. */

@@ -73,7 +73,7 @@ final class Shortening {
     return text;
   }
 
-  static Lineage held(Lineage lineage) {
+  static Lineage holdable(Lineage lineage) {
     return items(lineage, false) <= MAX_HELD ? lineage : new Shortening(lineage, HELD).shortened();
   }
 

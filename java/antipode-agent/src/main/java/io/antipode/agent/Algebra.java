@@ -64,7 +64,7 @@ final class Algebra {
               .received(
                   Instant.ofEpochSecond(Values.argument(step, "now_s").asLong()),
                   Duration.ofSeconds(Values.argument(step, "max_promise_s").asLong()));
-      case "hold" -> named(step, "of").held();
+      case "hold" -> named(step, "of").holdable();
       default -> throw AgentException.senseless("no step " + operation);
     };
   }
