@@ -8,6 +8,9 @@ declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=
     [mysql]=mysqld [mariadb]=mariadbd)
 # What the system has no package of; it goes into .stores, which git ignores and the tests look into.
 declare -A fetch_by=([mongod]=tools/fetch_mongodb.sh [mysqld]=tools/fetch_mysql.sh)
+# The proxies that the tests of a store put before it.
+declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]=haproxy
+    [mariadb]=haproxy)
 # The package of a server that is called otherwise, and what the client mysqlclient compiles against.
 declare -A package_of=([mariadbd]=mariadb-server)
 headers=(libmariadb-dev pkg-config)
@@ -27,6 +30,12 @@ have() {
 }
 
 missing=() packages=()
+
+want() {
+    missing+=("$1")
+    packages+=("${package_of[$1]:-$1}")
+}
+
 for store in "$@"; do
     server=${server_of[$store]:-}
     if [[ $store == embedded ]]; then
@@ -39,9 +48,13 @@ for store in "$@"; do
     elif [[ -n ${fetch_by[$server]:-} ]]; then
         "${fetch_by[$server]}" .stores
     else
-        missing+=("$server")
-        packages+=("${package_of[$server]:-$server}")
+        want "$server"
     fi
+    for proxy in ${proxies_of[$store]:-}; do
+        if ! have "$proxy" && [[ " ${missing[*]} " != *" $proxy "* ]]; then
+            want "$proxy"
+        fi
+    done
 done
 if [[ " $* " == *" mysql "* ]] && ! pkg-config --exists libmariadb 2>/dev/null; then
     packages+=("${headers[@]}")

@@ -1,4 +1,4 @@
-"""What stands between a client and several servers, as a deployment's balancers and proxies do."""
+"""What stands between a client and several servers, as a deployment's proxies do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from antipode.testing import Address, LagProxy
+from antipode.testing import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,18 +34,6 @@ _SHOW = re.compile(r"\s*SHOW\b", re.IGNORECASE)
 #: What a proxy can keep in step on all servers of a session: one variable and a literal.
 _SETTING = re.compile(r"\s*SET\s+(?:SESSION\s+)?\w+\s*:?=\s*(?:'[^']*'|\w+)\s*$", re.IGNORECASE)
 _NAMES = re.compile(r"\s*SET\s+NAMES\b", re.IGNORECASE)
-
-
-class Balancer(LagProxy):
-    """A TCP balancer: each new connection goes to the next server, and stays there."""
-
-    def __init__(self, *servers: Address) -> None:
-        self._turns = itertools.cycle(servers)
-        super().__init__(servers[0])
-
-    def _accept(self) -> None:
-        self._upstream = Address(*next(self._turns))
-        super()._accept()
 
 
 def by_reads(sql: str) -> str:

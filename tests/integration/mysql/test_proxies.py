@@ -23,10 +23,10 @@ from antipode._cli._check import Verdict
 from antipode._cli._doctor_stores import stores
 from antipode.testing import wait_until
 from antipode_shims import mysql as shims
+from tests.integration._balancers import haproxy
 
 from ._clients import NOTES, TRACK, UNSAMPLED, Sql, minted, run
 from ._proxies import (
-    Balancer,
     StatementProxy,
     by_reads,
     by_reads_and_shows,
@@ -65,10 +65,10 @@ def late(here: Regions) -> Lineage:
     return Lineage([replace(written, version=written.version + 1000)])
 
 
-def read_through(here: Regions, proxy: StatementProxy | Balancer) -> None:
-    """Let barriers look through *proxy*."""
+def read_through(here: Regions, address: Address) -> None:
+    """Let barriers look through the proxy at *address*."""
     here.reader.close()
-    here.reader = shims.shim("posts", here.topology.url(proxy.address), reads_from="replica")
+    here.reader = shims.shim("posts", here.topology.url(address), reads_from="replica")
 
 
 def test_no_query_of_a_stranger_is_ended(here: Regions, late: Lineage) -> None:
@@ -84,7 +84,7 @@ def test_no_query_of_a_stranger_is_ended(here: Regions, late: Lineage) -> None:
         ThreadPoolExecutor(1) as pool,
     ):
         proxy.numbers = itertools.repeat(client.thread_id())
-        read_through(here, proxy)
+        read_through(here, proxy.address)
         query = pool.submit(cursor.execute, "SELECT SLEEP(0.6)")
         with pytest.raises(BarrierTimeout):
             antipode.barrier(late, timeout=0.3)
@@ -98,8 +98,8 @@ def test_no_wait_behind_a_balancer(
 ) -> None:
     """Where the next connection reaches another server, nothing blocks; it is logged."""
     topology = here.topology
-    with Balancer(topology.replica, topology.primary) as balancer:
-        read_through(here, balancer)
+    with haproxy(topology.replica, topology.primary) as address:
+        read_through(here, address)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(antipode.barrier, late, timeout=0.5, on_unmet="return")
             told = "several servers answer"
@@ -108,9 +108,9 @@ def test_no_wait_behind_a_balancer(
             assert not waiting.result()
 
 
-def through(sql: Sql, proxy: StatementProxy | Balancer, **options: Any) -> Any:
+def through(sql: Sql, address: Address, **options: Any) -> Any:
     """An instrumented connection through a proxy, whose server nobody asked yet."""
-    connection = sql.plain(proxy.address, client_flag=TRACK)
+    connection = sql.plain(address, client_flag=TRACK)
     return shims.instrument_connection(connection, datastore=NOTES, **options)
 
 
@@ -127,7 +127,7 @@ def test_write_through_splitting_is_covered_or_marked(sql: Sql, rule: Any, *, lo
     Nothing that the library sends binds the session so that the application's reads are refused.
     """
     with StatementProxy(sql.topology, rule, locks=locks) as proxy:
-        connection = through(sql, proxy, one_server=False)
+        connection = through(sql, proxy.address, one_server=False)
         with antipode.scope() as scope:
             run(connection, "REPLACE INTO notes VALUES (1, 'a')")
             run(connection, "SELECT body FROM notes")
@@ -137,7 +137,7 @@ def test_write_through_splitting_is_covered_or_marked(sql: Sql, rule: Any, *, lo
 def test_write_through_a_user_of_the_writers(sql: Sql) -> None:
     """Where a user's statements all go to one group of servers, writes have their positions."""
     with StatementProxy(sql.topology, to_writers, locks=True) as proxy:
-        connection = through(sql, proxy, one_server=False)
+        connection = through(sql, proxy.address, one_server=False)
         with antipode.scope() as scope:
             run(connection, "REPLACE INTO notes VALUES (1, 'a')")
         assert minted(scope) == [sql.position()]
@@ -178,23 +178,31 @@ def test_no_guarded_read_through_a_user_of_the_readers_is_early(sql: Sql, at: An
         for number in range(4):
             with antipode.scope():
                 run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
-                connection = through(sql, proxy, reads_from="replica", one_server=at == "now")
+                connection = through(
+                    sql, proxy.address, reads_from="replica", one_server=at == "now"
+                )
                 antipode.barrier(timeout=5, at=at)
                 assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
 
 
 def test_no_guarded_read_through_a_balancer_is_early(sql: Sql) -> None:
-    """Each new connection is on another server, and its read waits there."""
+    """Each new connection is on another server, and its read waits there; plain ones are early."""
     topology = sql.topology
     written = writer(sql)
-    topology.set_lag(20)
-    with Balancer(topology.primary, topology.replica) as balancer:
-        for number in range(4):
+    query = "SELECT 1 FROM notes WHERE id = %s"
+    with haproxy(topology.primary, topology.replica) as address:
+        topology.pause()
+        run(written, "REPLACE INTO notes VALUES (-1, 'a')")
+        found = [run(sql.plain(address), query, -1) for _ in range(2)]
+        assert sorted(map(len, found)) == [0, 1]
+        topology.resume()
+        topology.set_lag(20)
+        for number in range(10):
             with antipode.scope():
                 run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
-                connection = through(sql, balancer, reads_from="replica", one_server=False)
+                connection = through(sql, address, reads_from="replica", one_server=False)
                 antipode.barrier(timeout=5, at="read")
-                assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
+                assert run(connection, query, number)
 
 
 def test_a_read_through_splitting_is_not_covered(here: Regions) -> None:
@@ -215,7 +223,7 @@ def test_two_servers_on_one_connection_are_refused(
     Statements without a floor go their way, and the log says it once.
     """
     with StatementProxy(sql.topology, rule) as proxy, antipode.scope():
-        connection = through(sql, proxy, one_server=False)
+        connection = through(sql, proxy.address, one_server=False)
         sql.topology.pause()
         run(connection, "SELECT body FROM notes")
         run(connection, "REPLACE INTO notes VALUES (1, 'a')")
@@ -234,7 +242,7 @@ def test_a_barrier_through_splitting_is_undecidable(sql: Sql) -> None:
     """A barrier that looks where reads are split from writes vouches for nothing, and says why."""
     written = sql.connect(reads_from="primary")
     with StatementProxy(sql.topology, by_reads) as proxy, antipode.scope():
-        through(sql, proxy, reads_from="replica")
+        through(sql, proxy.address, reads_from="replica")
         run(written, "REPLACE INTO notes VALUES (1, 'a')")
         with pytest.raises(VisibilityCheckError, match="a user of its own"):
             antipode.barrier(timeout=5)
@@ -245,7 +253,7 @@ def test_doctor_names_two_servers_on_one_connection(sql: Sql) -> None:
     """The doctor finds a proxy that splits reads from writes, however it was registered."""
     with StatementProxy(sql.topology, by_reads) as proxy:
         for one_server in (False, True):
-            connection = through(sql, proxy, one_server=one_server)
+            connection = through(sql, proxy.address, one_server=one_server)
             (found,) = [check for check in stores(imported=True, timeout_s=5) if check.todo]
             assert found.verdict is Verdict.PROBLEM
             assert "a user of its own" in found.said

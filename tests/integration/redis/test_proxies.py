@@ -1,8 +1,11 @@
-"""Addresses and users that keep ``INFO`` back: no call is done twice or fails for what is added."""
+"""Proxies, and addresses and users that keep ``INFO`` back.
+
+Nothing passes early, and no call is done twice or fails for what is added to it.
+"""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +18,7 @@ import antipode
 from antipode import ConfigurationError, Lineage, Status, WriteId
 from antipode.shim import Incomplete
 from antipode_shims import redis as shims
+from tests.integration._balancers import haproxy, twemproxy
 
 from ._clients import TIMEOUT_S, async_client, client, counted, exchanges, writes_of
 from ._proxies import InfoProxy, info_proxy
@@ -88,6 +92,52 @@ async def test_write_is_done_once_over_asyncio(before: InfoProxy, plain: Any, ca
                 assert scope.lineage.incomplete == {UNSAMPLED}
             assert plain.get("n") == b"%d" % number
         assert before.asked <= 2
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("call", ["alone", "pipeline", "script"])
+def test_write_through_twemproxy_is_done_once(
+    antipode_redis: RedisTopology, plain: Any, call: str, *, beside: bool
+) -> None:
+    """The real one, which closes the connection at ``INFO`` and knows no transactions."""
+    options: dict[str, Any] = {"lineage": "beside", "keys": ["*"]} if beside else {}
+    plain.delete("n")
+    spoken: dict[str, Any] = {"protocol": 2, "driver_info": None}  # It knows no greetings.
+    with (
+        twemproxy(antipode_redis.primary) as address,
+        client(address, retry=Retry(NoBackoff(), 10), socket_timeout=TIMEOUT_S, **spoken) as one,
+    ):
+        shims.instrument_client(one, datastore="posts", **options)
+        for number in range(1, 4):
+            with antipode.scope() as scope:
+                assert CALLS[call](one) in (number, [number])
+                assert scope.lineage.incomplete == {UNSAMPLED}
+            assert plain.get("n") == b"%d" % number
+        shims.uninstrument_client(one)
+
+
+def test_no_guarded_read_through_a_balancer_is_early(
+    antipode_redis: RedisTopology, make: Callable[..., Any]
+) -> None:
+    """Each connection reads the server that it is on, and waits there; plain ones are early."""
+    writer = make()
+    with ExitStack() as stack:
+        address = stack.enter_context(haproxy(antipode_redis.primary, antipode_redis.replica))
+        plain = [stack.enter_context(client(address)) for _ in range(2)]
+        antipode_redis.pause()
+        writer.set("k", "new")
+        assert sorted(one.get("k") == b"new" for one in plain) == [False, True]
+        antipode_redis.resume()
+        antipode_redis.set_lag(20)
+        one = stack.enter_context(client(address))
+        shims.instrument_client(one, datastore="posts", reads_from="replica", one_server=False)
+        stack.callback(shims.uninstrument_client, one)
+        for number in range(20):
+            with antipode.scope():
+                writer.set("k", number)
+                antipode.barrier(timeout=TIMEOUT_S, at="read")
+                assert one.get("k") == b"%d" % number
+            one.connection_pool.disconnect()
 
 
 def test_watched_transaction_is_done_once(before: InfoProxy, plain: Any) -> None:

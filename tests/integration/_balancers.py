@@ -1,0 +1,83 @@
+"""Real proxies before real servers: HAProxy and twemproxy as processes of the tests."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from antipode.testing._address import ReservedPort
+from antipode.testing._process import ServerProcess, find_executable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import Address
+
+_HAPROXY = """\
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+frontend probe
+    bind {probe}
+listen balancer
+    bind {address}
+    balance roundrobin
+{servers}
+"""
+_TWEMPROXY = """\
+one:
+  listen: {address}
+  redis: true
+  servers:
+    - {server}:1
+"""
+
+
+@contextmanager
+def haproxy(*servers: Address) -> Iterator[Address]:
+    """HAProxy in TCP mode: each new connection goes to the next server, and stays there."""
+    lines = "\n".join(f"    server s{n} {address}" for n, address in enumerate(servers))
+    with _ports() as (address, probe):
+        config = _HAPROXY.format(address=address, probe=probe, servers=lines)
+        with _running("haproxy", ["-db", "-f", "config"], config, probe):
+            yield address
+
+
+@contextmanager
+def twemproxy(server: Address) -> Iterator[Address]:
+    """Twemproxy, which Debian calls nutcracker, before one Redis server."""
+    with _ports() as (address, probe):
+        config = _TWEMPROXY.format(address=address, server=server)
+        options = ["-c", "config", "-o", "log", "-p", "pid", "-a", probe.host]
+        with _running("nutcracker", [*options, "-s", str(probe.port)], config, probe):
+            yield address
+
+
+@contextmanager
+def _ports() -> Iterator[tuple[Address, Address]]:
+    """Where a proxy takes clients, and where it can be asked whether it runs."""
+    with closing(ReservedPort()) as clients, closing(ReservedPort()) as probe:
+        yield clients.address, probe.address
+
+
+@contextmanager
+def _running(name: str, options: list[str], config: str, probe: Address) -> Iterator[None]:
+    """A proxy for the length of a block; no connection of a client's is used to see it run."""
+    program = find_executable(name, install=f"sudo apt-get install {name}")
+
+    def ready() -> bool:
+        socket.create_connection(probe, 5).close()
+        return True
+
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antipode-")))
+        (directory / "config").write_text(config, encoding="ascii")
+        process = ServerProcess(name, [str(program), *options], directory=directory, ready=ready)
+        stack.callback(process.stop)
+        process.start()
+        yield
