@@ -20,6 +20,9 @@ FOLDERS = {
     "L2-algebra": "algebra",
     "L3-headers": "headers",
     "L4-barrier": "barrier",
+    "S1-positions": "positions",
+    "S2-commands": "commands",
+    "S3-stored": "stored",
     "golden/v1": "golden",
 }
 
@@ -43,6 +46,16 @@ def cases(folder: str, kind: str) -> list[Any]:
     """The vectors under *kind* in all files of *folder*, as parameters of a test."""
     return [
         pytest.param(vector, id=f"{path.stem}: {vector['name']}")
+        for path in sorted((HERE / folder).glob("*.json"))
+        for vector in load(path).get(kind, ())
+    ]
+
+
+def of_stores(kind: str) -> list[Any]:
+    """The vectors under *kind* of all stores, each behind the name of its store."""
+    return [
+        pytest.param(load(path)["store"], vector, id=f"{path.stem}: {vector['name']}")
+        for folder in ("S1-positions", "S2-commands", "S3-stored")
         for path in sorted((HERE / folder).glob("*.json"))
         for vector in load(path).get(kind, ())
     ]

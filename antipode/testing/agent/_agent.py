@@ -19,8 +19,9 @@ import antipode
 import antipode.shim
 from antipode import propagation, telemetry
 
-from . import _scripts, _shims
+from . import _scripts, _shims, _stores
 from ._values import (
+    Unsupported,
     lineage_of,
     of_error,
     of_lineage,
@@ -155,7 +156,7 @@ class Agent:
         found = of_error(error)
         if isinstance(error, (_Nonsense, KeyError)):
             found["code"] = "agent"
-        if isinstance(error, _shims.Unsupported):
+        if isinstance(error, Unsupported):
             found["code"] = "unsupported"
         if isinstance(error, asyncio.CancelledError):
             found["code"] = "cancelled"
@@ -226,6 +227,10 @@ class Agent:
     def op_script(self, request: Request) -> Any:
         """A script of level 4."""
         return _scripts.run(request["script"])
+
+    def op_decide(self, request: Request) -> Any:
+        """What a shim decides without its store."""
+        return _stores.decide(request["store"], request["kind"], request["given"])
 
     # Settings
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ._values import Unsupported
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -38,10 +40,6 @@ class OpenShim(Protocol):
     def close(self) -> None:
         """Unregister, and close what was opened."""
         ...
-
-
-class Unsupported(Exception):  # noqa: N818 - an answer, not a fault
-    """Python's agent does not have it."""
 
 
 def open_shim(store: str, given: Mapping[str, Any]) -> OpenShim:

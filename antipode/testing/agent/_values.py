@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+class Unsupported(Exception):  # noqa: N818 - an answer, not a fault
+    """Python's agent does not have it."""
+
+
 def write_of(found: Mapping[str, Any]) -> WriteId:
     """A write; integer versions are strings of digits."""
     version = found["opaque"] if "opaque" in found else int(found["version"])
@@ -30,6 +34,11 @@ def write_of(found: Mapping[str, Any]) -> WriteId:
         minted_h=found.get("minted_h", 0),
         covering=found.get("covering", False),
     )
+
+
+def write_at(found: Mapping[str, Any]) -> WriteId:
+    """A write of a vector that is about one datastore."""
+    return write_of({"datastore": "posts", **found})
 
 
 def promise_of(found: Mapping[str, Any]) -> Promise:

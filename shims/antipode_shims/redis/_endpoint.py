@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Pushes of a busy server come in faster than looks are worth; at most one look in this time.
 _LEAST_PUSH_S = 0.001
-#: Error replies that pass by themselves.
-_PASSING = ("LOADING", "BUSY", "MASTERDOWN", "Redis is loading")
 
 
 class RedisEndpoint(Endpoint):
@@ -107,7 +105,7 @@ class RedisEndpoint(Endpoint):
         except StopIteration as end:
             shown: Observation = end.value
         except InfoError as error:
-            if isinstance(error.__cause__, Exception) and _passes(error.__cause__):
+            if error.passing:
                 raise Unreachable(str(error)) from error
             raise
         self._looked_s = time.monotonic()
@@ -182,10 +180,6 @@ def _connect(redis: ModuleType, settings: ServerSettings, timeout_s: float) -> t
     except (response_error(), redis.exceptions.ConnectionError):
         # Servers before 6, and those where HELLO is renamed, refuse the handshake.
         return settings.connect(protocol=2, timeout_s=timeout_s), False
-
-
-def _passes(error: BaseException) -> bool:
-    return str(error).startswith(_PASSING)
 
 
 def _run_id(reply: object) -> str:

@@ -42,10 +42,17 @@ _REPLICA_AT = re.compile(
     rb"slave_repl_offset:(\d+)\r\n(?:[^:]+:[^\r]*\r\n)*?master_replid:(\w+)\r\n"
 )
 _MOST_HISTORIES = 64
+#: How error replies begin that pass by themselves.
+PASSING = ("BUSY", "LOADING", "MASTERDOWN", "Redis is ")
 
 
 class InfoError(RuntimeError):
-    """The server's answer to ``INFO replication`` cannot be understood; asking again is no use."""
+    """The server's answer to ``INFO replication`` is an error, or cannot be understood."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the server may answer when it is asked again."""
+        return str(self.__cause__).startswith(PASSING)
 
 
 @dataclass(frozen=True, slots=True)

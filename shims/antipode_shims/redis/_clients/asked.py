@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from antipode import ConfigurationError
+from antipode_shims.redis._position import PASSING
 
 from .redis_py import closed_at, link_of
 
-#: Error replies that pass by themselves, and prove that the question gets there.
-_PASSING = ("BUSY", "LOADING", "MASTERDOWN", "Redis is ")
 _ATTRIBUTE = "_antipode_asked"
 #: How often a connection is closed at the question before that is no accident.
 _TOO_OFTEN = 2
@@ -59,7 +58,7 @@ class Asked:
         """Take in the reply to the question, an error as a value."""
         refusal = None
         if isinstance(reply, Exception):
-            refusal = None if str(reply).startswith(_PASSING) else reply
+            refusal = None if str(reply).startswith(PASSING) else reply  # The question got there.
         elif not reply:
             refusal = not_passed("it answers with nothing")
         self._take(connection, refusal)
