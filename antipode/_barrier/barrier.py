@@ -278,6 +278,7 @@ class Barrier:
                         policies=self._policies,
                         proved_on=_one_server(result, datastore),
                         promises=promises,
+                        clock=self._clock,
                     ),
                 )
 

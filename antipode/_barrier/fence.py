@@ -52,6 +52,7 @@ class Fencer:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._wanted: list[tuple[Fence, float]] = []
+        self._asked: dict[Fence, float] = {}
         self._thread: threading.Thread | None = None
 
     def ask(self, timeout_s: float) -> Fence:
@@ -74,12 +75,23 @@ class Fencer:
 
     def step(self) -> float | None:
         """Ask once for everybody who wants to know by now; None when nobody does."""
+        if not self.begin():
+            return None
+        self.end()
+        return 0.0
+
+    def begin(self) -> bool:
+        """Take in who wants to know by now; whether anybody does."""
         with self._lock:
             wanted, self._wanted = self._wanted, []
-            asked = {each: s for each, s in wanted if each.set_running_or_notify_cancel()}
-            if not asked:
+            self._asked = {each: s for each, s in wanted if each.set_running_or_notify_cancel()}
+            if not self._asked:
                 self._thread = None
-                return None
+        return bool(self._asked)
+
+    def end(self) -> None:
+        """Ask, and tell them."""
+        asked, self._asked = self._asked, {}
         try:
             writes = self._shim.fence(timeout_s=max(asked.values()))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what they are told
@@ -88,7 +100,6 @@ class Fencer:
         else:
             for each in asked:
                 each.set_result(writes)
-        return 0.0
 
     def pause(self, timeout_s: float) -> None:
         """There is no reason to wait: who asks later asks anew."""

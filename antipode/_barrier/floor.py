@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from antipode._lineage.unmet_errors import error_of
 from antipode._runtime import observers
+from antipode._runtime.clock import SYSTEM_CLOCK
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
@@ -15,10 +16,14 @@ from .hint import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable
+    from types import TracebackType
+
+    from typing_extensions import Self
 
     from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._request.scope import Scope
+    from antipode._runtime.clock import Clock
 
     from .contract import Observation
     from .decisions import Policies
@@ -90,12 +95,14 @@ class Floor:
         policies: Policies,
         proved_on: frozenset[str] = frozenset(),
         promises: frozenset[Promise] = frozenset(),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Demand *writes* and *promises*, with *timeout_s* seconds for holding reads back."""
+        """Demand *writes* and *promises*, with *timeout_s* seconds of *clock* for holding reads."""
         self.datastore = datastore
         self.writes = writes
         self.promises = promises
-        self._proved = dict.fromkeys(proved_on, time.monotonic())
+        self._clock = clock
+        self._proved = dict.fromkeys(proved_on, clock.monotonic())
         self._policies = policies
         self._left_s = timeout_s
         self._lock = threading.Lock()
@@ -108,6 +115,7 @@ class Floor:
             timeout_s=other._left_s,
             policies=other._policies,
             promises=self.promises | other.promises,
+            clock=other._clock,
         )
         both = self._proved.keys() & other._proved.keys()
         raised._proved = {one: min(self._proved[one], other._proved[one]) for one in both}
@@ -121,6 +129,7 @@ class Floor:
             timeout_s=self._left_s,
             policies=self._policies,
             promises=frozenset(each for each in self.promises if each.id not in ids),
+            clock=self._clock,
         )
         without._proved = dict(self._proved)
         return without
@@ -136,7 +145,7 @@ class Floor:
     def proved(self, server: str, *, within_s: float) -> bool:
         """Whether *server* showed all of it in the last *within_s* seconds."""
         shown_s = self._proved.get(server)
-        return shown_s is not None and time.monotonic() - shown_s < within_s
+        return shown_s is not None and self._clock.monotonic() - shown_s < within_s
 
     @property
     def left_s(self) -> float:
@@ -154,24 +163,25 @@ class Floor:
         Raises:
             UnmetError: waiting longer cannot help.
         """
-        return self._judge(self._wait(0.0), observation, 0.0)
+        return self._judge(self._wait(self._clock.monotonic()), observation)
 
     def _wait(self, now_s: float) -> Wait:
         return Wait(
             {self.datastore: {*self.writes, *self.promises}},
             policies=self._policies,
             now_s=now_s,
-            unix_s=time.time(),
+            unix_s=self._clock.unix_s(),
             timeout_s=self._left_s,
         )
 
-    def _judge(self, wait: Wait, observation: Observation, now_s: float) -> bool:
+    def _judge(self, wait: Wait, observation: Observation) -> bool:
+        now_s = self._clock.monotonic()
         wait.record(self.datastore, observation, now_s)
         if not wait.finished:
             return False
         if (error := _error_of(wait, now_s)) is not None:
             raise error
-        self._proved = {**self._proved, observation.server: time.monotonic()}
+        self._proved = {**self._proved, observation.server: now_s}
         return True
 
     def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:
@@ -187,47 +197,23 @@ class Floor:
             UnmetError: the time is up, or waiting longer cannot help.
             Unreachable: the connection failed while there was time left.
         """
-        pacer = Pacer()
-        wait = self._wait(time.monotonic())
-        hint: Hint | None = None
-        try:
-            while not self._judge(wait, observe(self._look_s(wait)), time.monotonic()):
-                pause_s = self._next_s(wait, pacer)
-                hint = hint or self._hint(watcher)
-                if hint is None or hint.given:
+        with HeldRead(self, watcher) as read:
+            while (pause_s := read.take(observe(read.look_s))) is not None:
+                if (hint := read.hint) is None:
                     time.sleep(pause_s)
                 else:
-                    hint.pause(self._rarely_s(wait, pause_s))
-        except Unreachable as error:
-            self._raise_if_over(wait, error)
-            raise
-        finally:
-            self._spend(wait)
-            if hint is not None:
-                hint.cancel()
+                    hint.pause(pause_s)
 
     async def hold_async(self, observe: ObserveAsync, *, watcher: Watcher | None = None) -> None:
         """The asyncio twin of :meth:`hold`."""
         import asyncio
 
-        pacer = Pacer()
-        wait = self._wait(time.monotonic())
-        hint: Hint | None = None
-        try:
-            while not self._judge(wait, await observe(self._look_s(wait)), time.monotonic()):
-                pause_s = self._next_s(wait, pacer)
-                hint = hint or self._hint(watcher)
-                if hint is None or hint.given:
+        with HeldRead(self, watcher) as read:
+            while (pause_s := read.take(await observe(read.look_s))) is not None:
+                if (hint := read.hint) is None:
                     await asyncio.sleep(pause_s)
                 else:
-                    await hint.pause_async(self._rarely_s(wait, pause_s))
-        except Unreachable as error:
-            self._raise_if_over(wait, error)
-            raise
-        finally:
-            self._spend(wait)
-            if hint is not None:
-                hint.cancel()
+                    await hint.pause_async(pause_s)
 
     def expire(self, cause: Unreachable) -> None:
         """End a read whose own connection showed nothing until the time was up.
@@ -235,35 +221,9 @@ class Floor:
         Raises:
             BarrierTimeout: always.
         """
-        wait = self._wait(time.monotonic() - self._left_s)
+        wait = self._wait(self._clock.monotonic() - self._left_s)
         self._spend(wait)
         self._raise_if_over(wait, cause)
-
-    def _hint(self, watcher: Watcher | None) -> Hint | None:
-        return None if watcher is None else Hint(watcher, {*self.writes, *self.promises})
-
-    def _rarely_s(self, wait: Wait, pause_s: float) -> float:
-        """The pause until the next look of a read that a hint is to come for."""
-        left_s = wait.deadline_s - time.monotonic()
-        return min(pause_s * RARELY, max(left_s, 0.0))
-
-    def _look_s(self, wait: Wait) -> float:
-        """The same while a read is held back."""
-        return max(wait.deadline_s - time.monotonic(), LEAST_LOOK_S)
-
-    def _next_s(self, wait: Wait, pacer: Pacer) -> float:
-        """Seconds until the next look.
-
-        Raises:
-            BarrierTimeout: the time is up.
-        """
-        now_s = time.monotonic()
-        left_s = wait.deadline_s - now_s
-        if left_s <= 0:
-            error = _error_of(wait, now_s)
-            if error is not None:
-                raise error
-        return min(pacer.pause_s(now_s - wait.started_s), max(left_s, 0.0))
 
     def _raise_if_over(self, wait: Wait, cause: Unreachable) -> None:
         """A look that failed because the time was up says so, not that the server was away.
@@ -271,17 +231,88 @@ class Floor:
         Raises:
             BarrierTimeout: the time is up.
         """
-        now_s = time.monotonic()
+        now_s = self._clock.monotonic()
         if now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
             if (error := _error_of(wait, now_s)) is not None:
                 raise error from cause
 
     def _spend(self, wait: Wait) -> None:
-        now_s = time.monotonic()
+        now_s = self._clock.monotonic()
         with self._lock:
             self._left_s = max(self._left_s - (now_s - wait.started_s), 0.0)
         observers.telemetry.held(now_s - wait.started_s, lambda: wait.result(now_s))
+
+
+class HeldRead:
+    """One read that a floor holds back: when it looks, how it ends. Neither looks nor pauses.
+
+    A context manager: at its end the time that it took is spent.
+
+    Attributes:
+        hint: may end the present pause; None where nothing does.
+    """
+
+    def __init__(self, floor: Floor, watcher: Watcher | None) -> None:
+        """Begin to hold; *watcher* as :meth:`Floor.hold` takes it."""
+        self.hint: Hint | None = None
+        self._floor = floor
+        self._clock = floor._clock  # noqa: SLF001 - of this module
+        self._watcher = watcher
+        self._subscribed: Hint | None = None
+        self._pacer = Pacer()
+        self._wait = floor._wait(self._clock.monotonic())  # noqa: SLF001
+
+    @property
+    def look_s(self) -> float:
+        """How long the next look may last, in seconds."""
+        return max(self._wait.deadline_s - self._clock.monotonic(), LEAST_LOOK_S)
+
+    def take(self, observation: Observation) -> float | None:
+        """Seconds until the next look; None where the read may be answered.
+
+        Raises:
+            UnmetError: the time is up, or waiting longer cannot help.
+        """
+        if self._floor._judge(self._wait, observation):  # noqa: SLF001
+            return None
+        now_s = self._clock.monotonic()
+        left_s = self._wait.deadline_s - now_s
+        if left_s <= 0 and (error := _error_of(self._wait, now_s)) is not None:
+            raise error
+        pause_s = self._pacer.pause_s(now_s - self._wait.started_s)
+        if self._watcher is not None and self._subscribed is None:
+            floor = self._floor
+            self._subscribed = Hint(self._watcher, {*floor.writes, *floor.promises})
+        self.hint = self._subscribed
+        if self.hint is None or self.hint.given:
+            self.hint = None
+        else:
+            pause_s *= RARELY
+        return min(pause_s, max(left_s, 0.0))
+
+    def __enter__(self) -> Self:
+        """Hold."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Spend the time.
+
+        Raises:
+            BarrierTimeout: the last look failed, and the time is up.
+        """
+        try:
+            if isinstance(exc, Unreachable):
+                self._floor._raise_if_over(self._wait, exc)  # noqa: SLF001
+        finally:
+            self._floor._spend(self._wait)  # noqa: SLF001
+            if self._subscribed is not None:
+                self._subscribed.cancel()
 
 
 def _error_of(wait: Wait, now_s: float) -> UnmetError | None:

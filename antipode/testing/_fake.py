@@ -5,19 +5,25 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import AntipodeError, Status, WriteId
 from antipode._barrier.barrier import Barrier
+from antipode._barrier.fence import Fencer
+from antipode._barrier.floor import HeldRead
+from antipode._barrier.registry import watcher_beside
 from antipode._barrier.watcher import LOOK_S
-from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable
+from antipode._runtime.wake import Wake
+from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable, floor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from antipode import BarrierResult, Lineage, Promise
+    from antipode._barrier.fence import Fence
     from antipode._barrier.waiter import Waiter
     from antipode._runtime.clock import Stepper
 
@@ -68,15 +74,40 @@ class VirtualClock:
         timeout: float,
         at_s: float = 0.0,
         checks: bool = False,
+        refresh: bool = True,
+        cancel_at_s: float | None = None,
         **options: Any,
     ) -> VirtualBarrier:
         """Start ``antipode.barrier`` with these arguments when it is *at_s*.
 
-        Where it *checks*, it looks once at each datastore, as ``antipode.check`` does.
+        Where it *checks*, it looks once at each datastore, as ``antipode.check`` does, or never
+        without *refresh*. It is cancelled when it is *cancel_at_s*, unless it is over by then.
         """
-        call = VirtualBarrier(self, once=checks)
+        call = VirtualBarrier(self, once=checks, refresh=refresh)
         self.at(at_s, lambda: call.start(lineage, timeout, options))
+        if cancel_at_s is not None:
+            self.at(cancel_at_s, call.cancel)
         return call
+
+    def read(
+        self,
+        store: FakeStore,
+        connection: FakeStore,
+        *,
+        at_s: float = 0.0,
+        watched: bool = False,
+    ) -> VirtualRead:
+        """Read from *store* when it is *at_s*, as its instrumented client does.
+
+        Args:
+            store: whose floor the read satisfies.
+            connection: the server behind the connection that reads, for this read alone.
+            at_s: when.
+            watched: whether the watcher of *store* looks for the read while it is held back.
+        """
+        read = VirtualRead(self, store, connection, watched=watched)
+        self.at(at_s, read.start)
+        return read
 
     def run(self) -> None:
         """Let time pass until nothing is left to happen."""
@@ -106,15 +137,20 @@ class VirtualBarrier:
         result: how it ended, once it has.
         error: what ``antipode.barrier`` would have raised; None when nothing.
         finished_s: when it ended.
+        cancelled: whether it ended by that.
     """
 
-    def __init__(self, clock: VirtualClock, *, once: bool) -> None:
-        """Not started; *once*: one look at each datastore."""
+    def __init__(self, clock: VirtualClock, *, once: bool, refresh: bool) -> None:
+        """Not started; *once*: one look at each datastore, or none without *refresh*."""
         self.result: BarrierResult | None = None
         self.error: AntipodeError | None = None
         self.finished_s: float | None = None
+        self.cancelled = False
         self._clock = clock
         self._once = once
+        self._refresh = refresh
+        self._waiter: Waiter | None = None
+        self._fences: dict[str, Fence] = {}
 
     def start(self, lineage: Lineage | str | None, timeout: float, options: dict[str, Any]) -> None:
         """Start now."""
@@ -123,8 +159,12 @@ class VirtualBarrier:
         except AntipodeError as error:
             self._fail(error)
             return
+        if not self._refresh:
+            call.waiter(lambda: None).recall()
+            self._finish(call)
+            return
         if (comparison := call.comparison()) is None:
-            self._wait(call)
+            self._fence(call)
             return
 
         def compared() -> None:
@@ -133,9 +173,41 @@ class VirtualBarrier:
             except AntipodeError as error:
                 self._fail(error)
             else:
-                self._wait(call)
+                self._fence(call)
 
         self._await(comparison.waiter, min(call.left_s, LOOK_S), compared)
+
+    def cancel(self) -> None:
+        """Wait no longer, unless it is over."""
+        if self.finished_s is None:
+            self.cancelled, self.finished_s = True, self._clock.monotonic()
+            for fence in self._fences.values():
+                fence.cancel()
+            if self._waiter is not None:
+                self._waiter.cancel()
+
+    def _fence(self, call: Barrier) -> None:
+        """Ask primaries for their positions, and wait once they are there, or too late."""
+        if not call.plan.fenced:
+            self._wait(call)
+            return
+        clock, fences = self._clock, call.ask_fences()
+        self._fences, over = fences, False
+
+        def go_on() -> None:
+            nonlocal over
+            if not over and not self.cancelled:
+                over = True
+                call.raise_fences(fences)
+                self._wait(call)
+
+        def answered(_: Fence) -> None:
+            if all(fence.done() for fence in fences.values()):
+                clock.at(clock.monotonic(), go_on)
+
+        clock.at(clock.monotonic() + call.fence_s, go_on)
+        for fence in fences.values():
+            fence.add_done_callback(answered)
 
     def _wait(self, call: Barrier) -> None:
         self._await(partial(call.waiter, once=self._once), call.left_s, lambda: self._finish(call))
@@ -154,9 +226,10 @@ class VirtualBarrier:
             if not over:
                 over = True
                 waiter.cancel()
-                then()
+                if not self.cancelled:
+                    then()
 
-        waiter = make(lambda: clock.at(clock.monotonic(), finish))
+        waiter = self._waiter = make(lambda: clock.at(clock.monotonic(), finish))
         waiter.recall()
         if waiter.finished:
             finish()
@@ -176,6 +249,92 @@ class VirtualBarrier:
         self.result = getattr(error, "result", None)
 
 
+class VirtualRead:
+    """A read on a virtual clock, held back by a floor where there is one.
+
+    Attributes:
+        error: what it raised: unmet, or that its connection failed; None once it is answered.
+        finished_s: when it was answered, or raised.
+    """
+
+    def __init__(
+        self, clock: VirtualClock, store: FakeStore, connection: FakeStore, *, watched: bool
+    ) -> None:
+        """Not started; see :meth:`VirtualClock.read`."""
+        self.error: Exception | None = None
+        self.finished_s: float | None = None
+        self.name = f"read-{store.datastore}"
+        self.wake: Wake = _HintWake(self)
+        self.held: HeldRead | None = None
+        self._clock = clock
+        self._store = store
+        self._connection = connection
+        self._watched = watched
+        self._demanded: frozenset[WriteId] = frozenset()
+        self._promised: frozenset[Promise] = frozenset()
+        self._silent = False
+
+    @property
+    def looks(self) -> int:
+        """How often its connection was looked at."""
+        return len(self._connection.look_times_s)
+
+    def start(self) -> None:
+        """Read now."""
+        demand = floor(self._store)
+        if demand is None:
+            self.finished_s = self._clock.monotonic()
+            return
+        self._demanded, self._promised = demand.writes, demand.promises
+        self.held = HeldRead(demand, watcher_beside(self._store) if self._watched else None)
+        self._clock.spawn(self)
+
+    def step(self) -> float | None:
+        """Look once; None when the read is over."""
+        pause_s = None
+        try:
+            with ExitStack() as ends:
+                if self.held is not None:
+                    ends.push(self.held)
+                    pause_s = self._look(self.held)
+                if pause_s is not None:
+                    ends.pop_all()
+        except Exception as error:  # noqa: BLE001 - what the client would raise
+            self.error = error
+        if pause_s is None:
+            self.finished_s = self._clock.monotonic()
+        return pause_s
+
+    def _look(self, held: HeldRead) -> float | None:
+        """Seconds until the next look; a frozen server takes all the time that there is."""
+        if self._silent:
+            msg = "scripted to be frozen"
+            raise Unreachable(msg)
+        self._connection.raise_if_down()
+        shown = self._connection.look(self._demanded, self._promised)
+        if self._connection.frozen:
+            self._silent = True
+            return held.look_s
+        return held.take(shown)
+
+    def pause(self, timeout_s: float) -> None:
+        """The clock lets time pass."""
+
+
+class _HintWake(Wake):
+    """Ends the pauses of a read while a hint may."""
+
+    def __init__(self, read: VirtualRead) -> None:
+        """Of *read*."""
+        super().__init__()
+        self._read = read
+
+    def is_set(self) -> bool:
+        """Whether the hint was given."""
+        held = self._read.held
+        return held is not None and held.hint is not None and held.hint.given
+
+
 @dataclass
 class _Script:
     """What a fake server does when."""
@@ -190,6 +349,10 @@ class _Script:
     servers: list[tuple[float, str]] = field(default_factory=lambda: [(0.0, "server-1")])
     down: list[tuple[float, float]] = field(default_factory=list)
     broken_from_s: float = float("inf")
+    frozen_from_s: float = float("inf")
+    etas: list[tuple[float, float]] = field(default_factory=list)
+    primary: list[tuple[float, WriteId]] = field(default_factory=list)
+    primary_down_from_s: float = float("inf")
 
 
 class FakeStore(Shim):
@@ -197,6 +360,7 @@ class FakeStore(Shim):
 
     Attributes:
         look_times_s: when it was looked at, failed looks included.
+        fence_times_s: when its primary was asked for its position.
         open_endpoints: how many connections to it are open.
     """
 
@@ -213,6 +377,8 @@ class FakeStore(Shim):
         blocks: bool = False,
         promises: bool = False,
         unique_logs: bool = False,
+        fences: bool = False,
+        fence_s: float = 0.0,
     ) -> None:
         """A store without any log or write.
 
@@ -228,6 +394,8 @@ class FakeStore(Shim):
             blocks: whether its pauses last until it does so; for promises they do not.
             promises: whether it can look for promises.
             unique_logs: whether no other store can have a log of the same name.
+            fences: whether its primary can be asked for its position.
+            fence_s: how long the primary takes to answer.
         """
         super().__init__(datastore, reads_from=reads_from)
         self.clock = clock
@@ -237,6 +405,9 @@ class FakeStore(Shim):
         self.pinned = pinned
         self.blocks = blocks
         self.promises = promises
+        self.fences = fences
+        self.fence_s = fence_s
+        self.fence_times_s: list[float] = []
         self._unique_logs = unique_logs
         self.look_times_s: list[float] = []
         self.open_endpoints = 0
@@ -277,6 +448,47 @@ class FakeStore(Shim):
     def break_down(self, *, from_s: float = 0.0) -> None:
         """From *from_s* on looks fail for good."""
         self._script.broken_from_s = from_s
+
+    def freeze(self, *, from_s: float = 0.0) -> None:
+        """From *from_s* on its server answers no look."""
+        self._script.frozen_from_s = from_s
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its server answers no look now."""
+        return self.clock.monotonic() >= self._script.frozen_from_s
+
+    def estimate(self, eta_s: float, *, at_s: float = 0.0) -> None:
+        """From *at_s* on looks say that what is missing may be visible in *eta_s* seconds."""
+        self._script.etas.append((at_s, eta_s))
+
+    def move_primary(self, position: WriteId, *, at_s: float = 0.0) -> None:
+        """From *at_s* on the primary's position in that log is *position*."""
+        self._script.primary.append((at_s, position))
+
+    def take_primary_down(self, *, from_s: float = 0.0) -> None:
+        """From *from_s* on the primary tells nobody its position."""
+        self._script.primary_down_from_s = from_s
+
+    @property
+    def fencer(self) -> Fencer:
+        """What asks its primary, which takes a while on the virtual clock."""
+        if self._fencer is None:
+            self._fencer = _SlowFencer(self)
+        return self._fencer
+
+    def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
+        """The primary's position.
+
+        Raises:
+            Unreachable: it is down, or takes longer than *timeout_s*.
+        """
+        now_s = self.clock.monotonic()
+        if now_s >= self._script.primary_down_from_s or self.fence_s > timeout_s:
+            msg = "the primary is scripted to be silent"
+            raise Unreachable(msg)
+        latest = {each.key: each for at_s, each in self._script.primary if at_s <= now_s}
+        return frozenset(latest.values())
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         """Connect.
@@ -327,9 +539,11 @@ class FakeStore(Shim):
             msg = "scripted to be broken"
             raise RuntimeError(msg)
         server = [name for at_s, name in self._script.servers if at_s <= now_s][-1]
+        etas = [eta_s for at_s, eta_s in self._script.etas if at_s <= now_s]
         return Observation(
             server,
             {write: self._judge(write, now_s) for write in writes},
+            eta_s=etas[-1] if etas else None,
             promises={promise: self._recorded(promise, now_s) for promise in promises},
         )
 
@@ -346,6 +560,26 @@ class FakeStore(Shim):
         if positions and isinstance(write.version, int) and positions[-1] >= write.version:
             return Status.VISIBLE
         return Status.NOT_YET
+
+
+class _SlowFencer(Fencer):
+    """Asks a primary of a virtual clock: the answer comes later than the question."""
+
+    def __init__(self, store: FakeStore) -> None:
+        super().__init__(store)
+        self._store = store
+        self._asking = False
+
+    def step(self) -> float | None:
+        if not self._asking and self.begin():
+            self._asking = True
+            self._store.fence_times_s.append(self._store.clock.monotonic())
+            return self._store.fence_s
+        if not self._asking:
+            return None
+        self._asking = False
+        self.end()
+        return 0.0
 
 
 class _FakeEndpoint(Endpoint):

@@ -8,18 +8,16 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing.agent._values import lineage_of, of_lineage, of_write, promise_of, write_of
+from antipode.testing.agent._values import lineage_of, of_lineage, of_write
 from antipode.testing.agent.client import AgentFailed, Unsupported
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import LANGUAGES, agents, asked
+from tests.conformance._scripts import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.testing.agent.client import AgentProcess
-
-#: Virtual seconds are sums of floats.
-ROUNDING_S = 1e-9
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)
@@ -86,51 +84,7 @@ def _expected(step: dict[str, Any], came_to: Any) -> Any:
 def test_script(agent: AgentProcess, script: dict[str, Any]) -> None:
     """Every barrier ends as, and when, the script says, after as many looks as it allows."""
     found = asked(agent, "script", script=script)
-    for expected, ended in zip(script["barriers"], found["barriers"], strict=True):
-        _check_barrier(expected["expect"], ended)
-    for store, looks in zip(script["stores"], found["looks"], strict=True):
-        span = store.get("looks", {"at_least": looks, "at_most": looks})
-        assert span["at_least"] <= looks <= span["at_most"]
-    if "scope" in script:
-        if "scope_after" in script:
-            after = lineage_of(script["scope_after"])
-            assert lineage_of(found["scope"]) == after
-        expected_floors = script.get("floors_after", {})
-        assert set(found["floors"]) == set(expected_floors)
-        for name, writes in expected_floors.items():
-            assert _writes(found["floors"][name]) == _writes(writes)
-            promised = script.get("promises_after", {}).get(name, ())
-            assert _promises(found["promises"][name]) == _promises(promised)
-
-
-def _check_barrier(expect: dict[str, Any], ended: dict[str, Any]) -> None:
-    assert ended["code"] == expect.get("code")
-    assert _outcomes(ended["outcomes"]) == _outcomes(expect["outcomes"])
-    assert len(ended["outcomes"]) == len(expect["outcomes"])
-    if ended["ok"] is not None:
-        assert ended["ok"] is expect["ok"]
-        assert sorted(ended["incomplete"]) == sorted(expect.get("incomplete", ()))
-    span = expect["finished_s"]
-    at_least, at_most = span["at_least"] - ROUNDING_S, span["at_most"] + ROUNDING_S
-    assert at_least <= ended["finished_s"] <= at_most
-
-
-def _outcomes(found: list[dict[str, Any]]) -> dict[object, tuple[str, bool]]:
-    return {_dependency(one): (one["status"], one.get("reported", False)) for one in found}
-
-
-def _dependency(found: dict[str, Any]) -> object:
-    if "promise" in found:
-        return promise_of(found["promise"])
-    return write_of(found["write"])
-
-
-def _writes(found: Any) -> set[object]:
-    return set(map(write_of, found))
-
-
-def _promises(found: Any) -> set[object]:
-    return set(map(promise_of, found))
+    check(script, found)
 
 
 def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:

@@ -28,7 +28,7 @@ from ._values import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from antipode.testing._fake import VirtualBarrier
+    from antipode.testing._fake import VirtualBarrier, VirtualRead
 
 #: The virtual hour in which every script starts; it is part of the vectors' format.
 HOUR = 500_000
@@ -44,6 +44,8 @@ _STORE_OPTIONS = (
     "blocks",
     "promises",
     "unique_logs",
+    "fences",
+    "fence_s",
 )
 
 
@@ -137,13 +139,16 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
         if "scope" in script:
             scope = stack.enter_context(antipode.scope(lineage_of(script["scope"])))
         calls = [_start(found, clock) for found in script["barriers"]]
+        reads = [_read(found, script["stores"], stores, clock) for found in script.get("reads", ())]
         clock.run()
         named = {store.datastore for store in stores}
         floors = {} if scope is None else {name: floor_in(scope, name) for name in named}
         held = {name: floor for name, floor in floors.items() if floor is not None}
         return {
             "barriers": [_ended(call) for call in calls],
+            "reads": [_answered(read) for read in reads],
             "looks": [len(store.look_times_s) for store in stores],
+            "fences": [len(store.fence_times_s) for store in stores],
             "scope": None if scope is None else of_lineage(scope.lineage),
             "floors": {name: [of_write(one) for one in held[name].writes] for name in held},
             "promises": {name: [of_promise(one) for one in held[name].promises] for name in held},
@@ -200,12 +205,24 @@ def _script(store: FakeStore, event: Mapping[str, Any]) -> None:
             store.record(promise_of(promise), _RECORDS[record], at_s=at_s)
         case {"server": server}:
             store.replace_server(server, at_s=at_s)
-        case {"down_until_s": until_s}:
-            store.take_down(from_s=at_s, until_s=until_s)
-        case {"down": True}:
-            store.take_down(from_s=at_s)
+        case {"down_until_s": _} | {"down": True}:
+            store.take_down(from_s=at_s, until_s=event.get("down_until_s", float("inf")))
         case {"broken": True}:
             store.break_down(from_s=at_s)
+        case {"frozen": True}:
+            store.freeze(from_s=at_s)
+        case {"eta_s": eta_s}:
+            store.estimate(eta_s, at_s=at_s)
+        case _:
+            _script_primary(store, event)
+
+
+def _script_primary(store: FakeStore, event: Mapping[str, Any]) -> None:
+    match event:
+        case {"primary": position}:
+            store.move_primary(write_of(position), at_s=event["at_s"])
+        case {"primary_down": True}:
+            store.take_primary_down(from_s=event["at_s"])
         case _:
             msg = f"no event of a script: {event}"
             raise ValueError(msg)
@@ -213,19 +230,54 @@ def _script(store: FakeStore, event: Mapping[str, Any]) -> None:
 
 def _start(found: Mapping[str, Any], clock: VirtualClock) -> VirtualBarrier:
     lineage = found["lineage"]
-    checks: dict[str, Any] = {"checks": True, "on_unmet": "return"} if found.get("check") else {}
+    checks: dict[str, Any] = {}
+    if found.get("check"):
+        checks = {"checks": True, "on_unmet": "return", "refresh": found.get("refresh", True)}
     return clock.barrier(
         lineage_of(lineage) if isinstance(lineage, dict) else lineage,
         timeout=found["timeout_s"],
         at_s=found["at_s"],
+        cancel_at_s=found.get("cancel_at_s"),
         **{**found.get("options", {}), **checks},
     )
 
 
+def _read(
+    found: Mapping[str, Any],
+    scripts: Sequence[Mapping[str, Any]],
+    stores: Sequence[FakeStore],
+    clock: VirtualClock,
+) -> VirtualRead:
+    """A read of the datastore's client, by a connection to the server of its own script."""
+    datastore, events = found["datastore"], found.get("connection")
+    each = next(one for one, store in enumerate(stores) if store.datastore == datastore)
+    connection = FakeStore(datastore, clock)
+    for event in scripts[each].get("script", ()) if events is None else events:
+        _script(connection, event)
+    watched = found.get("watched", False)
+    return clock.read(stores[each], connection, at_s=found["at_s"], watched=watched)
+
+
+def _answered(read: VirtualRead) -> dict[str, Any]:
+    code, outcomes = None, []
+    if isinstance(read.error, antipode.UnmetError):
+        code, outcomes = read.error.code, [of_outcome(one) for one in read.error.result.outcomes]
+    elif read.error is not None:
+        code = "store"
+    return {
+        "code": code,
+        "outcomes": outcomes,
+        "looks": read.looks,
+        "finished_s": read.finished_s,
+    }
+
+
 def _ended(call: VirtualBarrier) -> dict[str, Any]:
     result = call.result
+    code = "cancelled" if call.cancelled else None
     return {
-        "code": None if call.error is None else call.error.code,
+        "code": code if call.error is None else call.error.code,
+        "eta_s": None if result is None else result.eta_s,
         "ok": None if result is None else result.ok,
         "outcomes": [] if result is None else [of_outcome(one) for one in result.outcomes],
         "incomplete": []
