@@ -8,7 +8,8 @@ public class AntipodeException extends RuntimeException {
 
   private final String code;
 
-  AntipodeException(String code, String message) {
+  /** Makes an error of a code of the specification. */
+  protected AntipodeException(String code, String message) {
     super(message);
     this.code = Objects.requireNonNull(code, "code");
   }

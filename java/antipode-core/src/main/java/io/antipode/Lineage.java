@@ -211,7 +211,63 @@ public final class Lineage {
 
   /** Returns what a scope holds of this lineage: shortened, with marks, where it is too much. */
   public Lineage holdable() {
-    return Shortening.holdable(this);
+    return Shortening.holdable(this, Shortening.Losses.IGNORED);
+  }
+
+  /** Returns what of this lineage is not in another one, or says more than that. */
+  Lineage beyond(Lineage came) {
+    Builder added = builder();
+    beyond(writes, came.writes).forEach(added::write);
+    beyond(incomplete, came.incomplete).forEach(added::incomplete);
+    beyond(unknown, came.unknown).forEach(added.unknown::add);
+    promises.stream().filter(promise -> !came.covers(promise)).forEach(added::promise);
+    if (Long.compareUnsigned(openBranches, came.openBranches) > 0) {
+      added.openBranches(openBranches);
+    }
+    return added.build();
+  }
+
+  private static <T> List<T> beyond(List<T> held, List<T> came) {
+    Set<T> known = Set.copyOf(came);
+    return Sorted.only(held, item -> !known.contains(item));
+  }
+
+  private boolean covers(Promise promise) {
+    return promises.stream()
+        .anyMatch(
+            held ->
+                Promise.ORDER.compare(held, promise) == 0 && held.expiresS() >= promise.expiresS());
+  }
+
+  /** Returns this lineage as one that says that so many branches are open, or what it says. */
+  Lineage branching(long number) {
+    return Long.compareUnsigned(number, openBranches) <= 0
+        ? this
+        : new Lineage(writes, incomplete, promises, number, unknown);
+  }
+
+  /** Returns this lineage without some promises. */
+  Lineage withoutPromises(Set<String> ids) {
+    return promises.stream().noneMatch(promise -> ids.contains(promise.id()))
+        ? this
+        : new Lineage(
+            writes,
+            incomplete,
+            Sorted.only(promises, promise -> !ids.contains(promise.id())),
+            openBranches,
+            unknown);
+  }
+
+  /** Returns this lineage without the notes that travel for a dry run. */
+  Lineage withoutNotes() {
+    return unknown.stream().noneMatch(Shortening::isNote)
+        ? this
+        : new Lineage(
+            writes,
+            incomplete,
+            promises,
+            openBranches,
+            Sorted.only(unknown, item -> !Shortening.isNote(item)));
   }
 
   /** Returns the canonical text, however long. What is sent or stored is given a {@link Bound}. */
@@ -226,7 +282,7 @@ public final class Lineage {
    * @throws LineageTooLargeException if the bound has no room for a mark
    */
   public String serialize(Bound bound) {
-    return Shortening.text(this, bound);
+    return Shortening.text(this, bound, Shortening.Losses.IGNORED);
   }
 
   @Override

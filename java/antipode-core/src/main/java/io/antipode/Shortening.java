@@ -39,6 +39,7 @@ final class Shortening {
   private final Limits limits;
   private final List<Part> parts = new ArrayList<>();
   private final TreeMap<Incomplete, Integer> marks = new TreeMap<>(Incomplete.ORDER);
+  private final TreeSet<String> dropped = new TreeSet<>();
   private boolean withoutSubjects;
   private long bytes;
   private long markBytes;
@@ -58,23 +59,55 @@ final class Shortening {
     }
   }
 
-  static String text(Lineage lineage, Bound bound) {
-    Lineage allowed = egress(lineage, bound.egress());
+  /** Is told what a text, or a scope, lost. */
+  interface Losses {
+    Losses IGNORED =
+        new Losses() {
+          @Override
+          public void hidden(Set<String> datastores) {}
+
+          @Override
+          public void dropped(Set<String> datastores) {}
+        };
+
+    /** These may not be named outside of the process. */
+    void hidden(Set<String> datastores);
+
+    /** Of these something did not fit; the empty name stands for what is of no known datastore. */
+    void dropped(Set<String> datastores);
+  }
+
+  static String text(Lineage lineage, Bound bound, Losses losses) {
+    Lineage allowed = egress(lineage, bound.egress(), losses);
     String text = Encoder.text(allowed);
     int room = Math.min(bound.maxBytes() - MEMBER_BYTES, Decoder.MAX_LENGTH);
     if (text.length() <= room && items(allowed, true) <= Decoder.MAX_ITEMS) {
       return text;
     }
     Limits limits = new Limits(room, Decoder.MAX_ITEMS, true, room / 4, Decoder.MAX_ITEMS / 4);
-    text = Encoder.text(new Shortening(allowed, limits).shortened());
+    Shortening shortening = new Shortening(allowed, limits);
+    text = Encoder.text(shortening.shortened());
     if (text.length() > room) {
       throw new LineageTooLargeException(bound.maxBytes());
     }
+    shortening.report(losses);
     return text;
   }
 
-  static Lineage holdable(Lineage lineage) {
-    return items(lineage, false) <= MAX_HELD ? lineage : new Shortening(lineage, HELD).shortened();
+  static Lineage holdable(Lineage lineage, Losses losses) {
+    if (items(lineage, false) <= MAX_HELD) {
+      return lineage;
+    }
+    Shortening shortening = new Shortening(lineage, HELD);
+    Lineage held = shortening.shortened();
+    shortening.report(losses);
+    return held;
+  }
+
+  private void report(Losses losses) {
+    if (!dropped.isEmpty()) {
+      losses.dropped(dropped);
+    }
   }
 
   private static int items(Lineage lineage, boolean countsOpen) {
@@ -85,7 +118,7 @@ final class Shortening {
         + (countsOpen && lineage.openBranches() != 0 ? 1 : 0);
   }
 
-  private static Lineage egress(Lineage lineage, @Nullable Set<String> names) {
+  private static Lineage egress(Lineage lineage, @Nullable Set<String> names, Losses losses) {
     if (names == null) {
       return lineage;
     }
@@ -102,11 +135,18 @@ final class Shortening {
     if (lost) {
       allowed.incomplete(new Incomplete("", "egress"));
     }
+    TreeSet<String> hidden = new TreeSet<>();
+    lineage.writes().forEach(write -> hidden.add(write.datastore()));
+    lineage.promises().forEach(promise -> hidden.add(promise.datastore()));
+    hidden.removeAll(names);
+    if (!hidden.isEmpty()) {
+      losses.hidden(hidden);
+    }
     return allowed.build();
   }
 
   /** Whether an item of an unknown kind is certainly no dependency. */
-  private static boolean isNote(String item) {
+  static boolean isNote(String item) {
     return item.charAt(0) >= '0' && item.charAt(0) <= '9';
   }
 
@@ -137,6 +177,7 @@ final class Shortening {
     items--;
     Incomplete mark = part.mark();
     if (mark != null) {
+      dropped.add(mark.subject());
       mark(withoutSubjects ? new Incomplete("", mark.reason()) : mark);
     }
   }

@@ -1,0 +1,247 @@
+package io.antipode;
+
+import io.antipode.runtime.KillSwitch;
+import io.antipode.runtime.Time;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.ContextKey;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.HexFormat;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+
+/**
+ * What a program does with the lineage of its request.
+ *
+ * <p>A request runs in a {@link Scope}: a server integration opens it, or {@link #scope()} does.
+ * Instrumented clients then add what they write and read, and send the lineage with their calls.
+ */
+public final class Antipode {
+  private static final SecureRandom RANDOM = new SecureRandom();
+  private static final ContextKey<Root> ROOT = ContextKey.named("antipode-root");
+  private static final int PROMISE_BYTES = 16;
+
+  /** A scope without a block, and what was current before it. */
+  private record Root(Scope scope, Context around) {}
+
+  private Antipode() {}
+
+  // Scopes.
+
+  /** Opens a block that is a request of its own, with an empty lineage. */
+  public static ScopeBlock scope() {
+    return scope(Lineage.empty());
+  }
+
+  /** Opens a block that is a request of its own, and starts from a lineage. */
+  public static ScopeBlock scope(Lineage start) {
+    return ScopeBlock.enter(Scope.startingFrom(start), Context.current(), Scope::end);
+  }
+
+  /**
+   * Opens a block that is a request of its own, and starts from the lineage of a text.
+   *
+   * @throws LineageDecodeException if the text is no lineage
+   */
+  public static ScopeBlock scope(String start) {
+    return scope(LineageText.received(start));
+  }
+
+  /**
+   * Begins a request here, with an empty lineage, until {@link #stop()}: for code that has no block
+   * to run it in.
+   */
+  @SuppressWarnings("MustBeClosedChecker")
+  public static void root() {
+    if (KillSwitch.isDisabled()) {
+      return;
+    }
+    Scope scope = Scope.startingFrom(Lineage.empty());
+    Context around = Context.current();
+    scope.storeInContext(around).with(ROOT, new Root(scope, around)).makeCurrent();
+  }
+
+  /** Discards the current lineage, for all branches of the request; without a scope nothing. */
+  @SuppressWarnings("MustBeClosedChecker")
+  public static void stop() {
+    Context context = Context.current();
+    Scope scope = Scope.fromContextOrNull(context);
+    if (scope == null) {
+      return;
+    }
+    scope.stop();
+    Root root = context.get(ROOT);
+    if (root != null && root.scope == scope) {
+      root.around.makeCurrent();
+    }
+  }
+
+  /** Returns the current lineage; the empty one without a scope. */
+  public static Lineage current() {
+    Scope scope = Scope.currentOrNull();
+    return scope == null ? Lineage.empty() : scope.lineage();
+  }
+
+  /**
+   * Adds a write to the current lineage. One without a mint hour gets the current one.
+   *
+   * @return the lineage with it
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  public static Lineage append(WriteId write) {
+    Scope scope = Scope.currentOrNull();
+    if (scope == null) {
+      Recording.unscoped("append", write.datastore(), Settings.current().onUnscoped());
+      return Lineage.of(write);
+    }
+    return scope.append(write);
+  }
+
+  /** Drops a write from the current lineage, and returns what is left. */
+  public static Lineage remove(WriteId write) {
+    Objects.requireNonNull(write, "write");
+    Scope scope = Scope.currentOrNull();
+    return scope == null ? Lineage.empty() : scope.remove(write);
+  }
+
+  /**
+   * Adds a lineage to the current one.
+   *
+   * @return the lineage with both
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  public static Lineage transfer(Lineage source) {
+    Objects.requireNonNull(source, "source");
+    Scope scope = Scope.currentOrNull();
+    if (scope == null) {
+      Recording.unscoped("transfer", "", Settings.current().onUnscoped());
+      return source;
+    }
+    return scope.merge(source);
+  }
+
+  /**
+   * Adds the lineage of a text to the current one.
+   *
+   * @return the lineage with both
+   * @throws LineageDecodeException if the text is no lineage
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  public static Lineage transfer(String source) {
+    return transfer(LineageText.received(source));
+  }
+
+  /**
+   * Returns the text of the current lineage, for a header, a message or a column, as it may leave
+   * this process: it names the datastores of {@code egress} alone, has at most {@code
+   * max_lineage_bytes}, and says what it lost by that.
+   */
+  public static String serialize() {
+    Scope scope = Scope.currentOrNull();
+    return LineageText.leaving(scope == null ? Lineage.empty() : scope.leaving());
+  }
+
+  // Promises.
+
+  /**
+   * Promises that a branch of this request will write.
+   *
+   * @param datastore where it will write
+   * @param expiresIn after which nobody needs to wait for it; at most {@code max_promise}
+   * @return the promise, which is in the current lineage
+   * @throws IllegalArgumentException if the time is not positive, or too long
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  public static Promise promise(String datastore, Duration expiresIn) {
+    Settings settings = Settings.current();
+    if (expiresIn.isZero()
+        || expiresIn.isNegative()
+        || expiresIn.compareTo(settings.maxPromise()) > 0) {
+      throw new IllegalArgumentException(
+          "a promise lives for a positive time of at most " + settings.maxPromise());
+    }
+    byte[] id = new byte[PROMISE_BYTES];
+    RANDOM.nextBytes(id);
+    Promise promise =
+        new Promise(
+            datastore, HexFormat.of().formatHex(id), Time.now().plus(expiresIn).getEpochSecond());
+    Scope scope = Scope.currentOrNull();
+    if (scope == null) {
+      Recording.unscoped("promise", datastore, settings.onUnscoped());
+    } else {
+      scope.merge(Lineage.empty().append(promise));
+    }
+    return promise;
+  }
+
+  /**
+   * Opens a block that is the branch which fulfils a promise: its scope has everything of the
+   * current one but the promise, for which it would wait in vain. What it gathers enters the
+   * current scope at its end. The block records nothing: the branch fulfils the promise in the
+   * transaction of its data.
+   */
+  public static ScopeBlock fulfilling(Promise promise) {
+    Objects.requireNonNull(promise, "promise");
+    Context context = Context.current();
+    Scope outer = Scope.fromContextOrNull(context);
+    return outer == null
+        ? ScopeBlock.enter(
+            Scope.startingFrom(Lineage.empty()).fulfilling(promise), context, Scope::end)
+        : ScopeBlock.enter(outer.fulfilling(promise), context, branch -> branch.join(outer));
+  }
+
+  /**
+   * Opens a block that is the branch which fulfils the promise of a token.
+   *
+   * @throws LineageDecodeException if the text is no token
+   */
+  public static ScopeBlock fulfilling(String token) {
+    return fulfilling(Promise.parse(token));
+  }
+
+  // Branches.
+
+  /**
+   * Returns a task that runs in the current context, in whatever thread, as a branch of its
+   * request: what the request sends until the task has ended says that it runs.
+   */
+  public static Runnable branch(Runnable task) {
+    Objects.requireNonNull(task, "task");
+    Context context = Context.current();
+    Scope scope = Scope.fromContextOrNull(context);
+    Runnable wrapped = context.wrap(task);
+    if (scope == null) {
+      return wrapped;
+    }
+    OpenBranch branch = new OpenBranch(scope);
+    return () -> {
+      try {
+        wrapped.run();
+      } finally {
+        branch.finish();
+      }
+    };
+  }
+
+  /**
+   * Returns a task that runs in the current context, in whatever thread, as a branch of its
+   * request: what the request sends until the task has ended says that it runs.
+   */
+  public static <T> Callable<T> branch(Callable<T> task) {
+    Objects.requireNonNull(task, "task");
+    Context context = Context.current();
+    Scope scope = Scope.fromContextOrNull(context);
+    Callable<T> wrapped = context.wrap(task);
+    if (scope == null) {
+      return wrapped;
+    }
+    OpenBranch branch = new OpenBranch(scope);
+    return () -> {
+      try {
+        return wrapped.call();
+      } finally {
+        branch.finish();
+      }
+    };
+  }
+}

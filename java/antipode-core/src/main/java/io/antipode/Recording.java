@@ -1,0 +1,91 @@
+package io.antipode;
+
+import io.antipode.runtime.CallSite;
+import io.antipode.runtime.Counts;
+import io.antipode.runtime.KillSwitch;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** How what a client library did enters the current scope. For shims and integrations. */
+public final class Recording {
+  private Recording() {}
+
+  /**
+   * Enters a write, once the store has acknowledged it. One without a mint hour gets the current
+   * one. Without a scope it is counted and, once for each line of the application, logged.
+   *
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  public static void recordWrite(WriteId write) {
+    Scope scope = Scope.currentOrNull();
+    if (scope != null) {
+      scope.append(write);
+    } else {
+      unscoped("write", write.datastore(), Settings.current().onUnscoped());
+    }
+  }
+
+  /** Enters what a read found: who reads depends on what was read. */
+  public static void recordRead(Lineage lineage) {
+    Scope scope = Scope.currentOrNull();
+    if (scope != null && !lineage.isEmpty()) {
+      scope.merge(lineage);
+    }
+  }
+
+  /**
+   * Enters what a sample returns, once the lineage is used or leaves: for a position that costs a
+   * round trip.
+   *
+   * @param sample as {@link Scope#defer} takes it
+   */
+  public static void deferRead(Supplier<Lineage> sample) {
+    Scope scope = Scope.currentOrNull();
+    if (scope != null) {
+      scope.defer(sample);
+    }
+  }
+
+  /**
+   * Notes that something is missing.
+   *
+   * @param subject the datastore or service
+   * @param reason a word of the specification, such as {@code in_doubt}
+   */
+  public static void markIncomplete(String subject, String reason) {
+    Counts.count("incomplete", subject);
+    Scope scope = Scope.currentOrNull();
+    if (scope != null) {
+      scope.markIncomplete(subject, reason);
+    }
+  }
+
+  /**
+   * Counts something that found no scope and, once for each line of the application, logs it.
+   *
+   * @param what a noun: {@code write}, {@code barrier}
+   * @param datastore what it was about; empty where about none
+   * @param policy whether it is an error; null for no
+   * @throws ConfigurationException if the policy is {@code RAISE}
+   */
+  public static void unscoped(String what, String datastore, @Nullable Policy policy) {
+    if (KillSwitch.isDisabled()) {
+      return;
+    }
+    Settings settings = Settings.current();
+    String place = CallSite.find(settings.appPackages());
+    String about = what + (datastore.isEmpty() ? "" : " to '" + datastore + "'") + " at " + place;
+    Counts.count("unscoped_" + what, datastore);
+    if (policy == Policy.RAISE && settings.mode() != Mode.DRY_RUN) {
+      throw new ConfigurationException(about + " outside of a scope: " + advice(what));
+    }
+    Counts.logOnce("unscoped_" + what, datastore, place, () -> about + " outside of a scope");
+  }
+
+  private static String advice(String what) {
+    return what.equals("barrier")
+        ? "it would wait for nothing. Run it within Antipode.scope(), give it a lineage, or start"
+            + " its thread with Antipode.branch(); on_unscoped=report lets it pass"
+        : "open one with Antipode.scope()";
+  }
+}

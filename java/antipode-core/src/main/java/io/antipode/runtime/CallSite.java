@@ -1,0 +1,75 @@
+package io.antipode.runtime;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** The line of the application that called the library. */
+public final class CallSite {
+  /** Packages that stand between the application and the library. */
+  private static final List<String> BETWEEN =
+      List.of(
+          "io.antipode.",
+          "io.grpc.",
+          "io.lettuce.",
+          "io.micrometer.",
+          "io.netty.",
+          "io.opentelemetry.",
+          "jakarta.",
+          "java.",
+          "javax.",
+          "jdk.",
+          "org.apache.",
+          "org.hibernate.",
+          "org.springframework.",
+          "reactor.",
+          "redis.clients.",
+          "sun.",
+          "com.mongodb.",
+          "com.mysql.",
+          "com.rabbitmq.",
+          "com.zaxxer.");
+
+  private CallSite() {}
+
+  /**
+   * Returns the innermost line of the application on this thread's stack, for logs.
+   *
+   * @param packages the application's packages; null where every package that is no known library's
+   *     may be one
+   */
+  public static String find(@Nullable Set<String> packages) {
+    Predicate<String> isApplication =
+        packages == null
+            ? name -> BETWEEN.stream().noneMatch(name::startsWith)
+            : name -> packages.stream().anyMatch(each -> isWithin(name, each));
+    return StackWalker.getInstance()
+        .walk(frames -> first(frames, isApplication))
+        .map(CallSite::line)
+        .orElse("an unknown place in thread " + Thread.currentThread().getName());
+  }
+
+  private static Optional<StackWalker.StackFrame> first(
+      Stream<StackWalker.StackFrame> frames, Predicate<String> isApplication) {
+    return frames.filter(frame -> isApplication.test(frame.getClassName())).findFirst();
+  }
+
+  private static boolean isWithin(String className, String name) {
+    return className.startsWith(name)
+        && (className.length() == name.length() || className.charAt(name.length()) == '.');
+  }
+
+  private static String line(StackWalker.StackFrame frame) {
+    return frame.getClassName()
+        + "."
+        + frame.getMethodName()
+        + "("
+        + frame.getFileName()
+        + ":"
+        + frame.getLineNumber()
+        + ")";
+  }
+}

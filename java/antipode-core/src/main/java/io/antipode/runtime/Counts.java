@@ -1,0 +1,76 @@
+package io.antipode.runtime;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Supplier;
+import java.util.logging.Logger;
+
+/**
+ * Counts of what must never pass unseen, since the process started, and the log that says each
+ * thing once. Thread-safe.
+ */
+public final class Counts {
+  /** The library's log. */
+  public static final Logger LOG = Logger.getLogger("antipode");
+
+  /** The datastore of what is counted once there are too many names: they come from outside. */
+  public static final String OTHER = "_OTHER";
+
+  private static final int MOST_COUNTS = 2_000;
+  private static final int MOST_LOGGED = 10_000;
+
+  private static final Map<Metric, LongAdder> COUNTS = new ConcurrentHashMap<>();
+  private static final Set<Entry> LOGGED = ConcurrentHashMap.newKeySet();
+
+  /**
+   * What is counted.
+   *
+   * @param name a name of the reference
+   * @param datastore the datastore or service it is about; empty where it is about none
+   */
+  public record Metric(String name, String datastore) implements Comparable<Metric> {
+    @Override
+    public int compareTo(Metric other) {
+      int order = name.compareTo(other.name);
+      return order != 0 ? order : datastore.compareTo(other.datastore);
+    }
+  }
+
+  private record Entry(String name, String datastore, Object place) {}
+
+  private Counts() {}
+
+  /** Counts one of what is about no datastore. */
+  public static void count(String name) {
+    count(name, "");
+  }
+
+  /** Counts one. */
+  public static void count(String name, String datastore) {
+    Metric metric = new Metric(name, datastore);
+    LongAdder held = COUNTS.get(metric);
+    if (held == null) {
+      Metric kept = COUNTS.size() < MOST_COUNTS ? metric : new Metric(name, OTHER);
+      held = COUNTS.computeIfAbsent(kept, absent -> new LongAdder());
+    }
+    held.increment();
+  }
+
+  /** Returns all counts. */
+  public static Map<Metric, Long> all() {
+    Map<Metric, Long> counts = new TreeMap<>();
+    COUNTS.forEach((metric, number) -> counts.put(metric, number.sum()));
+    return counts;
+  }
+
+  /** Logs a warning, once for each name, datastore and place. */
+  public static void logOnce(
+      String name, String datastore, Object place, Supplier<String> message) {
+    if (LOGGED.size() < MOST_LOGGED && LOGGED.add(new Entry(name, datastore, place))) {
+      LOG.warning(message);
+    }
+  }
+}
