@@ -72,8 +72,9 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 	@PYTHON=$(PY) tools/containers.sh quick
 	@echo "left to \`make nightly\`: the wheel on the other Pythons and over older OpenTelemetry, the load, all containers"
 
-nightly: tests-need ## the rest: end-to-end, faults, fail-overs, every Python and OpenTelemetry, load, containers (hours)
+nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
+	@tools/test_valkey.sh $(PY)
 	@$(PY) -m tools.wheel_matrix
 	@$(MAKE) --no-print-directory load
 	@PYTHON=$(PY) tools/containers.sh check

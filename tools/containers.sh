@@ -126,7 +126,7 @@ stand_in() {
             cp .stores/bin/mongod "$context/"
             ;;
         mysql)
-            tools/fetch_mysql.sh .stores
+            tools/fetch_debian.sh .stores mysqld
             mkdir "$context/bin"
             cp .stores/bin/mysqld "$context/bin/"
             cp -r .stores/mysql "$context/mysql"

@@ -7,9 +7,11 @@ cd "$(dirname "$0")/.."
 declare -A server_of=([redis]=redis-server [rabbitmq]=rabbitmq-server [mongodb]=mongod
     [mysql]=mysqld [mariadb]=mariadbd)
 # What the system has no package of; it goes into .stores, which git ignores and the tests look into.
-declare -A fetch_by=([mongod]=tools/fetch_mongodb.sh [mysqld]=tools/fetch_mysql.sh)
+declare -A fetch_by=([mongod]="tools/fetch_mongodb.sh .stores"
+    [mysqld]="tools/fetch_debian.sh .stores mysqld"
+    [mysqlrouter]="tools/fetch_debian.sh .stores mysqlrouter")
 # The proxies that the tests of a store put before it.
-declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]=haproxy
+declare -A proxies_of=([redis]="haproxy nutcracker" [mongodb]=haproxy [mysql]="haproxy mysqlrouter"
     [mariadb]=haproxy)
 # The package of a server that is called otherwise, and what the client mysqlclient compiles against.
 declare -A package_of=([mariadbd]=mariadb-server)
@@ -32,8 +34,14 @@ have() {
 missing=() packages=()
 
 want() {
-    missing+=("$1")
-    packages+=("${package_of[$1]:-$1}")
+    if have "$1" || [[ " ${missing[*]} " == *" $1 "* ]]; then
+        return
+    elif [[ -n ${fetch_by[$1]:-} ]]; then
+        ${fetch_by[$1]}
+    else
+        missing+=("$1")
+        packages+=("${package_of[$1]:-$1}")
+    fi
 }
 
 for store in "$@"; do
@@ -45,15 +53,9 @@ for store in "$@"; do
         exit 1
     elif have "$server"; then
         echo "$store: $server is here"
-    elif [[ -n ${fetch_by[$server]:-} ]]; then
-        "${fetch_by[$server]}" .stores
-    else
-        want "$server"
     fi
-    for proxy in ${proxies_of[$store]:-}; do
-        if ! have "$proxy" && [[ " ${missing[*]} " != *" $proxy "* ]]; then
-            want "$proxy"
-        fi
+    for program in "$server" ${proxies_of[$store]:-}; do
+        want "$program"
     done
 done
 if [[ " $* " == *" mysql "* ]] && ! pkg-config --exists libmariadb 2>/dev/null; then

@@ -84,7 +84,8 @@ def mysql() -> Installation:
             return Installation(path, version, (*command, "--datadir="))
     raise ServerMissing(
         "no `mysqld` on PATH is MySQL's own (MariaDB's may have that name): install it from"
-        " MySQL's packages, or with `tools/fetch_mysql.sh .stores` in a checkout of Antipode"
+        " MySQL's packages, or with `tools/fetch_debian.sh .stores mysqld` in a checkout of"
+        " Antipode"
     )
 
 

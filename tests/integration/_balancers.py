@@ -1,4 +1,4 @@
-"""Real proxies before real servers: HAProxy and twemproxy as processes of the tests."""
+"""Real proxies before real servers: HAProxy, MySQL Router, twemproxy, as processes of the tests."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ one:
   servers:
     - {server}:1
 """
+_ROUTER = """\
+[DEFAULT]
+logging_folder =
+runtime_folder = .
+data_folder = .
+[routing:balancer]
+bind_address = {address.host}
+bind_port = {address.port}
+destinations = {servers}
+routing_strategy = round-robin
+protocol = classic
+[routing:probe]
+bind_address = {probe.host}
+bind_port = {probe.port}
+destinations = {servers}
+routing_strategy = round-robin
+protocol = classic
+"""
 
 
 @contextmanager
@@ -45,6 +63,15 @@ def haproxy(*servers: Address) -> Iterator[Address]:
     with _ports() as (address, probe):
         config = _HAPROXY.format(address=address, probe=probe, servers=lines)
         with _running("haproxy", ["-db", "-f", "config"], config, probe):
+            yield address
+
+
+@contextmanager
+def mysqlrouter(*servers: Address) -> Iterator[Address]:
+    """A port of MySQL Router: each new connection goes to the next server, and stays there."""
+    with _ports() as (address, probe):
+        config = _ROUTER.format(address=address, probe=probe, servers=",".join(map(str, servers)))
+        with _running("mysqlrouter", ["-c", "config"], config, probe):
             yield address
 
 

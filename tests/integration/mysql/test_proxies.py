@@ -23,7 +23,7 @@ from antipode._cli._check import Verdict
 from antipode._cli._doctor_stores import stores
 from antipode.testing import wait_until
 from antipode_shims import mysql as shims
-from tests.integration._balancers import haproxy
+from tests.integration._balancers import haproxy, mysqlrouter
 
 from ._clients import NOTES, TRACK, UNSAMPLED, Sql, minted, run
 from ._proxies import (
@@ -38,7 +38,7 @@ from ._servers import FLAVORS, Regions, only, regions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode.testing import Address, MySQLTopology
 
 RULES = [by_reads, by_reads_and_shows]
 
@@ -185,24 +185,43 @@ def test_no_guarded_read_through_a_user_of_the_readers_is_early(sql: Sql, at: An
                 assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
 
 
-def test_no_guarded_read_through_a_balancer_is_early(sql: Sql) -> None:
-    """Each new connection is on another server, and its read waits there; plain ones are early."""
+def guarded_reads(sql: Sql, written: Any, address: Address) -> None:
+    """No read of a connection to *address* is early, whichever server it is on; plain ones are."""
     topology = sql.topology
-    written = writer(sql)
     query = "SELECT 1 FROM notes WHERE id = %s"
-    with haproxy(topology.primary, topology.replica) as address:
-        topology.pause()
-        run(written, "REPLACE INTO notes VALUES (-1, 'a')")
-        found = [run(sql.plain(address), query, -1) for _ in range(2)]
-        assert sorted(map(len, found)) == [0, 1]
-        topology.resume()
-        topology.set_lag(20)
-        for number in range(10):
-            with antipode.scope():
-                run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
-                connection = through(sql, address, reads_from="replica", one_server=False)
-                antipode.barrier(timeout=5, at="read")
-                assert run(connection, query, number)
+    topology.pause()
+    run(written, "REPLACE INTO notes VALUES (-1, 'a')")
+    assert {len(run(sql.plain(address), query, -1)) for _ in range(8)} == {0, 1}
+    topology.resume()
+    topology.set_lag(20)
+    for number in range(10):
+        with antipode.scope() as scope:
+            run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
+            assert minted(scope) == [sql.position()]
+            connection = through(sql, address, reads_from="replica", one_server=False)
+            antipode.barrier(timeout=5, at="read")
+            assert run(connection, query, number)
+
+
+def test_no_guarded_read_through_a_balancer_is_early(sql: Sql) -> None:
+    """HAProxy in TCP mode, before all servers."""
+    with haproxy(sql.topology.primary, sql.topology.replica) as address:
+        guarded_reads(sql, writer(sql), address)
+
+
+@pytest.mark.store("mysql")
+def test_no_guarded_read_through_mysql_router_is_early(antipode_mysql: MySQLTopology) -> None:
+    """A port for writes and one for reads; MariaDB is not what it is for."""
+    topology = antipode_mysql
+    with (
+        closing(Sql(topology)) as sql,
+        mysqlrouter(topology.primary) as writes,
+        mysqlrouter(topology.primary, topology.replica) as reads,
+    ):
+        topology.execute("CREATE TABLE IF NOT EXISTS app.notes (id INT PRIMARY KEY, body TEXT)")
+        topology.execute("DELETE FROM app.notes")
+        topology.wait_replicated()
+        guarded_reads(sql, sql.connect(writes), reads)
 
 
 def test_a_read_through_splitting_is_not_covered(here: Regions) -> None:

@@ -1,20 +1,38 @@
 #!/usr/bin/env bash
-# Fetch MySQL's own server for Debian and Ubuntu machines whose `mysqld` is MariaDB's: from Debian's
-# unstable release, with every library it needs, unpacked beside the system and never installed.
-# apt runs on a state of its own, so the machine's lists, sources and packages stay as they are.
-# Usage: fetch_mysql.sh <folder>; afterwards <folder>/bin/mysqld is the server. Quick when it is there.
+# Fetch a program that a Debian or Ubuntu machine's own release has no package of (of MySQL it has
+# MariaDB's `mysqld`): from Debian's unstable release, with every library it needs, unpacked beside
+# the system and never installed. apt runs on a state of its own, so the machine's lists, sources
+# and packages stay as they are.
+# Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|valkey-server; afterwards it is in <folder>/bin.
+# Quick when it is there.
 set -euo pipefail
 
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
-root=$folder/mysql
-wrapper=$folder/bin/mysqld
+program=$2
+# Where its package has it, and what it does not find by itself, as the wrapper below writes it.
+libraries="" options=""
+case $program in
+    mysqld)
+        package=mysql-server-core name=mysql path=usr/sbin/mysqld libraries=usr/lib/mysql/private
+        options='--basedir="$root/usr" --character-sets-dir="$root/usr/share/mysql/charsets" \
+        --lc-messages-dir="$root/usr/share/mysql" --plugin-dir="$root/usr/lib/mysql/plugin"'
+        ;;
+    mysqlrouter)
+        package=mysql-router name=mysqlrouter path=usr/bin/mysqlrouter libraries=usr/lib/mysql-router
+        options='--DEFAULT.plugin_folder="$root/usr/lib/mysqlrouter/plugin"'
+        ;;
+    valkey-server) package=valkey-server name=valkey path=usr/bin/valkey-server ;;
+    *) echo "error: it can fetch mysqld, mysqlrouter and valkey-server, not $program" >&2 && exit 1 ;;
+esac
+root=$folder/$name
+wrapper=$folder/bin/$program
 if [[ -x $wrapper ]] && "$wrapper" --version 2>/dev/null; then
     exit 0
 fi
 
 fail() {
-    echo "error: cannot fetch MySQL: $1" >&2
-    echo "  put the mysqld of MySQL 8.0 or later on PATH by hand, or leave mysql out of STORES" >&2
+    echo "error: cannot fetch $program: $1" >&2
+    echo "  put it on PATH by hand, or leave its store out of STORES" >&2
     exit 1
 }
 
@@ -58,9 +76,9 @@ Debug::NoLocking "true";
 EOF
 export APT_CONFIG=$work/apt.conf
 
-echo "fetching mysql-server-core into $root"
+echo "fetching $package into $root"
 apt-get -qq update || fail "apt-get update failed"
-apt-get -qq -y --no-install-recommends --download-only install mysql-server-core >/dev/null ||
+apt-get -qq -y --no-install-recommends --download-only install "$package" >/dev/null ||
     fail "apt-get could not download it"
 for package in "$work"/cache/archives/*.deb; do
     case $(basename "$package") in
@@ -72,19 +90,15 @@ done
 rm -rf "$root"
 mv "$work/root" "$root"
 mkdir -p "$folder/bin"
-cat >"$work/mysqld" <<'EOF'
+cat >"$work/$program" <<EOF
 #!/bin/sh
-# MySQL with the libraries and the loader it came with. It becomes the server, whose PID stays ours.
-root=$(dirname "$(dirname "$(readlink -f "$0")")")/mysql
-for loader in "$root"/usr/lib/*-linux-gnu*/ld-linux-*.so.*; do
-    exec "$loader" --library-path "$(dirname "$loader"):$root/usr/lib/mysql/private" \
-        "$root/usr/sbin/mysqld" "$@" \
-        --basedir="$root/usr" \
-        --character-sets-dir="$root/usr/share/mysql/charsets" \
-        --lc-messages-dir="$root/usr/share/mysql" \
-        --plugin-dir="$root/usr/lib/mysql/plugin"
+# $program with the libraries and the loader it came with, which it becomes: its PID stays ours.
+root=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")/$name
+for loader in "\$root"/usr/lib/*-linux-gnu*/ld-linux-*.so.*; do
+    exec "\$loader" --library-path "\$(dirname "\$loader"):\$root/$libraries" \\
+        "\$root/$path" "\$@" $options
 done
 EOF
-chmod 755 "$work/mysqld"
-mv "$work/mysqld" "$wrapper"
-"$wrapper" --version || fail "the server that was fetched does not run here"
+chmod 755 "$work/$program"
+mv "$work/$program" "$wrapper"
+"$wrapper" --version || fail "what was fetched does not run here"
