@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from antipode import Promise, WriteId
 from antipode._barrier.decisions import Policies
+from antipode._runtime.clock import SystemClock
 from antipode.shim import Floor
 from antipode_shims.mysql._clients.session import Due, Session, Verdict
 from antipode_shims.mysql._look import FRESH_S
@@ -295,6 +296,7 @@ def test_what_was_shown_is_remembered_for_seconds(monkeypatch: pytest.MonkeyPatc
     """A server that is reset in place keeps its connections: what it showed is asked for again."""
     now_s = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
+    monkeypatch.setattr(SystemClock, "monotonic", staticmethod(lambda: now_s))
     told, proved = Told(), demand(proved_on=frozenset({"server"}))
     told.session.passed(demand(), [WRITE])
     now_s += FRESH_S / 2
