@@ -55,6 +55,15 @@ def test_positions_are_found(data: bytes, gtid: str | None) -> None:
     assert not found.torn
 
 
+def test_what_a_transaction_did_is_found() -> None:
+    """Beside a position or alone; empty where the packet does not say."""
+    alone = b"\x00\x00\x00\x03@\x00\x00\x00\x0b\x05\t\x08T_R_W___"
+    both = b"\x00\x01\x01\x02@\x00\x00\x00\x1d\x00\x10\tlast_gtid\x050-1-8\x05\t\x08________"
+    assert parse_ok(alone, tracked=True).transaction == "T_R_W___"
+    assert parse_ok(both, tracked=True)[3:] == ("0-1-8", False, "________")
+    assert parse_ok(gtids(f"{UUID}:5"), tracked=True).transaction == ""
+
+
 def test_a_client_sees_its_old_packet() -> None:
     """The packet without session state is what a server sends to clients that ask for none."""
     info = b"\x26Records: 2  Duplicates: 0  Warnings: 0"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NOTES = "notes"
 TRACK = 1 << 23
 MULTI = 1 << 16
+#: What a server does by itself where it is configured to say what a transaction did.
+TELLS = "SET SESSION session_track_transaction_info = STATE"
 TIMEOUT_S = 15.0
 IN_DOUBT = Incomplete(NOTES, "in_doubt")
 UNSAMPLED = Incomplete(NOTES, "unsampled")

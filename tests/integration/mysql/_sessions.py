@@ -23,7 +23,7 @@ from antipode import StaleSnapshot
 from antipode_shims import mysql
 from antipode_shims.mysql._position.flavor import Refused
 
-from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, drop_triggers, run
+from ._clients import MULTI, NOTES, TELLS, TIMEOUT_S, TRACK, drop_triggers, run
 
 if TYPE_CHECKING:
     from ._clients import Sql
@@ -101,11 +101,19 @@ STATEMENTS = (
 class Connection:
     """One client's connection to the primary, instrumented; everybody's calls alike."""
 
-    def __init__(self, sql: Sql, client: str) -> None:
-        """Open it; aiomysql's has an event loop of its own."""
+    def __init__(self, sql: Sql, client: str, *, tells: bool) -> None:
+        """Open it; aiomysql's has an event loop of its own.
+
+        Args:
+            sql: where.
+            client: which of :data:`CLIENTS`.
+            tells: whether the server says what a transaction did, as if it were configured so.
+        """
         place = sql.topology.primary
         options: dict[str, Any] = {"user": sql.topology.user, "password": sql.topology.password}
         options |= {"host": place.host, "port": place.port, "autocommit": True}
+        if tells:
+            options["init_command"] = TELLS
         self._loop = asyncio.new_event_loop() if client == "aiomysql" else None
         if self._loop is not None:
             made = aiomysql.connect(db=sql.topology.database, client_flag=TRACK | MULTI, **options)
@@ -152,14 +160,23 @@ class Fuzz:
         counts: reads that were fresh, refused rightly, and refused without need.
     """
 
-    def __init__(self, sql: Sql, client: str, *, triggers: bool = False) -> None:
-        """Make the tables; with *triggers* also one whose writes read."""
+    def __init__(
+        self, sql: Sql, client: str, *, triggers: bool = False, tells: bool = False
+    ) -> None:
+        """Make the tables.
+
+        Args:
+            sql: where.
+            client: which of :data:`CLIENTS`.
+            triggers: whether there is also a table whose writes read.
+            tells: whether the server says what a transaction did.
+        """
         drop_triggers(sql.topology)
         for statement in (*TABLES, *(TRIGGER if triggers else ())):
             sql.topology.execute(statement)
         more = ("INSERT INTO triggered (n) VALUES (0)",) * 24 if triggers else ()
         self._statements = (*STATEMENTS, *more)
-        self._sql, self._client = sql, client
+        self._sql, self._client, self._tells = sql, client, tells
         self._writer = sql.connect()
         run(self._writer, "SET SESSION innodb_lock_wait_timeout = 1")
         self._number, self._awaited = 0, ""
@@ -175,7 +192,8 @@ class Fuzz:
         """One session of random statements; the trace is in the error."""
         choose = random.Random(seed)
         trace: list[str] = []
-        with contextlib.closing(Connection(self._sql, self._client)) as one, antipode.scope():
+        opened = Connection(self._sql, self._client, tells=self._tells)
+        with contextlib.closing(opened) as one, antipode.scope():
             for _ in range(steps):
                 if choose.random() < _READS:
                     trace.append(self._write_and_wait())

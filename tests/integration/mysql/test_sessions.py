@@ -29,3 +29,11 @@ def test_nor_where_what_it_writes_reads(sql: Sql, client: str) -> None:
     """A trigger takes the snapshot of a transaction that only wrote."""
     counts = Fuzz(sql, client, triggers=True).sessions(range(25))
     assert counts["right"] > 10, counts
+
+
+@pytest.mark.parametrize("client", ["pymysql", "aiomysql"])
+def test_nor_where_the_server_says_what_a_transaction_did(sql: Sql, client: str) -> None:
+    """Whether a trigger took the snapshot is no guess there."""
+    counts = Fuzz(sql, client, triggers=True, tells=True).sessions(range(25))
+    assert counts["right"] > 10, counts
+    assert counts["needless"] * 10 <= counts["right"], counts

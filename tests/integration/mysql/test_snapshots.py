@@ -13,7 +13,7 @@ import antipode
 from antipode import StaleSnapshot
 from antipode_shims import mysql
 
-from ._clients import MULTI, NOTES, TIMEOUT_S, TRACK, drop_triggers, exchanges, run
+from ._clients import MULTI, NOTES, TELLS, TIMEOUT_S, TRACK, drop_triggers, exchanges, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,29 +144,55 @@ def test_a_transaction_that_wrote_is_held_once(sql: Sql, to_primary: LagProxy, w
     assert made == [5]
 
 
-def test_a_trigger_takes_the_snapshot(sql: Sql, session: Any, writer: Any) -> None:
-    """What it reads has waited; a barrier behind it raises, for nobody knows what it read."""
+@pytest.fixture
+def counting(sql: Sql) -> Iterator[None]:
+    """A table whose trigger reads."""
     for statement in (
         "CREATE TABLE app.triggered (id INT)",
         """CREATE TRIGGER app.counts BEFORE INSERT ON app.triggered FOR EACH ROW
         SELECT COUNT(*) INTO @n FROM notes""",
     ):
         sql.topology.execute(statement)
-    try:
-        with antipode.scope():
-            written(writer, 1)
-            run(session, "BEGIN")
-            run(session, "INSERT INTO triggered VALUES (1)")
-            assert run(session, IDS) == [(1,)]
-            run(session, "COMMIT")
-            run(session, "BEGIN")
-            run(session, "INSERT INTO triggered VALUES (1)")
-            written(writer, 2)
-            with pytest.raises(StaleSnapshot):
-                run(session, IDS)
-    finally:
+    yield
+    sql.close()  # What a transaction holds, no statement drops.
+    sql.topology.execute("DROP TABLE app.triggered")
+
+
+def test_a_trigger_takes_the_snapshot(session: Any, writer: Any, counting: None) -> None:
+    """What it reads has waited; a barrier behind it raises, for nobody knows what it read."""
+    with antipode.scope():
+        written(writer, 1)
+        run(session, "BEGIN")
+        run(session, "INSERT INTO triggered VALUES (1)")
+        assert run(session, IDS) == [(1,)]
+        run(session, "COMMIT")
+        run(session, "BEGIN")
+        run(session, "INSERT INTO triggered VALUES (1)")
+        written(writer, 2)
+        with pytest.raises(StaleSnapshot):
+            run(session, IDS)
         run(session, "ROLLBACK")
-        sql.topology.execute("DROP TABLE app.triggered")
+
+
+def test_a_server_says_what_a_transaction_did(
+    sql: Sql, to_primary: LagProxy, writer: Any, counting: None
+) -> None:
+    """Where it is configured so, only what took a snapshot is refused, and nothing is asked."""
+    session = sql.connect(to_primary.address, init_command=TELLS)
+    with antipode.scope():
+        run(session, "BEGIN")
+        run(session, INSERT, 101)
+        written(writer, 1)
+        with exchanges(to_primary) as made:
+            assert run(session, IDS) == [(1,)]
+        assert made == [2]  # Where the server is, and the read.
+        run(session, "COMMIT")
+        run(session, "BEGIN")
+        run(session, INSERT, 102)
+        run(session, "INSERT INTO triggered VALUES (1)")
+        written(writer, 2)
+        with pytest.raises(StaleSnapshot):
+            run(session, IDS)
 
 
 def test_a_temporary_table_takes_no_snapshot(session: Any, writer: Any) -> None:

@@ -18,6 +18,7 @@ from antipode_shims.mysql._position.ok_packet import (
     IN_TRANSACTION,
     MORE_RESULTS,
     STATE_CHANGED,
+    WROTE_ALONE,
 )
 from antipode_shims.mysql._statements import (
     BEGINS,
@@ -113,6 +114,7 @@ class Session:
         self._opened = bool(status & IN_TRANSACTION)
         self._snapshot = _TAKEN if self._opened else _NONE
         self._wrote = self._opened
+        self._did = ""
         self._proved = False
         self._unlogged = False
         self._isolation_unsure = False
@@ -263,6 +265,9 @@ class Session:
     def replied(self, ok: Ok) -> None:
         """One of the flight's statements was answered with an OK packet."""
         self.status = ok.status
+        self._did = ok.transaction or self._did
+        if self._snapshot == _PERHAPS and self._did[1:] == WROTE_ALONE:
+            self._snapshot = _NONE
         if ok.gtid is not None:
             self._committed = self._proved = True
             self._hinted = False
@@ -386,7 +391,7 @@ class Session:
     def _closed(self) -> None:
         """No transaction is open, or one that has done nothing."""
         self._wrote = self._lacks = self._isolation_unsure = False
-        self._snapshot = _NONE
+        self._did, self._snapshot = "", _NONE
 
     @property
     def uncommitted(self) -> bool:

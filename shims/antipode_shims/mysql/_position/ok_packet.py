@@ -2,8 +2,9 @@
 
 Pure: the bytes of one packet in, values out. An *OK packet* carries session state where the client
 set ``CLIENT_SESSION_TRACK`` when it connected: MySQL the GTIDs that a statement committed
-(``session_track_gtids``), MariaDB the variable ``last_gtid``. Sources: the MySQL source's
-``OK_Packet`` page, the MariaDB protocol's ``OK_Packet`` page.
+(``session_track_gtids``), MariaDB the variable ``last_gtid``. Where a server is configured so
+(``session_track_transaction_info``), it also says what the open transaction did. Sources: the MySQL
+source's ``OK_Packet`` page, the MariaDB protocol's ``OK_Packet`` page.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ STATE_CHANGED: Final = 0x4000
 _LONG: Final = 0xFB
 _SYSTEM_VARIABLE: Final = 0
 _GTIDS: Final = 3
+_TRANSACTION: Final = 5
 #: Where the information text of a packet with counts of one byte each begins.
 _PLAIN: Final = 7
 #: Where its session state begins, if the text is empty.
@@ -43,6 +45,8 @@ class Ok(NamedTuple):
         plain: the packet as a client that knows nothing of session state expects it.
         gtid: what the server says was committed: a MySQL GTID set or MariaDB's ``last_gtid``.
         torn: whether the session state could not be read.
+        transaction: what the open transaction did so far, as :data:`WROTE_ALONE` has it; empty
+            where the server does not say, or has said it already.
     """
 
     status: int
@@ -50,6 +54,11 @@ class Ok(NamedTuple):
     plain: bytes
     gtid: str | None = None
     torn: bool = False
+    transaction: str = ""
+
+
+#: What a transaction did that wrote, and read no table; explicit ones begin with T, others with I.
+WROTE_ALONE: Final = "___W___"
 
 
 def is_ok(data: bytes) -> bool:
@@ -92,7 +101,9 @@ def parse_ok(data: bytes, *, tracked: bool) -> Ok:
         info, after = _text(data, at)
         state = _text(data, after)[0] if status & STATE_CHANGED else b""
         # Servers send the length to clients that know of none, too.
-        return Ok(status, affected, data[:after] if info else data[:at], _committed(state))
+        plain = data[:after] if info else data[:at]
+        gtid, transaction = _changes(state)
+        return Ok(status, affected, plain, gtid, transaction=transaction)
     except (IndexError, UnicodeDecodeError):
         return Ok(status, affected, data[:at], torn=True)
 
@@ -123,9 +134,9 @@ def _alone(data: bytes) -> str | None:
     return found.decode() if found.isascii() else None
 
 
-def _committed(state: bytes) -> str | None:
-    """The position in a packet's session state; the last one, if there are several."""
-    found, at = None, 0
+def _changes(state: bytes) -> tuple[str | None, str]:
+    """The position in a packet's session state, and what it says of the transaction; the last."""
+    found, transaction, at = None, "", 0
     while at < len(state):
         kind = state[at]
         entry, at = _text(state, at + 1)
@@ -133,7 +144,9 @@ def _committed(state: bytes) -> str | None:
             found = _text(entry, 1)[0].decode("ascii")  # Behind the encoding's number.
         elif kind == _SYSTEM_VARIABLE:
             found = _last_gtid(entry) or found
-    return found or None
+        elif kind == _TRANSACTION:
+            transaction = _text(entry, 0)[0].decode("ascii")
+    return found or None, transaction
 
 
 def _last_gtid(entry: bytes) -> str | None:
