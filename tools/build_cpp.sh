@@ -11,10 +11,12 @@ need cmake cmake
 need ninja ninja-build
 need c++ g++
 need ccache ccache
+need clang-format-14 clang-format-14
 need /usr/include/nlohmann/json.hpp nlohmann-json3-dev
 need /usr/include/gtest/gtest.h libgtest-dev
 ((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
 
+find agent fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset" -- --quiet
 ctest --preset "$preset" --output-on-failure >"build/$preset/ctest.log" || { cat "build/$preset/ctest.log"; exit 1; }

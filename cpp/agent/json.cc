@@ -54,18 +54,20 @@ Json Checked(const Json& step, const Named& named) {
 }  // namespace
 
 WriteId WriteOf(const Json& found) {
-  const Version version = found.contains("opaque") ? Version(found.at("opaque").get<std::string>())
-                                                   : Version(U64(found.at("version")));
+  const Version version =
+      found.contains("opaque") ? Version(found.at("opaque").get<std::string>()) : Version(U64(found.at("version")));
   return {found.at("datastore"), found.at("key"), version, found.value("minted_h", std::uint64_t{0}),
           found.value("covering", false)};
 }
+
+Promise PromiseOf(const Json& found) { return {found.at("datastore"), found.at("id"), found.at("expires_s")}; }
 
 Lineage LineageOf(const Json& found) {
   LineageParts parts;
   for (const Json& write : found.value("writes", Json::array())) parts.writes.push_back(WriteOf(write));
   for (const Json& mark : found.value("incomplete", Json::array())) parts.incomplete.push_back({mark[0], mark[1]});
   for (const Json& promise : found.value("promises", Json::array())) {
-    parts.promises.push_back({promise.at("datastore"), promise.at("id"), promise.at("expires_s")});
+    parts.promises.push_back(PromiseOf(promise));
   }
   parts.open_branches = std::stoull(found.value("open_branches", std::string("0")));
   parts.unknown = found.value("unknown", std::vector<std::string>{});
@@ -84,13 +86,16 @@ Json Of(const WriteId& write) {
   return found;
 }
 
+Json Of(const Promise& promise) {
+  return {{"datastore", promise.datastore}, {"id", promise.id}, {"expires_s", promise.expires_s}};
+}
+
 Json Of(const Lineage& lineage) {
   Json found = Json::object();
   for (const WriteId& write : lineage.writes()) found["writes"].push_back(Of(write));
   for (const Incomplete& mark : lineage.incomplete()) found["incomplete"].push_back({mark.subject, mark.reason});
   for (const Promise& promise : lineage.promises()) {
-    found["promises"].push_back(
-        {{"datastore", promise.datastore}, {"id", promise.id}, {"expires_s", promise.expires_s}});
+    found["promises"].push_back(Of(promise));
   }
   for (const std::string& item : lineage.unknown()) found["unknown"].push_back(item);
   if (lineage.open_branches() != 0) found["open_branches"] = std::to_string(lineage.open_branches());

@@ -16,6 +16,8 @@ Lineage LineageOf(const Json& found);
 /// What is empty is left out.
 Json Of(const Lineage& lineage);
 Json Of(const WriteId& write);
+Json Of(const Promise& promise);
+Promise PromiseOf(const Json& found);
 
 /// Runs the steps of a script of level 2; what each came to.
 Json Algebra(const Json& steps);

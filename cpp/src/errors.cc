@@ -6,6 +6,9 @@ AntipodeError::AntipodeError(std::string_view code, const std::string& message)
     : std::runtime_error(message), code_(code) {}
 AntipodeError::~AntipodeError() = default;
 
+ConfigurationError::ConfigurationError(const std::string& message) : AntipodeError("configuration", message) {}
+ConfigurationError::~ConfigurationError() = default;
+
 LineageDecodeError::LineageDecodeError(const DecodeFault& fault)
     : AntipodeError(fault.code, fault.message), offset_(fault.offset) {}
 LineageDecodeError::~LineageDecodeError() = default;

@@ -7,19 +7,41 @@
 
 namespace antipode::vectors {
 
-std::vector<Case> Cases(const std::string& folder, const std::string& kind) {
-  std::vector<std::filesystem::path> files;
+namespace {
+
+struct File {
+  std::string stem;
+  Json vectors;
+};
+
+/// What all files of a folder have under `kind`.
+std::vector<File> Files(const std::string& folder, const std::string& kind) {
+  std::vector<std::filesystem::path> paths;
   for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(ANTIPODE_VECTORS) / folder)) {
-    if (file.path().extension() == ".json") files.push_back(file.path());
+    if (file.path().extension() == ".json") paths.push_back(file.path());
   }
-  std::sort(files.begin(), files.end());
+  std::sort(paths.begin(), paths.end());
+  std::vector<File> files;
+  for (const auto& path : paths) {
+    std::ifstream stream(path);
+    files.push_back({path.stem().string(), Json::parse(stream).value(kind, Json::array())});
+  }
+  return files;
+}
+
+}  // namespace
+
+std::vector<Json> Entries(const std::string& folder, const std::string& kind) {
+  std::vector<Json> entries;
+  for (const File& file : Files(folder, kind)) entries.insert(entries.end(), file.vectors.begin(), file.vectors.end());
+  return entries;
+}
+
+std::vector<Case> Cases(const std::string& folder, const std::string& kind) {
   std::vector<Case> cases;
-  for (const auto& file : files) {
-    std::ifstream stream(file);
-    const Json loaded = Json::parse(stream);
-    const Json found = loaded.value(kind, Json::array());
-    for (const Json& vector : found) {
-      std::string name = file.stem().string() + "_" + vector.at("name").get<std::string>();
+  for (const File& file : Files(folder, kind)) {
+    for (const Json& vector : file.vectors) {
+      std::string name = file.stem + "_" + vector.at("name").get<std::string>();
       // GoogleTest wants letters and digits, and no name twice.
       for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
       cases.push_back({name + "_" + std::to_string(cases.size()), vector});

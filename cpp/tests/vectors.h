@@ -24,6 +24,9 @@ inline std::ostream& operator<<(std::ostream& stream, const Case& one) { return 
 /// The vectors under `kind` in all files of a folder.
 std::vector<Case> Cases(const std::string& folder, const std::string& kind);
 
+/// What has no names.
+std::vector<Json> Entries(const std::string& folder, const std::string& kind);
+
 /// The text of a vector, which may be built of repeated strings.
 std::string TextOf(const Json& vector);
 

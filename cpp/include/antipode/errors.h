@@ -22,11 +22,18 @@ class ANTIPODE_EXPORT AntipodeError : public std::runtime_error {
   std::string code_;
 };
 
+/// A setup that cannot work.
+class ANTIPODE_EXPORT ConfigurationError : public AntipodeError {
+ public:
+  explicit ConfigurationError(const std::string& message);
+  ~ConfigurationError() override;
+};
+
 /// Why a text is no lineage.
 struct DecodeFault {
-  std::string_view code;    ///< One of the codes of the lineage format.
-  std::string message;      ///< For people.
-  std::size_t offset = 0;   ///< The byte at which the text stops being a lineage.
+  std::string_view code;   ///< One of the codes of the lineage format.
+  std::string message;     ///< For people.
+  std::size_t offset = 0;  ///< The byte at which the text stops being a lineage.
 };
 
 /// A text is no lineage.

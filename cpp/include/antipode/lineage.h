@@ -27,7 +27,7 @@ struct LineageParts {
 
 /// How much of a lineage may leave, and what of it.
 struct Bound {
-  std::size_t max_bytes = 1024;                       ///< The nine bytes of `antipode=` count.
+  std::size_t max_bytes = 1024;                      ///< The nine bytes of `antipode=` count.
   std::optional<std::set<std::string>> egress = {};  ///< Datastores that may be named; none: all may.
 };
 
@@ -65,6 +65,10 @@ class ANTIPODE_EXPORT Lineage {
   [[nodiscard]] Lineage Merge(const Lineage& other) const;
   /// With what there is of these datastores, and the marks of nobody in particular.
   [[nodiscard]] Lineage Only(const std::set<std::string>& datastores) const;
+  /// What it has and the other one, which came first, has not: nobody is told what they sent.
+  [[nodiscard]] Lineage Beyond(const Lineage& came) const;
+  /// Without the promises of these ids.
+  [[nodiscard]] Lineage WithoutPromises(const std::set<std::string>& ids) const;
   /// With a mark that something is missing.
   [[nodiscard]] Lineage Marked(const Incomplete& mark) const;
 

@@ -32,8 +32,7 @@ std::pair<std::string_view, std::optional<std::string_view>> Cut(std::string_vie
 
 /// Whether what follows a UUID in a key can be written as it is.
 bool IsSuffix(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return grammar::IsWord(c) || c == '/' || c == ':'; });
+  return std::all_of(text.begin(), text.end(), [](char c) { return grammar::IsWord(c) || c == '/' || c == ':'; });
 }
 
 std::string Swapped(std::string_view text, char from, char to, char and_from, char and_to) {

@@ -192,6 +192,35 @@ Lineage Lineage::Only(const std::set<std::string>& datastores) const {
   return Lineage(std::move(data));
 }
 
+Lineage Lineage::Beyond(const Lineage& came) const {
+  auto data = std::make_shared<Data>();
+  const auto theirs = came.writes();
+  const std::set<WriteId> sent(theirs.begin(), theirs.end());
+  for (const Entry& entry : data_->Entries()) {
+    if (sent.count(entry.write) == 0) data->Add(entry.write, entry.recorded);
+  }
+  for (const auto& [name, expires_s] : data_->promises) {
+    const auto held = came.data_->promises.find(name);
+    if (held == came.data_->promises.end() || held->second < expires_s) data->promises.emplace(name, expires_s);
+  }
+  for (const Incomplete& mark : data_->incomplete) {
+    if (came.incomplete().count(mark) == 0) data->incomplete.insert(mark);
+  }
+  for (const std::string& item : data_->unknown) {
+    if (came.unknown().count(item) == 0) data->unknown.insert(item);
+  }
+  if (data_->open_branches > came.open_branches()) data->open_branches = data_->open_branches;
+  return Lineage(std::move(data));
+}
+
+Lineage Lineage::WithoutPromises(const std::set<std::string>& ids) const {
+  auto data = std::make_shared<Data>(*data_);
+  for (auto each = data->promises.begin(); each != data->promises.end();) {
+    each = ids.count(each->first.second) != 0 ? data->promises.erase(each) : std::next(each);
+  }
+  return Lineage(std::move(data));
+}
+
 Lineage Lineage::Marked(const Incomplete& mark) const {
   Check(mark);
   auto data = std::make_shared<Data>(*data_);

@@ -80,8 +80,8 @@ std::vector<Droppable> InOrder(const std::vector<Entry>& entries, std::uint64_t 
            std::make_tuple(b.Group(), b.entry.write.datastore, b.crc, b.item);
   });
   for (std::size_t i = 1; i < all.size(); ++i) {
-    const bool same = all[i].Group() == all[i - 1].Group() &&
-                      all[i].entry.write.datastore == all[i - 1].entry.write.datastore;
+    const bool same =
+        all[i].Group() == all[i - 1].Group() && all[i].entry.write.datastore == all[i - 1].entry.write.datastore;
     all[i].turn = same ? all[i - 1].turn + 1 : 0;
   }
   std::sort(all.begin(), all.end(), [](const Droppable& a, const Droppable& b) {

@@ -1,0 +1,50 @@
+// Carries out requests, each in a thread of its own, and answers on a stream.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+
+#include "antipode/scope.h"
+#include "json.h"
+
+namespace antipode::agent {
+
+using json::Json;
+
+class Agent {
+ public:
+  explicit Agent(std::ostream& answers) : answers_(answers) {}
+  /// Waits for what still runs.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  /// Begins what one line asks for.
+  void Take(const std::string& line);
+
+ private:
+  /// An open scope, and what ends it.
+  struct Held;
+
+  void Run(const Json& request);
+  void Answer(const Json& answer);
+  Json Value(const Json& request);
+  Json ValueInScope(const std::string& op, const Json& request);
+  Json OpenScope(const Json& request);
+  Json BeginFulfilling(const Json& request);
+  Json Hold(std::shared_ptr<Held> held);
+  std::shared_ptr<Scope> ScopeOf(const Json& request);
+
+  std::ostream& answers_;
+  std::mutex lock_;
+  std::condition_variable idle_;
+  int running_ = 0;
+  int handles_ = 0;
+  std::map<std::string, std::shared_ptr<Held>> scopes_;
+};
+
+}  // namespace antipode::agent

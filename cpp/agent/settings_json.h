@@ -1,0 +1,13 @@
+// Settings as the conformance agent and the vectors spell them in JSON.
+#pragma once
+
+#include "antipode/settings.h"
+#include "json.h"
+
+namespace antipode::json {
+
+/// `base` with the settings that are given.
+Settings SettingsOf(const Json& given, Settings base);
+Json Of(const Settings& settings);
+
+}  // namespace antipode::json

@@ -1,0 +1,158 @@
+// One outgoing HTTP request while a client waits for its answer.
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+#include "antipode/settings.h"
+#include "propagation/headers.h"
+#include "request/inside.h"
+#include "request/untrusted_text.h"
+#include "runtime/hosts.h"
+#include "runtime/observers.h"
+#include "runtime/text.h"
+
+namespace antipode {
+namespace {
+
+constexpr std::size_t kMostPeers = 10'000;
+constexpr int kTimeout = 408;
+constexpr int kFirstErrorOfServers = 500;
+
+/// Says that nothing was executed: the request goes elsewhere, or was refused before any of the service's code ran.
+bool NotExecuted(int status) {
+  static const std::set<int> kStatuses{300, 301, 304, 305, 307, 308, 400, 401, 403, 404, 405, 406, 407, 410, 411,
+                                       413, 414, 415, 416, 417, 421, 425, 426, 428, 429, 431, 451, 501, 505};
+  return kStatuses.count(status) != 0;
+}
+
+std::optional<unsigned> UsualPort(std::string_view scheme) {
+  if (scheme == "http") return 80U;
+  if (scheme == "https") return 443U;
+  return std::nullopt;
+}
+
+/// Of each peer whether it ever answered with a lineage; one without an answer is missing.
+struct Peers {
+  std::mutex lock;
+  std::unordered_map<std::string, bool> answers;
+};
+
+Peers& ThePeers() {
+  static auto* peers = new Peers;
+  return *peers;
+}
+
+/// One answer with a lineage outweighs all without.
+void Note(const std::string& peer, bool speaks) {
+  Peers& peers = ThePeers();
+  const std::lock_guard guard(peers.lock);
+  if (peers.answers.size() >= kMostPeers) peers.answers.clear();  // Known peers are soon known again.
+  bool& known = peers.answers[peer];
+  known = known || speaks;
+}
+
+}  // namespace
+
+OutgoingCall::OutgoingCall(std::string_view scheme, std::string_view host, std::optional<unsigned> port,
+                           std::string_view path, std::string_view service) {
+  const auto usual = UsualPort(scheme);
+  std::string named(host);
+  if (port && port != usual) named += ":" + std::to_string(*port);
+  if (!port) port = usual;
+  service_ = service.empty() ? named : std::string(service);
+  peer_ = std::string(scheme) + "://" + named;
+  if (Disabled()) {
+    allowed_ = true;
+    return;
+  }
+  const Settings settings = CurrentSettings();
+  const auto [answers, above] = hosts::Expected(settings.peers, host, port, path);
+  expected_ = answers;
+  peer_ += above;
+  allowed_ = !settings.egress_hosts || hosts::Names(*settings.egress_hosts, host, port);
+  if (allowed_) scope_ = CurrentScope();
+  if (scope_) text_ = scope_->text();
+}
+
+void OutgoingCall::Outfit(Headers& headers) const {
+  if (Disabled()) return;
+  std::string given;
+  for (const std::string_view value : ValuesOf(headers, kBaggage)) {
+    if (!given.empty()) given += ',';
+    given += value;
+  }
+  if (!allowed_) {
+    Strip(headers);
+    return;
+  }
+  if (scope_) {
+    const auto there = Members({given});
+    if (there != std::vector<std::string>{text_}) {
+      std::string text = text_;
+      if (!there.empty()) {
+        Lineage together = Lineage::Deserialize(text_);
+        for (const std::string& other : there) together = together.Merge(Readable(kBaggage, other));
+        text = LeavingText(together);
+      }
+      given = WithMember(given, text);
+      Replace(headers, kBaggage, given);
+    }
+  }
+  if (HasMember(given)) Replace(headers, kSentHeader, "1");
+}
+
+void OutgoingCall::Answered(int status, std::optional<std::string_view> lineage) {
+  if (Disabled() || !allowed_) return;
+  if (lineage) {
+    Note(peer_, true);
+    for (const std::string_view text : text::Split(*lineage, ',')) Merge(text::Trimmed(text));
+  } else if (text_.empty() || NotExecuted(status)) {
+    return;
+  } else if (status >= 200 && status < 300) {
+    AnsweredWithout(true);
+  } else if (status == kTimeout || status >= kFirstErrorOfServers) {
+    Failed();
+  } else {
+    AnsweredWithout(false);
+  }
+}
+
+void OutgoingCall::AnsweredWithout(bool success) {
+  if (TakesPart() == true) {
+    Mark();
+  } else if (success) {
+    Note(peer_, false);
+  }
+}
+
+void OutgoingCall::Failed() {
+  if (TakesPart() != false) Mark();
+}
+
+void OutgoingCall::Merge(std::string_view text) {
+  ExtractResponse({{std::string(kResponseHeader), std::string(text)}}, service_, scope_.get());
+}
+
+std::optional<bool> OutgoingCall::TakesPart() const {
+  if (expected_ != Answers::kAuto) return expected_ == Answers::kAlways;
+  Peers& peers = ThePeers();
+  const std::lock_guard guard(peers.lock);
+  const auto known = peers.answers.find(peer_);
+  return known == peers.answers.end() ? std::nullopt : std::optional(known->second);
+}
+
+void OutgoingCall::Mark() {
+  if (!scope_ || Disabled()) return;
+  Count("incomplete", service_);
+  scope_->MarkIncomplete(service_, "in_doubt");
+  WarnOnce("call_in_doubt", service_, "",
+           "the outcome of a call of '" + service_ + "' is not known: the lineage is incomplete");
+}
+
+void ForgetServices() {
+  Peers& peers = ThePeers();
+  const std::lock_guard guard(peers.lock);
+  peers.answers.clear();
+}
+
+}  // namespace antipode

@@ -1,0 +1,278 @@
+#include "antipode/scope.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "antipode/settings.h"
+#include "request/inside.h"
+#include "request/untrusted_text.h"
+#include "runtime/clock.h"
+#include "runtime/observers.h"
+
+namespace antipode {
+
+Lineage Kept(const Lineage& lineage) {
+  Lineage held = lineage.Holdable();
+  if (held.incomplete() != lineage.incomplete()) {
+    Count("dropped_for_size");
+    WarnOnce("dropped_for_size", "", "scope",
+             "a request depends on more than 4096 items: what is not kept is marked incomplete");
+  }
+  return held;
+}
+
+Lineage WithBranches(const Lineage& lineage, std::uint64_t branches) {
+  return branches <= lineage.open_branches() ? lineage : lineage.Merge(Lineage(LineageParts{{}, {}, {}, branches, {}}));
+}
+
+void Scope::Inside::TakeIn(const Lineage& added) {
+  if (!stopped) lineage = Kept(lineage.Merge(own.empty() ? added : added.WithoutPromises(own)));
+}
+
+void Scope::Inside::Attach(const std::shared_ptr<const Attachment>& added) {
+  const std::lock_guard guard(lock);
+  if (!stopped) attached = attached ? attached->Joined(*added) : added;
+}
+
+std::shared_ptr<const Attachment> Scope::Inside::Attached() const {
+  const std::lock_guard guard(lock);
+  return attached;
+}
+
+Lineage Scope::Inside::Leaving() const {
+  const std::lock_guard guard(lock);
+  return WithBranches(lineage, *branches);
+}
+
+Scope::Scope(const Lineage& start) : inside_(std::make_unique<Inside>()) { inside_->lineage = Kept(start); }
+Scope::~Scope() = default;
+
+std::shared_ptr<Scope> Scope::Received(std::string_view text) { return std::make_shared<Scope>(ReceivedText(text)); }
+
+Lineage Scope::lineage() const {
+  const std::lock_guard guard(inside_->lock);
+  return inside_->lineage;
+}
+
+std::string Scope::text() const { return LeavingText(inside_->Leaving()); }
+bool Scope::open() const noexcept { return inside_->open; }
+bool Scope::stopped() const noexcept { return inside_->stopped; }
+
+Lineage Scope::Append(const WriteId& write) {
+  WriteId stamped = write;
+  if (stamped.minted_h == 0) stamped.minted_h = SystemClock().Hour();
+  std::shared_ptr<Scope> joined;
+  Lineage found;
+  bool answered = false;
+  {
+    const std::lock_guard guard(inside_->lock);
+    if (!inside_->stopped) inside_->lineage = Kept(inside_->lineage.Append(stamped));
+    found = inside_->lineage;
+    answered = inside_->answered;
+    joined = inside_->joined;
+  }
+  if (answered && !write.covering) Count("after_response_write", write.datastore);
+  if (joined) joined->Append(stamped);
+  return found;
+}
+
+Lineage Scope::Merge(const Lineage& lineage) {
+  std::shared_ptr<Scope> joined;
+  Lineage found;
+  {
+    const std::lock_guard guard(inside_->lock);
+    inside_->TakeIn(lineage);
+    found = inside_->lineage;
+    joined = inside_->joined;
+  }
+  if (joined) joined->Merge(lineage);
+  return found;
+}
+
+Lineage Scope::Remove(const WriteId& write) {
+  const std::lock_guard guard(inside_->lock);
+  inside_->lineage = inside_->lineage.Remove(write);
+  return inside_->lineage;
+}
+
+void Scope::MarkIncomplete(std::string_view subject, std::string_view reason) {
+  Merge(Lineage().Marked({std::string(subject), std::string(reason)}));
+}
+
+void Scope::End() noexcept { inside_->open = false; }
+
+void Scope::Stop() noexcept {
+  const std::lock_guard guard(inside_->lock);
+  inside_->open = false;
+  inside_->stopped = true;
+  inside_->lineage = Lineage();
+  inside_->attached.reset();
+}
+
+OpenBranch::OpenBranch(std::shared_ptr<Scope> scope) : scope_(std::move(scope)) {
+  if (scope_) ++*scope_->inside().branches;
+}
+OpenBranch::~OpenBranch() {
+  if (scope_) --*scope_->inside().branches;
+}
+
+/// A scope that is current on one thread until its guard is gone, on whatever thread that happens.
+struct ScopeGuard::Frame {
+  std::shared_ptr<Scope> scope;
+  std::atomic<bool> over{false};
+};
+
+std::vector<std::shared_ptr<ScopeGuard::Frame>>& ScopeGuard::Stack() {
+  thread_local std::vector<std::shared_ptr<Frame>> stack;
+  return stack;
+}
+
+ScopeGuard::ScopeGuard(std::shared_ptr<Scope> scope, bool begins) : scope_(std::move(scope)), begins_(begins) {
+  if (Disabled()) return;
+  frame_ = std::make_shared<Frame>();
+  frame_->scope = scope_;
+  Stack().push_back(frame_);
+}
+
+ScopeGuard::ScopeGuard() : ScopeGuard(std::make_shared<Scope>(), true) {}
+ScopeGuard::ScopeGuard(const Lineage& start) : ScopeGuard(std::make_shared<Scope>(start), true) {}
+ScopeGuard::ScopeGuard(const Captured& captured) : ScopeGuard(captured.scope(), false) {}
+ScopeGuard::ScopeGuard(std::shared_ptr<Scope> scope) : ScopeGuard(std::move(scope), false) {}
+
+ScopeGuard::~ScopeGuard() {
+  if (begins_) scope_->End();
+  if (!frame_) return;
+  frame_->over = true;
+  auto& stack = Stack();
+  if (!stack.empty() && stack.back() == frame_) {
+    stack.pop_back();
+    return;
+  }
+  Count("scope_out_of_order");
+  WarnOnce("scope_out_of_order", "", "",
+           "guards of scopes ended in another order, or on another thread, than they began");
+  stack.erase(std::remove(stack.begin(), stack.end(), frame_), stack.end());
+}
+
+std::shared_ptr<Scope> CurrentScope() {
+  auto& stack = ScopeGuard::Stack();
+  while (!stack.empty() && stack.back()->over) stack.pop_back();
+  return stack.empty() ? nullptr : stack.back()->scope;
+}
+
+Captured Capture() {
+  Captured captured;
+  captured.scope_ = CurrentScope();
+  return captured;
+}
+
+Fulfilling::Fulfilling(const Promise& promise) : branch_(CurrentScope(), promise), guard_(branch_.scope()) {}
+Fulfilling::Fulfilling(std::string_view token) : Fulfilling(PromiseOf(token)) {}
+
+Branch::Branch(std::shared_ptr<Scope> around, Promise promise)
+    : promise_(std::move(promise)), outer_(std::move(around)) {
+  if (!outer_) return;
+  inner_ = std::make_shared<Scope>();
+  Scope::Inside& outer = outer_->inside();
+  Scope::Inside& inner = inner_->inside();
+  const std::lock_guard guard(outer.lock);
+  inner.own = outer.own;
+  inner.own.insert(promise_.id);
+  inner.answered = outer.answered;
+  inner.came = outer.came;
+  inner.lineage = outer.lineage.WithoutPromises(inner.own);
+  inner.branches = outer.branches;
+  if (outer.attached) inner.attached = outer.attached->Branched(inner.own);
+}
+
+Branch::~Branch() {
+  if (!inner_) return;
+  if (inner_->stopped()) {
+    outer_->Stop();
+    return;
+  }
+  inner_->End();
+  Scope::Inside& inner = inner_->inside();
+  Lineage gathered;
+  std::shared_ptr<const Attachment> attached;
+  {
+    const std::lock_guard guard(inner.lock);
+    inner.joined = outer_;
+    gathered = inner.lineage;
+    attached = inner.attached;
+  }
+  outer_->Merge(gathered);
+  if (attached) outer_->inside().Attach(attached);
+}
+
+std::string TokenOf(const Promise& promise) { return Lineage(LineageParts{{}, {}, {promise}, 0, {}}).Serialize(); }
+
+Promise PromiseOf(std::string_view token) {
+  const Lineage lineage = Lineage::Deserialize(token);
+  const auto promises = lineage.promises();
+  if (promises.size() != 1 || TokenOf(promises[0]) != token) {
+    throw LineageDecodeError({"lineage_item", "a promise's token is the text of a lineage that holds it alone", 0});
+  }
+  return promises[0];
+}
+
+void Unscoped(const char* what, std::string_view datastore, std::optional<Policy> policy) {
+  if (Disabled()) return;
+  Count(std::string("unscoped_") + what, datastore);
+  const std::string about = datastore.empty() ? "" : " to '" + std::string(datastore) + "'";
+  if (policy == Policy::kRaise) {
+    throw ConfigurationError(std::string(what) + about + " outside of a scope: begin one with antipode::ScopeGuard");
+  }
+  WarnOnce(std::string("unscoped_") + what, datastore, "", what + about + " outside of a scope");
+}
+
+void Stop() {
+  if (const auto scope = CurrentScope()) scope->Stop();
+}
+
+Lineage Current() {
+  const auto scope = CurrentScope();
+  return scope ? scope->lineage() : Lineage();
+}
+
+Lineage Append(const WriteId& write) {
+  if (const auto scope = CurrentScope()) return scope->Append(write);
+  Unscoped("append", write.datastore, CurrentSettings().on_unscoped);
+  return Lineage({write});
+}
+
+Lineage Remove(const WriteId& write) {
+  const auto scope = CurrentScope();
+  return scope ? scope->Remove(write) : Lineage();
+}
+
+Lineage Transfer(const Lineage& lineage) {
+  if (const auto scope = CurrentScope()) return scope->Merge(lineage);
+  Unscoped("transfer", "", CurrentSettings().on_unscoped);
+  return lineage;
+}
+
+Lineage Transfer(std::string_view text) { return Transfer(ReceivedText(text)); }
+
+std::string Serialize() {
+  const auto scope = CurrentScope();
+  return scope ? scope->text() : LeavingText(Lineage());
+}
+
+std::string Serialize(const Lineage& lineage) { return LeavingText(lineage); }
+
+void RecordWrite(const WriteId& write) {
+  if (const auto scope = CurrentScope()) {
+    scope->Append(write);
+  } else {
+    Unscoped("write", write.datastore, CurrentSettings().on_unscoped);
+  }
+}
+
+void MarkIncomplete(std::string_view subject, std::string_view reason) {
+  Count("incomplete", subject);
+  if (const auto scope = CurrentScope()) scope->MarkIncomplete(subject, reason);
+}
+
+}  // namespace antipode

@@ -1,0 +1,75 @@
+#include "runtime/observers.h"
+
+#include <iostream>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+namespace antipode {
+namespace {
+
+constexpr std::size_t kMostLogged = 10'000;
+/// Names of datastores come from outside as well, in lineages that anybody may forge.
+constexpr std::size_t kMostCounts = 2'000;
+constexpr std::string_view kOther = "_OTHER";
+
+struct State {
+  std::mutex lock;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> counts;
+  std::set<std::tuple<std::string, std::string, std::string>> warned;
+  std::shared_ptr<Observer> observer;
+};
+
+/// Never destroyed: threads may count while the process ends.
+State& TheState() {
+  static auto* state = new State;
+  return *state;
+}
+
+}  // namespace
+
+Observer::~Observer() = default;
+void Observer::Counted(std::string_view, std::string_view) noexcept {}
+void Observer::Warned(std::string_view) noexcept {}
+
+void SetObserver(std::shared_ptr<Observer> observer) {
+  State& state = TheState();
+  const std::lock_guard lock(state.lock);
+  state.observer.swap(observer);
+}
+
+std::map<std::pair<std::string, std::string>, std::uint64_t> Metrics() {
+  State& state = TheState();
+  const std::lock_guard lock(state.lock);
+  return state.counts;
+}
+
+void Count(std::string_view metric, std::string_view subject) {
+  State& state = TheState();
+  std::shared_ptr<Observer> observer;
+  {
+    const std::lock_guard lock(state.lock);
+    std::pair<std::string, std::string> name{metric, subject};
+    if (state.counts.size() >= kMostCounts && state.counts.count(name) == 0) name.second = kOther;
+    ++state.counts[name];
+    observer = state.observer;
+  }
+  if (observer) observer->Counted(metric, subject);
+}
+
+void WarnOnce(std::string_view metric, std::string_view subject, std::string_view site, const std::string& message) {
+  State& state = TheState();
+  std::shared_ptr<Observer> observer;
+  {
+    const std::lock_guard lock(state.lock);
+    if (state.warned.size() >= kMostLogged || !state.warned.emplace(metric, subject, site).second) return;
+    observer = state.observer;
+  }
+  if (observer) {
+    observer->Warned(message);
+  } else {
+    std::cerr << "antipode: " + message + "\n";
+  }
+}
+
+}  // namespace antipode

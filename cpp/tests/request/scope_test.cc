@@ -1,0 +1,188 @@
+// One locked scope a request: guards, hand-over between threads, branches that fulfil, what is counted.
+#include "antipode/scope.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "antipode/observer.h"
+#include "antipode/propagation.h"
+#include "settings_guard.h"
+
+namespace antipode {
+namespace {
+
+std::uint64_t Counted(const std::string& metric, const std::string& subject = "") {
+  const auto metrics = Metrics();
+  const auto found = metrics.find({metric, subject});
+  return found == metrics.end() ? 0 : found->second;
+}
+
+TEST(ScopeGuard, EndsItsScopeAndLeavesTheOneAround) {
+  const ScopeGuard outer;
+  std::shared_ptr<Scope> inside;
+  {
+    const ScopeGuard inner;
+    inside = inner.scope();
+    EXPECT_EQ(CurrentScope(), inside);
+    EXPECT_TRUE(inside->open());
+  }
+  EXPECT_FALSE(inside->open());
+  EXPECT_EQ(CurrentScope(), outer.scope());
+}
+
+TEST(ScopeGuard, OutOfOrderLeavesTheScopeCurrentWhoseGuardLives) {
+  const std::uint64_t before = Counted("scope_out_of_order");
+  auto first = std::make_unique<ScopeGuard>();
+  const ScopeGuard second;
+  first.reset();
+  EXPECT_EQ(CurrentScope(), second.scope());
+  EXPECT_EQ(Counted("scope_out_of_order"), before + 1);
+}
+
+TEST(ScopeGuard, DroppedOnAnotherThreadIsNotCurrentAnyMore) {
+  auto guard = std::make_unique<ScopeGuard>();
+  std::thread([&guard] { guard.reset(); }).join();
+  EXPECT_EQ(CurrentScope(), nullptr);
+}
+
+TEST(Capture, HandsTheRequestToAnotherThread) {
+  const ScopeGuard request;
+  std::thread([captured = Capture()] {
+    EXPECT_EQ(CurrentScope(), nullptr);
+    const ScopeGuard guard(captured);
+    RecordWrite({"posts", "log", std::uint64_t{7}});
+  }).join();
+  EXPECT_EQ(Current().writes().size(), 1U);
+  EXPECT_GT(Current().writes()[0].minted_h, 0U);
+  EXPECT_TRUE(request.scope()->open());
+}
+
+TEST(Scope, LosesNothingOfThreadsThatAddAtOnce) {
+  constexpr std::uint64_t kThreads = 8;
+  constexpr std::uint64_t kWrites = 20;
+  const ScopeGuard request;
+  std::vector<std::thread> threads;
+  for (std::uint64_t n = 0; n < kThreads; ++n) {
+    threads.emplace_back([n, captured = Capture()] {
+      const ScopeGuard guard(captured);
+      for (std::uint64_t k = 0; k < kWrites; ++k) {
+        RecordWrite({"posts", "log" + std::to_string(n * kWrites + k), k});
+        Current();
+        Serialize();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Current().writes().size(), kThreads * kWrites);
+}
+
+TEST(Scope, SaysHowManyBranchesRun) {
+  const ScopeGuard request;
+  {
+    const OpenBranch branch(request.scope());
+    EXPECT_EQ(Serialize(), "1~o1");
+  }
+  EXPECT_EQ(Serialize(), "1");
+}
+
+TEST(Scope, HoldsNothingAndTakesNothingOnceStopped) {
+  const ScopeGuard request;
+  RecordWrite({"posts", "log", std::uint64_t{7}});
+  Stop();
+  RecordWrite({"posts", "log", std::uint64_t{8}});
+  request.scope()->MarkIncomplete("posts", "in_doubt");
+  EXPECT_TRUE(Current().empty());
+}
+
+TEST(Write, WithoutAScopeIsCountedOrRefused) {
+  const std::uint64_t before = Counted("unscoped_write", "posts");
+  RecordWrite({"posts", "log", std::uint64_t{7}});
+  EXPECT_EQ(Counted("unscoped_write", "posts"), before + 1);
+  Settings strict;
+  strict.on_unscoped = Policy::kRaise;
+  const SettingsGuard settings(strict);
+  EXPECT_THROW(RecordWrite({"posts", "log", std::uint64_t{7}}), ConfigurationError);
+}
+
+TEST(Write, AfterTheAnswerIsCounted) {
+  const SettingsGuard settings;
+  const auto scope = Extract({{"antipode-sent", "1"}});
+  EXPECT_EQ(AnswerOf(*scope), "1");
+  const std::uint64_t before = Counted("after_response_write", "late");
+  scope->Append({"late", "log", std::uint64_t{7}});
+  EXPECT_EQ(Counted("after_response_write", "late"), before + 1);
+}
+
+const Promise kPromise{"posts", std::string(32, 'a'), 1'800'000'000};
+
+TEST(Fulfilling, RunsWithEverythingButItsPromiseAndJoins) {
+  const ScopeGuard request(Lineage(LineageParts{{{"users", "log", std::uint64_t{1}}}, {}, {kPromise}, 0, {}}));
+  {
+    const Fulfilling branch(TokenOf(kPromise));
+    EXPECT_TRUE(Current().promises().empty());
+    EXPECT_EQ(Current().writes().size(), 1U);
+    Transfer(Lineage(LineageParts{{{"posts", "log", std::uint64_t{2}}}, {}, {kPromise}, 0, {}}));
+    EXPECT_TRUE(Current().promises().empty());
+  }
+  EXPECT_EQ(Current().promises(), std::vector<Promise>{kPromise});
+  EXPECT_EQ(Current().writes().size(), 2U);
+}
+
+TEST(Fulfilling, HandsOnWhatItsThreadsAddLate) {
+  const ScopeGuard request;
+  Captured captured;
+  {
+    const Fulfilling branch(kPromise);
+    captured = Capture();
+  }
+  std::thread([captured] {
+    const ScopeGuard guard(captured);
+    RecordWrite({"posts", "log", std::uint64_t{2}});
+  }).join();
+  EXPECT_EQ(Current().writes().size(), 1U);
+}
+
+TEST(Token, IsOfOnePromiseAlone) {
+  EXPECT_EQ(PromiseOf(TokenOf(kPromise)), kPromise);
+  EXPECT_THROW(PromiseOf("1"), LineageDecodeError);
+  EXPECT_THROW(PromiseOf("nonsense"), LineageDecodeError);
+  EXPECT_THROW(PromiseOf(Lineage(LineageParts{{}, {{"a", "b"}}, {kPromise}, 0, {}}).Serialize()), LineageDecodeError);
+}
+
+class Listening final : public Observer {
+ public:
+  void Counted(std::string_view metric, std::string_view subject) noexcept override {
+    counted.push_back(std::string(metric) + " " + std::string(subject));
+  }
+  void Warned(std::string_view message) noexcept override { warned.emplace_back(message); }
+  std::vector<std::string> counted;
+  std::vector<std::string> warned;
+};
+
+TEST(Observer, LearnsWhatIsCountedAndIsWarnedOnce) {
+  const auto listening = std::make_shared<Listening>();
+  SetObserver(listening);
+  for (int times = 0; times < 2; ++times) RecordWrite({"observed", "log", std::uint64_t{7}});
+  SetObserver(nullptr);
+  EXPECT_EQ(listening->counted, (std::vector<std::string>{"unscoped_write observed", "unscoped_write observed"}));
+  ASSERT_EQ(listening->warned.size(), 1U);
+  EXPECT_NE(listening->warned[0].find("observed"), std::string::npos);
+}
+
+TEST(Settings, OutsideOfWhatTheyTakeAreRefused) {
+  Settings settings;
+  settings.max_lineage_bytes = 63;
+  EXPECT_THROW(Configure(settings), ConfigurationError);
+  settings = {};
+  settings.max_timeout = std::chrono::duration<double>(0);
+  EXPECT_THROW(Configure(settings), ConfigurationError);
+  settings = {};
+  settings.peers["http://posts"] = Answers::kAlways;
+  EXPECT_THROW(Configure(settings), ConfigurationError);
+}
+
+}  // namespace
+}  // namespace antipode
