@@ -53,7 +53,7 @@ class Fencer:
         self._lock = threading.Lock()
         self._wanted: list[tuple[Fence, float]] = []
         self._asked: dict[Fence, float] = {}
-        self._thread: threading.Thread | None = None
+        self._running = False
 
     def ask(self, timeout_s: float) -> Fence:
         """The position of a moment from now on, for who waits for it *timeout_s* seconds.
@@ -65,12 +65,14 @@ class Fencer:
         fence: Fence = Future()
         with self._lock:
             self._wanted.append((fence, timeout_s))
-            if self._thread is None:
+            if not self._running:
                 try:
-                    self._thread = self._shim.clock.spawn(self)
+                    self._shim.clock.spawn(self)
                 except NoThread as error:
                     self._wanted.clear()
                     fence.set_exception(error)
+                else:
+                    self._running = True
         return fence
 
     def step(self) -> float | None:
@@ -86,7 +88,7 @@ class Fencer:
             wanted, self._wanted = self._wanted, []
             self._asked = {each: s for each, s in wanted if each.set_running_or_notify_cancel()}
             if not self._asked:
-                self._thread = None
+                self._running = False
         return bool(self._asked)
 
     def end(self) -> None:

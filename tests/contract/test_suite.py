@@ -107,11 +107,11 @@ PARTIAL = "test_partial_update_merges"
 
 def claims() -> str:
     """The claims of the suite as the specification lists them."""
-    lines = ["| category | claim | test |", "|---|---|---|"]
+    lines = ["| category | claim | name |", "|---|---|---|"]
     filed = [(", ".join(test.categories), name, test) for name, test in TESTS.items()]
     for categories, name, test in sorted(filed, key=lambda each: each[:2]):
         sentence = " ".join(test.__doc__.split("\n\n")[0].replace("``", "`").split())
-        lines.append(f"| {categories} | {sentence} | `{name}` |")
+        lines.append(f"| {categories} | {sentence} | `{name.removeprefix('test_')}` |")
     return "\n".join(lines)
 
 
