@@ -14,8 +14,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -60,6 +62,9 @@ public final class Scope implements ImplicitContextKeyed {
   private volatile @Nullable Text text;
   private volatile @Nullable Object carrier;
 
+  /** Whether an extraction opened it, and nobody has taken it over. */
+  private final AtomicBoolean arrived = new AtomicBoolean();
+
   /** A text, and the lineage and settings that it was made of. */
   private record Text(Lineage lineage, Settings settings, String text) {
     @SuppressWarnings("ReferenceEquality") // To compare lineages costs as much as to encode one.
@@ -97,6 +102,19 @@ public final class Scope implements ImplicitContextKeyed {
     return scope;
   }
 
+  /**
+   * Returns an open scope for a request that was extracted just now, for whoever handles it to
+   * {@link #takeOver take over}.
+   *
+   * @param came the lineage of its headers, of which its answer says nothing
+   * @param carrier what these were read from; null for none
+   */
+  public static Scope extracted(Lineage came, @Nullable Object carrier) {
+    Scope scope = ofRequest(came, carrier);
+    scope.arrived.set(true);
+    return scope;
+  }
+
   /** Returns the scope of the current context, or null where it has none or that was stopped. */
   public static @Nullable Scope currentOrNull() {
     return fromContextOrNull(Context.current());
@@ -112,6 +130,11 @@ public final class Scope implements ImplicitContextKeyed {
   public static boolean isStoppedInCurrent() {
     Scope held = heldBy(Context.current());
     return held != null && held.stopped;
+  }
+
+  /** Returns whether a context has a scope, also where that was stopped. */
+  public static boolean isIn(Context context) {
+    return heldBy(context) != null;
   }
 
   static @Nullable Scope heldBy(Context context) {
@@ -167,6 +190,17 @@ public final class Scope implements ImplicitContextKeyed {
   /** Returns what the headers of the request were read from; null where that is not known. */
   public @Nullable Object carrier() {
     return carrier;
+  }
+
+  /**
+   * Takes over this scope for the request that a server handles, once; returns whether an
+   * extraction of that request opened it.
+   *
+   * @param isOfRequest whether an object that was extracted from is of the request
+   */
+  public boolean takeOver(Predicate<Object> isOfRequest) {
+    Object from = carrier;
+    return from != null && isOfRequest.test(from) && arrived.compareAndSet(true, false);
   }
 
   // What enters.
@@ -334,8 +368,11 @@ public final class Scope implements ImplicitContextKeyed {
 
   // The branch that fulfils a promise.
 
-  /** Returns a scope that begins with everything of this one but a promise. */
-  Scope fulfilling(Promise promise) {
+  /**
+   * Returns a scope, current nowhere, that begins with everything of this one but a promise, for
+   * the branch that fulfils it and then {@link #join joins}.
+   */
+  public Scope fulfilling(Promise promise) {
     Set<String> mine = new HashSet<>(own);
     mine.add(promise.id());
     Set<String> ids = Set.copyOf(mine);
@@ -351,7 +388,7 @@ public final class Scope implements ImplicitContextKeyed {
   }
 
   /** Ends, and hands over to the scope around what was gathered, also what comes later. */
-  void join(Scope outer) {
+  public void join(Scope outer) {
     if (stopped) {
       outer.stop();
       return;

@@ -24,16 +24,7 @@ public final class Agent {
   private static final Set<String> UNSUPPORTED =
       Set.of(
           "script",
-          "configure",
           "statistics",
-          "open_scope",
-          "close_scope",
-          "lineage",
-          "merge_into",
-          "request_headers",
-          "response_headers",
-          "receive",
-          "fulfilling",
           "open_shim",
           "write",
           "delete",
@@ -44,12 +35,12 @@ public final class Agent {
           "barrier",
           "check",
           "cancel",
-          "promise",
           "abandon");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private final ObjectMapper mapper = new ObjectMapper();
+  private final Scopes scopes = new Scopes();
 
   private Agent() {}
 
@@ -87,13 +78,23 @@ public final class Agent {
     return answer.putObject("error").put("code", code).put("message", error.getMessage());
   }
 
-  private static JsonNode value(String operation, JsonNode arguments) {
+  private JsonNode value(String operation, JsonNode arguments) {
     return switch (operation) {
       case "hello" -> hello();
       case "parse" -> parse(Values.text(arguments, "text"));
       case "render" -> TextNode.valueOf(render(arguments));
       case "algebra" -> Algebra.run(Values.argument(arguments, "steps"));
       case "explain" -> explain(Values.text(arguments, "text"));
+      case "configure" -> Configuration.configure(Values.argument(arguments, "settings"));
+      case "open_scope" -> scopes.open(arguments);
+      case "close_scope" -> scopes.close(arguments);
+      case "lineage" -> scopes.lineage(arguments);
+      case "merge_into" -> scopes.mergeInto(arguments);
+      case "request_headers" -> scopes.requestHeaders(arguments);
+      case "response_headers" -> scopes.responseHeaders(arguments);
+      case "receive" -> scopes.receive(arguments);
+      case "fulfilling" -> scopes.fulfilling(arguments);
+      case "promise" -> scopes.promise(arguments);
       default ->
           throw UNSUPPORTED.contains(operation)
               ? AgentException.unsupported(operation)

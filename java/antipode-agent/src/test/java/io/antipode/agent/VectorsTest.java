@@ -8,29 +8,22 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Lineage;
 import io.antipode.LineageDecodeException;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.function.Consumer;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /** The vectors of the specification, read where they lie. */
 class VectorsTest {
-  private static final Path FOLDER = Path.of(System.getProperty("antipode.conformance"));
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
   @TestFactory
   Stream<DynamicTest> textsDecodeToTheirLineageAndEncodeCanonically() {
-    return tests("L1-codec", "valid", VectorsTest::valid);
+    return Vectors.tests("L1-codec", "valid", VectorsTest::valid);
   }
 
   @TestFactory
   Stream<DynamicTest> releasedValuesStayAsTheyAre() {
-    return tests("golden/v1", "values", VectorsTest::valid);
+    return Vectors.tests("golden/v1", "values", VectorsTest::valid);
   }
 
   private static void valid(JsonNode vector) {
@@ -45,7 +38,7 @@ class VectorsTest {
 
   @TestFactory
   Stream<DynamicTest> theLargestTextsDecode() {
-    return tests(
+    return Vectors.tests(
         "L1-codec",
         "limits",
         vector -> {
@@ -57,7 +50,7 @@ class VectorsTest {
 
   @TestFactory
   Stream<DynamicTest> everythingElseIsRefusedWithItsCode() {
-    return tests(
+    return Vectors.tests(
         "L1-codec",
         "errors",
         vector -> {
@@ -72,7 +65,7 @@ class VectorsTest {
 
   @TestFactory
   Stream<DynamicTest> scriptsOfOperationsHold() {
-    return tests(
+    return Vectors.tests(
         "L2-algebra",
         "scripts",
         script -> {
@@ -117,30 +110,5 @@ class VectorsTest {
         .get("build")
         .forEach(part -> text.append(part.get(0).asText().repeat(part.get(1).asInt())));
     return text.toString();
-  }
-
-  private static Stream<DynamicTest> tests(String folder, String kind, Consumer<JsonNode> check) {
-    try (Stream<Path> files = Files.list(FOLDER.resolve(folder))) {
-      return files
-          .filter(file -> file.toString().endsWith(".json"))
-          .sorted()
-          .flatMap(file -> vectors(file, kind))
-          .map(
-              vector ->
-                  DynamicTest.dynamicTest(vector.get("name").asText(), () -> check.accept(vector)))
-          .toList()
-          .stream();
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
-    }
-  }
-
-  private static Stream<JsonNode> vectors(Path file, String kind) {
-    try {
-      JsonNode vectors = MAPPER.readTree(file.toFile()).path(kind);
-      return StreamSupport.stream(vectors.spliterator(), false);
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
-    }
   }
 }

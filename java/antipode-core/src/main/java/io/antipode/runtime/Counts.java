@@ -1,10 +1,13 @@
 package io.antipode.runtime;
 
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.logging.Logger;
 
@@ -23,6 +26,7 @@ public final class Counts {
   private static final int MOST_LOGGED = 10_000;
 
   private static final Map<Metric, LongAdder> COUNTS = new ConcurrentHashMap<>();
+  private static final List<Consumer<String>> LISTENERS = new CopyOnWriteArrayList<>();
   private static final Set<Entry> LOGGED = ConcurrentHashMap.newKeySet();
 
   /**
@@ -55,8 +59,22 @@ public final class Counts {
     if (held == null) {
       Metric kept = COUNTS.size() < MOST_COUNTS ? metric : new Metric(name, OTHER);
       held = COUNTS.computeIfAbsent(kept, absent -> new LongAdder());
+      held.increment();
+      LISTENERS.forEach(listener -> listener.accept(name));
+      return;
     }
     held.increment();
+  }
+
+  /** Calls a listener with each name that was counted, and with those that will be. */
+  public static void follow(Consumer<String> listener) {
+    LISTENERS.add(listener);
+    COUNTS.keySet().forEach(metric -> listener.accept(metric.name));
+  }
+
+  /** Calls a listener no more. */
+  public static void unfollow(Consumer<String> listener) {
+    LISTENERS.remove(listener);
   }
 
   /** Returns all counts. */

@@ -1,0 +1,173 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.LineageText;
+import io.antipode.Promise;
+import io.antipode.Scope;
+import io.antipode.propagation.AntipodePropagator;
+import io.antipode.propagation.Headers;
+import io.antipode.propagation.Responses;
+import io.opentelemetry.context.Context;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** The scopes that are open, and what goes in and out of them. Thread-safe. */
+final class Scopes {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+
+  private final Map<String, Held> open = new ConcurrentHashMap<>();
+  private final AtomicInteger handles = new AtomicInteger();
+
+  /** A scope, and what it joins at its end. */
+  private record Held(Scope scope, @Nullable Scope outer) {
+    void close() {
+      if (outer == null) {
+        scope.end();
+      } else {
+        scope.join(outer);
+      }
+    }
+  }
+
+  /** Runs something in the scope of a request, or outside of any where it names none. */
+  <T> T within(JsonNode request, Supplier<T> action) {
+    if (!request.hasNonNull("scope")) {
+      return action.get();
+    }
+    Context context = held(request).scope.storeInContext(Context.root());
+    try (io.opentelemetry.context.Scope entered = context.makeCurrent()) {
+      return action.get();
+    }
+  }
+
+  private Held held(JsonNode request) {
+    String handle = Values.text(request, "scope");
+    Held held = open.get(handle);
+    if (held == null) {
+      throw AgentException.senseless("no open scope " + handle);
+    }
+    return held;
+  }
+
+  private ObjectNode hold(Held held) {
+    String handle = "s" + handles.incrementAndGet();
+    open.put(handle, held);
+    return JSON.objectNode().put("scope", handle);
+  }
+
+  // The operations.
+
+  JsonNode open(JsonNode request) {
+    if (request.hasNonNull("headers")) {
+      Context context =
+          AntipodePropagator.baggage()
+              .extract(Context.root(), headers(request.get("headers")), HeaderMap.GETTER);
+      return hold(new Held(Objects.requireNonNull(Scope.fromContextOrNull(context)), null));
+    }
+    Lineage start =
+        request.hasNonNull("text")
+            ? LineageText.received(Values.text(request, "text"))
+            : Lineage.empty();
+    return hold(new Held(Scope.startingFrom(start), null));
+  }
+
+  JsonNode close(JsonNode request) {
+    Held held = held(request);
+    open.remove(Values.text(request, "scope"));
+    held.close();
+    return NullNode.instance;
+  }
+
+  JsonNode lineage(JsonNode request) {
+    return TextNode.valueOf(held(request).scope.lineage().serialize());
+  }
+
+  JsonNode mergeInto(JsonNode request) {
+    held(request).scope.merge(Lineage.deserialize(Values.text(request, "text")));
+    return NullNode.instance;
+  }
+
+  JsonNode requestHeaders(JsonNode request) {
+    Map<String, String> carrier = new TreeMap<>();
+    headers(request.path("headers"))
+        .forEach((name, values) -> carrier.put(name, String.join(",", values)));
+    return within(
+        request,
+        () -> {
+          AntipodePropagator.baggage()
+              .inject(
+                  Context.current(),
+                  carrier,
+                  (into, name, value) -> Objects.requireNonNull(into).put(name, value));
+          return pairs(carrier);
+        });
+  }
+
+  JsonNode responseHeaders(JsonNode request) {
+    return within(
+        request,
+        () -> {
+          String answer = Responses.inject();
+          return pairs(answer == null ? Map.of() : Map.of(Headers.LINEAGE, answer));
+        });
+  }
+
+  JsonNode receive(JsonNode request) {
+    return within(
+        request,
+        () -> {
+          Responses.extract(headers(Values.argument(request, "headers")), "");
+          return NullNode.instance;
+        });
+  }
+
+  JsonNode fulfilling(JsonNode request) {
+    Promise promise = Promise.parse(Values.text(request, "token"));
+    Scope outer = held(request).scope;
+    return hold(new Held(outer.fulfilling(promise), outer)).set("promise", Values.json(promise));
+  }
+
+  JsonNode promise(JsonNode request) {
+    String datastore = Values.text(request, "datastore");
+    double expiresInS = Values.argument(request, "expires_in_s").asDouble();
+    return within(
+        request,
+        () -> {
+          Promise promise = Antipode.promise(datastore, Configuration.duration(expiresInS));
+          return Values.json(promise).put("token", promise.token());
+        });
+  }
+
+  // Headers.
+
+  private static Map<String, List<String>> headers(JsonNode pairs) {
+    Map<String, List<String>> headers = new LinkedHashMap<>();
+    pairs.forEach(
+        pair ->
+            headers
+                .computeIfAbsent(pair.path(0).asText(), name -> new ArrayList<>())
+                .add(pair.path(1).asText()));
+    return headers;
+  }
+
+  private static ArrayNode pairs(Map<String, String> headers) {
+    ArrayNode pairs = JSON.arrayNode();
+    headers.forEach((name, value) -> pairs.addArray().add(name).add(value));
+    return pairs;
+  }
+}
