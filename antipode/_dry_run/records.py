@@ -108,7 +108,8 @@ class Records:
             "service": os.environ.get("OTEL_SERVICE_NAME") or _program(),
             "region": self._region,
             "pid": os.getpid(),
-            "python": f"{version.major}.{version.minor}.{version.micro}",
+            "language": "python",
+            "language_version": f"{version.major}.{version.minor}.{version.micro}",
         }
         self._write("process", members(facts))
 

@@ -32,9 +32,8 @@ class Recorder:
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.add(
-            "process", 0.0, service=self.service, region=self.region, pid=1234, python="3.11.2"
-        )
+        facts = {"service": self.service, "region": self.region, "pid": 1234}
+        self.add("process", 0.0, **facts, language="python", language_version="3.11.2")
 
     def add(self, kind: str, after: float, **fields: Any) -> int:
         number = len(self.lines)
