@@ -170,8 +170,8 @@ class Barrier:
 
     @property
     def fence_s(self) -> float:
-        """Seconds to wait for them: in a long wait looks need time, too."""
-        return min(self.left_s, max(self.left_s / 2, LOOK_S), CONNECT_S)
+        """Seconds to wait for them: looks need time, too."""
+        return min(self.left_s / 2, CONNECT_S)
 
     def raise_fences(self, fences: Mapping[str, Fence]) -> None:
         """Wait for the positions that are there by now, in place of what was dropped.

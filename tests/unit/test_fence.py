@@ -156,10 +156,9 @@ def test_a_fence_that_hangs_keeps_the_deadline(
 
 @FACES
 def test_what_is_not_missing_is_looked_at_meanwhile(
-    face: Callable[..., BarrierResult], stuck: FakeServer, monkeypatch: pytest.MonkeyPatch
+    face: Callable[..., BarrierResult], stuck: FakeServer
 ) -> None:
     """A lineage whose gaps are reported passes by what it names: half of the time is for looks."""
-    monkeypatch.setattr("antipode._barrier.barrier.LOOK_S", 0.1)
     antipode.configure(on_incomplete="report")
     assert face(SHORTENED, 0.4).ok
     assert stuck.fenced == 1
