@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Most of the distinct details of a lint that are kept.
 _DETAILS = 5
+#: Where an environment keeps the packages that are installed in it.
+_PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
 _Key = tuple[str, str, str, str, str]
 
 
@@ -37,8 +40,11 @@ def report(
 
 
 def finding_id(kind: str, *parts: str) -> str:
-    """The id of a finding: the kind's first letter and eight hex digits, without any line."""
-    text = "".join(f"{part}\n" for part in (kind, *parts))
+    """The id of a finding: the kind's first letter and eight hex digits, without any line.
+
+    Where packages are installed is not part of it either.
+    """
+    text = "".join(f"{_PACKAGES.sub('', part)}\n" for part in (kind, *parts))
     return kind[0] + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
