@@ -9,6 +9,8 @@ import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.function.Supplier;
 
 /**
  * What a program does with the lineage of its request.
@@ -206,14 +208,9 @@ public final class Antipode {
    * request: what the request sends until the task has ended says that it runs.
    */
   public static Runnable branch(Runnable task) {
-    Objects.requireNonNull(task, "task");
     Context context = Context.current();
-    Scope scope = Scope.fromContextOrNull(context);
-    Runnable wrapped = context.wrap(task);
-    if (scope == null) {
-      return wrapped;
-    }
-    OpenBranch branch = new OpenBranch(scope);
+    Runnable wrapped = context.wrap(Objects.requireNonNull(task, "task"));
+    OpenBranch branch = OpenBranch.of(context);
     return () -> {
       try {
         wrapped.run();
@@ -223,19 +220,11 @@ public final class Antipode {
     };
   }
 
-  /**
-   * Returns a task that runs in the current context, in whatever thread, as a branch of its
-   * request: what the request sends until the task has ended says that it runs.
-   */
+  /** Returns a task that returns a value, as {@link #branch(Runnable)} does. */
   public static <T> Callable<T> branch(Callable<T> task) {
-    Objects.requireNonNull(task, "task");
     Context context = Context.current();
-    Scope scope = Scope.fromContextOrNull(context);
-    Callable<T> wrapped = context.wrap(task);
-    if (scope == null) {
-      return wrapped;
-    }
-    OpenBranch branch = new OpenBranch(scope);
+    Callable<T> wrapped = context.wrap(Objects.requireNonNull(task, "task"));
+    OpenBranch branch = OpenBranch.of(context);
     return () -> {
       try {
         return wrapped.call();
@@ -243,5 +232,34 @@ public final class Antipode {
         branch.finish();
       }
     };
+  }
+
+  /**
+   * Returns a task that returns a value, as {@link #branch(Runnable)} does: for {@code
+   * CompletableFuture.supplyAsync}.
+   */
+  public static <T> Supplier<T> branchSupplier(Supplier<T> task) {
+    Context context = Context.current();
+    Supplier<T> wrapped = context.wrapSupplier(Objects.requireNonNull(task, "task"));
+    OpenBranch branch = OpenBranch.of(context);
+    return () -> {
+      try {
+        return wrapped.get();
+      } finally {
+        branch.finish();
+      }
+    };
+  }
+
+  /**
+   * Returns an executor whose tasks run in the context that they were given in, as branches of its
+   * request.
+   *
+   * <p>Futures that complete themselves as they run, such as those of {@code
+   * CompletableFuture.supplyAsync}, run in that context and are not counted as branches: whoever
+   * waits for one would learn of its end before it is over. {@link #branchSupplier} counts them.
+   */
+  public static ExecutorService branching(ExecutorService executor) {
+    return new BranchingExecutor(Objects.requireNonNull(executor, "executor"));
   }
 }

@@ -1,5 +1,6 @@
 package io.antipode;
 
+import io.opentelemetry.context.Context;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -11,7 +12,9 @@ import org.jspecify.annotations.Nullable;
 final class OpenBranch {
   private static final Cleaner CLEANER = Cleaner.create();
 
-  private final State state;
+  private static final OpenBranch NONE = new OpenBranch(null);
+
+  private final @Nullable State state;
 
   /** What is left when the branch is collected; it must not know the branch. */
   private static final class State implements Runnable {
@@ -31,13 +34,23 @@ final class OpenBranch {
     }
   }
 
-  OpenBranch(Scope scope) {
-    state = new State(scope);
-    CLEANER.register(this, state);
+  private OpenBranch(@Nullable Scope scope) {
+    state = scope == null ? null : new State(scope);
+    if (state != null) {
+      CLEANER.register(this, state);
+    }
+  }
+
+  /** Returns a branch of the scope of a context; one of nothing where it has none. */
+  static OpenBranch of(Context context) {
+    Scope scope = Scope.fromContextOrNull(context);
+    return scope == null ? NONE : new OpenBranch(scope);
   }
 
   /** The branch is over. What comes second changes nothing. */
   void finish() {
-    state.run();
+    if (state != null) {
+      state.run();
+    }
   }
 }
