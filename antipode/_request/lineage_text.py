@@ -45,7 +45,7 @@ def encode_bounded(
         LineageTooLarge: *max_bytes* is too small for the mark itself.
     """
     if egress is not None:
-        lineage = _filtered(lineage, frozenset(egress))
+        lineage = filtered(lineage, frozenset(egress))
     if notes:
         lineage = with_unknown(lineage, lineage.unknown | notes)
     text = encode(lineage)
@@ -73,8 +73,8 @@ def encode_bounded(
     return text
 
 
-def _filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
-    """*lineage* without the datastores that may not leave, nor anything that may name them."""
+def filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
+    """*lineage* without what is of other datastores than *allowed*, or may name them; marked."""
     hidden = lineage.datastores - allowed
     subjects = {mark.subject for mark in lineage.incomplete if mark.subject} - allowed
     if not hidden and not subjects and not lineage.unknown:

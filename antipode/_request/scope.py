@@ -169,11 +169,14 @@ class Scope:
         """Decode what came in; under the lock."""
         if self._incoming:
             texts = self._incoming
-            came = Lineage().merge(*(readable(INCOMING_SUBJECT, text) for text in texts))
-            if self._came.size < MOST_HELD:  # Else an answer brings back what its caller knows.
-                self._came = self._came.merge(came)
-            self._lineage = kept(self._lineage.merge(self._noted(came)))
+            self._start_from(Lineage().merge(*(readable(INCOMING_SUBJECT, each) for each in texts)))
             self._incoming = ()  # Only now: until then, who reads without the lock waits for it.
+
+    def _start_from(self, came: Lineage) -> None:
+        """Add *came*, which came with the request; under the lock."""
+        if self._came.size < MOST_HELD:  # Else an answer brings back what its caller knows.
+            self._came = self._came.merge(came)
+        self._lineage = kept(self._lineage.merge(self._noted(came)))
 
     def receive(self, texts: tuple[str, ...]) -> None:
         """Add the lineages that came with a second extraction of the same request."""
@@ -182,6 +185,13 @@ class Scope:
                 self._incoming += tuple(text for text in texts if text not in self._incoming)
             if len(self._incoming) > _MOST_WAITING:
                 self._take_in()
+
+    def start_from(self, came: Lineage) -> None:
+        """Add *came*, which came with the request in another way than in its baggage."""
+        with self._lock:
+            self._take_in()
+            if not self.stopped:
+                self._start_from(came)
 
     def append(self, *writes: WriteId) -> Lineage:
         """Add *writes*; an entry without a mint hour gets the current one."""
@@ -294,19 +304,23 @@ class Scope:
         more = self._incoming or self._deferred or self._branches or notes
         return not more and observers.dry_run is None
 
-    def answer(self) -> str:
-        """What the response carries: the lineage without what came with the request.
+    def added(self) -> Lineage:
+        """The lineage without what came with the request, as its response starts.
 
         Whoever sent the request has that already; sending it back could only push other entries
         over the bound. What is written from now on is counted as written after the response.
         """
         self.answered = True
-        unchanged = self._lineage is _EMPTY and not (self._deferred or self._branches)
-        if unchanged and observers.dry_run is None:
-            return NOTHING  # What came was not even looked at.
-        settings = config()
-        lineage, notes = self.lineage, self._notes()
-        added = lineage.beyond(self._came).branching(len(self._branches))
+        if self._lineage is _EMPTY and not (self._deferred or self._branches):
+            return _EMPTY  # What came was not even looked at.
+        return self.lineage.beyond(self._came).branching(len(self._branches))
+
+    def answer(self) -> str:
+        """What the response carries: the text of what was added."""
+        added = self.added()
+        if added is _EMPTY and observers.dry_run is None:
+            return NOTHING
+        settings, notes = config(), self._notes()
         if added.empty and not notes:
             return NOTHING
         text = _text(added, settings, notes)

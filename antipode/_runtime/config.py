@@ -36,6 +36,7 @@ class Config:
     max_lineage_bytes: int = 1024
     horizon: timedelta = timedelta(days=7)
     max_promise: timedelta = timedelta(days=7)
+    session_max_age: timedelta = timedelta(seconds=60)
     on_unknown: Policy | None = None
     on_incomplete: Policy = "raise"
     on_unscoped: Policy | None = None
@@ -106,6 +107,7 @@ def configure(
     max_lineage_bytes: int | _Unset = _UNSET,
     horizon: timedelta | _Unset = _UNSET,
     max_promise: timedelta | _Unset = _UNSET,
+    session_max_age: timedelta | _Unset = _UNSET,
     on_unknown: Policy | _Unset | None = _UNSET,
     on_incomplete: Policy | _Unset = _UNSET,
     on_unscoped: Policy | _Unset | None = _UNSET,
@@ -131,6 +133,8 @@ def configure(
         horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
             ``7d``, ``12h`` or seconds in the environment.
         max_promise: the longest that a promise may live, from when it is made or received.
+        session_max_age: for how long a user's requests depend on what an earlier one wrote, where
+            a session cookie carries it: longer than replication ever lags.
         on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
             ``undecidable``: ``raise``, or ``report`` and go on; None: all raise, but a datastore
             that this process has no shim for, which is reported as :func:`barrier` says.
@@ -191,7 +195,7 @@ def _validated(new: Config) -> Config:
     if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
         bounds = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
         _refuse("max_lineage_bytes", size, f"a number of bytes from {bounds}")
-    for name in ("horizon", "max_promise"):
+    for name in ("horizon", "max_promise", "session_max_age"):
         (span,) = _untyped(new, name)
         if not isinstance(span, timedelta) or span <= timedelta(0):
             _refuse(name, span, "a positive timedelta")
@@ -237,6 +241,7 @@ def _from_environment() -> Config:
         "max_lineage_bytes": _read_number(int),
         "horizon": _read_span,
         "max_promise": _read_span,
+        "session_max_age": _read_span,
         "egress": _read_names,
         "egress_hosts": _read_names,
         "app_packages": _read_names,

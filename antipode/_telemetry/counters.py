@@ -39,6 +39,15 @@ def _truncated(reason: str) -> Counter:
     )
 
 
+def _ignored_session(reason: str) -> Counter:
+    return Counter(
+        "antipode.ignored_sessions",
+        "{cookie}",
+        "Session cookies that were not believed",
+        ("antipode.reason", reason),
+    )
+
+
 #: By the name of the count; docs/reference/telemetry.md lists them.
 COUNTERS: dict[str, Counter] = {
     "after_response_write": Counter(
@@ -199,6 +208,14 @@ COUNTERS: dict[str, Counter] = {
     ),
     "late_response": Counter(
         "antipode.late_responses", "{response}", "Responses whose request was over already"
+    ),
+    "session_forged": _ignored_session("forged"),
+    "session_old": _ignored_session("old"),
+    "session_unreadable": _ignored_session("unreadable"),
+    "session_unset": Counter(
+        "antipode.unset_sessions",
+        "{response}",
+        "Responses that wrote and set no session cookie, because a shared cache may keep them",
     ),
     "stripped": Counter(
         "antipode.stripped_lineages",

@@ -16,6 +16,8 @@ from antipode import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ._session import SessionCookie
+
 #: The attribute of an application that has something of ours around it: an :class:`Around`.
 AROUND = "_antipode_around"
 #: The attributes of a method of ours: what it replaced, and the applications that it is for.
@@ -32,19 +34,22 @@ class Around:
         owner: the class whose method does it. A class above may have a method of ours as well:
             within a call it is none of its business.
         began: whether it has had a request.
+        session: the cookie of its users; None without.
     """
 
-    __slots__ = ("began", "owner")
+    __slots__ = ("began", "owner", "session")
 
-    def __init__(self, owner: type | None) -> None:
+    def __init__(self, owner: type | None, session: SessionCookie | None = None) -> None:
         """Before its first request."""
         self.owner = owner
         self.began = False
+        self.session = session
 
 
 def put_around(
     app: Any,  # noqa: ANN401 - an application of any framework
     method: Callable[[type, Method], Method],
+    session: SessionCookie | None = None,
 ) -> None:
     """Have calls of *app* go to what *method* makes of its own. Idempotent.
 
@@ -52,6 +57,7 @@ def put_around(
         app: an instance of a class that is written in Python.
         method: makes a method in place of the second argument, in the class that is the first.
             It does more than that for applications whose :data:`AROUND` has that class as owner.
+        session: the cookie of its users.
 
     Raises:
         ConfigurationError: *app* is a function, or cannot be changed.
@@ -66,7 +72,7 @@ def put_around(
             setattr(replacement, _ORIGINAL, original)
             setattr(replacement, _APPS, weakref.WeakSet[Any]())
             type.__setattr__(owner, "__call__", replacement)
-        setattr(app, AROUND, Around(owner))
+        setattr(app, AROUND, Around(owner, session))
         getattr(vars(owner)["__call__"], _APPS).add(app)
     except (AttributeError, TypeError) as error:
         msg = f"{app!r} cannot be instrumented: put AntipodeMiddleware around it, and serve that"

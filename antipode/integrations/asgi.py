@@ -4,7 +4,8 @@
     instrument_app(app)
 
 Each request gets a scope of its own, from its headers to the end of the application's call, and its
-response says in ``antipode-lineage`` what it added.
+response says in ``antipode-lineage`` what it added; with ``session=`` a cookie says it to the next
+request of the same browser.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from .asyncio import follow_running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
+
+    from ._session import SessionCookie, Visit
 
     Message = MutableMapping[str, Any]
     AsgiScope = MutableMapping[str, Any]
@@ -63,6 +66,25 @@ def begin(scope: AsgiScope) -> Incoming:
             sent = True
     context = otel_context.get_current()
     return Incoming(scope_in(context), baggage, sent=sent, carrier=scope, context=context)
+
+
+def _visit(scope: AsgiScope, request: Incoming, session: SessionCookie) -> Visit:
+    """The visit of the user whose browser sent the cookies of *scope*."""
+    cookies = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
+    return session.visit(request.scope, cookies, secure=scope.get("scheme") in ("https", "wss"))
+
+
+def _with_cookie(message: Message, visit: Visit) -> Message:
+    """*message*, with which a response starts, with what it does to the session cookie."""
+    headers: list[tuple[bytes, bytes]] = [(n, v) for n, v in message.get("headers", ())]
+    named = ((name.lower().decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+    crumb = visit.crumb(message["status"], named)
+    if crumb is None:
+        return message
+    kept = [each for each in headers if each[0].lower() != b"cache-control"]
+    kept.append((b"cache-control", crumb.cache_control.encode("latin-1")))
+    kept.append((b"set-cookie", visit.set_cookie(crumb).encode("ascii")))
+    return {**message, "headers": kept}
 
 
 def _answering(message: Message, request: Incoming) -> Message:
@@ -110,11 +132,15 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         request = begin(scope)
         scope[MARKER] = True
         leave = True
+        session = ours.session
+        visit = None if session is None else _visit(scope, request, session)
 
         # Not asynchronous itself: it would be one more coroutine for each part of a body.
         def answer(message: Message) -> Awaitable[None]:
             if message["type"] != "http.response.start" or message["status"] < _FIRST_FINAL_STATUS:
                 return send(message)
+            if visit is not None:
+                message = _with_cookie(message, visit)
             return send(_answering(message, request))
 
         try:
@@ -137,26 +163,40 @@ class AntipodeMiddleware:
     works inside as well as outside of one. A WebSocket connection has one scope, and no answer.
     """
 
-    def __init__(self, app: App) -> None:
-        """Wrap *app*, an ASGI 3 application."""
+    def __init__(self, app: App, *, session: SessionCookie | None = None) -> None:
+        """Wrap *app*, an ASGI 3 application.
+
+        Args:
+            app: what serves.
+            session: the cookie by which a user's requests depend on what earlier ones wrote: an
+                `antipode.integrations.session.Session`. None: each request is on its own.
+        """
         self.app = app
         if not switch.disabled:
-            setattr(self, AROUND, Around(None))
+            setattr(self, AROUND, Around(None, session))
 
     __call__ = _serving(None, lambda self, *connection: self.app(*connection))
 
 
 @switchable
-def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
+def instrument_app(
+    app: Any,  # noqa: ANN401 - an application of any framework
+    *,
+    session: SessionCookie | None = None,
+) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
     """Put the middleware around a FastAPI or Starlette application, and return it. Idempotent.
 
     It is then around everything that the application does, its answers to errors and
     instrumentations of OpenTelemetry included, whichever of them is installed first.
 
+    Args:
+        app: what serves.
+        session: as :class:`AntipodeMiddleware` takes it.
+
     Raises:
         ConfigurationError: *app* is a function: use :class:`AntipodeMiddleware`.
     """
-    put_around(app, _serving)
+    put_around(app, _serving, session)
     return app
 
 

@@ -4,18 +4,23 @@
 
 The middleware of `antipode.integrations.wsgi` or `asgi` around the application does more: it has
 all of Django's middleware inside, and what is done when a response is closed.
+
+:class:`AntipodeSessionMiddleware`, in the same place, is for users whose requests shall see what
+their earlier ones wrote. It works inside of a middleware around the application, too.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode._request.context import scope_in
 from antipode._runtime import switch
 from antipode._runtime.metrics import logger
 from antipode.propagation import RESPONSE_HEADER
 
 from . import asgi, wsgi
 from ._incoming import propagating
+from ._session import SALT, SessionCookie
 from .wsgi import Body
 
 if TYPE_CHECKING:
@@ -24,8 +29,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._incoming import Incoming
+    from ._session import Visit
 
-__all__ = ["AntipodeMiddleware"]
+__all__ = ["AntipodeMiddleware", "AntipodeSessionMiddleware"]
 
 
 def __dir__() -> list[str]:
@@ -56,28 +62,31 @@ class AntipodeMiddleware:
         if self._asynchronous:
             return self._serve(request)
         incoming = self._begin(request)
-        if incoming is None:
-            return self.get_response(request)
+        visit = self._visit(request)
         try:
             response = self.get_response(request)
         except BaseException:
-            incoming.end()
+            if incoming is not None:
+                incoming.end()
             raise
-        return _answered(response, incoming)
+        return _answered(response, incoming, visit)
 
     async def _serve(self, request: Any) -> Any:  # noqa: ANN401 - Django's request and response
         incoming = self._begin(request)
-        if incoming is None:
-            return await self.get_response(request)
+        visit = self._visit(request)
         try:
             response = await self.get_response(request)
-        except GeneratorExit:  # Nobody waits for it any more: it is collected, anywhere.
-            incoming.end(leave=False)
+        except BaseException as error:
+            if incoming is not None:
+                # Where nobody waits for it any more, it is collected, anywhere.
+                incoming.end(leave=not isinstance(error, GeneratorExit))
             raise
-        except BaseException:
-            incoming.end()
-            raise
-        return _answered(response, incoming)
+        return _answered(response, incoming, visit)
+
+    def _visit(self, request: Any) -> Visit | None:  # noqa: ANN401 - Django's request
+        """The visit of the user whose browser sent *request*; None where nobody asks for it."""
+        del request
+        return None
 
     def _begin(self, request: Any) -> Incoming | None:  # noqa: ANN401 - Django's request
         """The request; None where a middleware around the application has begun it.
@@ -95,8 +104,83 @@ class AntipodeMiddleware:
         return None if wsgi.MARKER in request.META else wsgi.begin(request.META)
 
 
-def _answered(response: Any, incoming: Incoming) -> Any:  # noqa: ANN401 - Django's response
+class AntipodeSessionMiddleware(AntipodeMiddleware):
+    """What :class:`AntipodeMiddleware` does, and a cookie from one request of a user to the next.
+
+    Signed with ``SECRET_KEY``, and read with ``SECRET_KEY_FALLBACKS``, too. Browsers send it where
+    they send the cookie of Django's sessions: ``SESSION_COOKIE_PATH``, ``SESSION_COOKIE_DOMAIN``,
+    ``SESSION_COOKIE_SECURE``.
+    """
+
+    #: The name of the cookie. Sites that share a domain, and no secret, need a name each: override.
+    cookie = "antipode"
+
+    def __init__(self, get_response: Callable[[Any], Any]) -> None:
+        """Wrap what comes behind in the list."""
+        super().__init__(get_response)
+        from django.conf import settings
+
+        self._session = SessionCookie(
+            _DjangoSigner(),
+            name=self.cookie,
+            path=settings.SESSION_COOKIE_PATH,
+            domain=settings.SESSION_COOKIE_DOMAIN,
+            secure=settings.SESSION_COOKIE_SECURE or None,
+        )
+
+    def _visit(self, request: Any) -> Visit | None:  # noqa: ANN401 - Django's request
+        scope = None if switch.disabled else scope_in()
+        if scope is None:
+            return None
+        headers = [request.META.get("HTTP_COOKIE", "")]
+        return self._session.visit(scope, headers, secure=request.is_secure())
+
+
+class _DjangoSigner:
+    """Signs with the site's secret."""
+
+    def __init__(self) -> None:
+        from django.core.signing import Signer
+
+        self._signer: Any = Signer(salt=SALT)
+
+    def sign(self, content: str) -> str:
+        return str(self._signer.sign(content))
+
+    def unsign(self, value: str) -> str | None:
+        from django.core.signing import BadSignature
+
+        try:
+            return str(self._signer.unsign(value))
+        except BadSignature:
+            return None
+
+
+def _set_cookie(response: Any, visit: Visit) -> None:  # noqa: ANN401 - Django's response
+    """Do to the session cookie what *response* does."""
+    headers = [(name.lower(), value) for name, value in response.items()]
+    crumb = visit.crumb(response.status_code, headers)
+    if crumb is None:
+        return
+    response["Cache-Control"] = crumb.cache_control
+    response.set_cookie(
+        visit.cookie.name,
+        crumb.value,
+        max_age=crumb.max_age_s,
+        path=visit.cookie.path,
+        domain=visit.cookie.domain,
+        secure=visit.secure,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _answered(response: Any, incoming: Incoming | None, visit: Visit | None) -> Any:  # noqa: ANN401 - Django's response
     """*response* with the answer of *incoming*, which is over once nothing more is made for it."""
+    if visit is not None:
+        _set_cookie(response, visit)
+    if incoming is None:
+        return response
     try:
         del response[RESPONSE_HEADER]
         if text := incoming.answer():

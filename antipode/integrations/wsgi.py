@@ -4,7 +4,8 @@
     instrument_app(app)
 
 Each request gets a scope of its own, from its headers to the end of its body, and its response says
-in ``antipode-lineage`` what it added.
+in ``antipode-lineage`` what it added; with ``session=`` a cookie says it to the next request of the
+same browser.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from ._session import SessionCookie, Visit
 
     Environ = dict[str, Any]
     Headers = list[tuple[str, str]]
@@ -52,6 +55,22 @@ def begin(environ: Environ) -> Incoming:
     return Incoming(scope_in(), baggage, sent="HTTP_ANTIPODE_SENT" in environ, carrier=environ)
 
 
+def _visit(environ: Environ, request: Incoming, session: SessionCookie) -> Visit:
+    """The visit of the user whose browser sent the cookies of *environ*."""
+    secure = environ.get("wsgi.url_scheme") == "https"
+    return session.visit(request.scope, [environ.get("HTTP_COOKIE", "")], secure=secure)
+
+
+def _with_cookie(status: str, headers: Headers, visit: Visit) -> Headers:
+    """*headers* with what the response does to the session cookie."""
+    crumb = visit.crumb(int(status[:3]), ((name.lower(), value) for name, value in headers))
+    if crumb is None:
+        return headers
+    kept = [each for each in headers if each[0].lower() != "cache-control"]
+    cookie = visit.set_cookie(crumb)
+    return [*kept, ("Cache-Control", crumb.cache_control), ("Set-Cookie", cookie)]
+
+
 def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
     """Whether the request is over before its *body* is sent.
 
@@ -65,18 +84,23 @@ def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
 
 
 class _Answering:
-    """The ``start_response`` of one request, which adds the header."""
+    """The ``start_response`` of one request, which adds the headers."""
 
-    __slots__ = ("_request", "_start_response")
+    __slots__ = ("_request", "_start_response", "_visit")
 
-    def __init__(self, start_response: StartResponse, request: Incoming) -> None:
+    def __init__(
+        self, start_response: StartResponse, request: Incoming, visit: Visit | None
+    ) -> None:
         self._start_response = start_response
         self._request = request
+        self._visit = visit
 
     def __call__(
         self, status: str, headers: Headers, exc_info: ExcInfo | None = None
     ) -> Callable[[bytes], object]:
         headers = [each for each in headers if each[0].lower() != RESPONSE_HEADER]
+        if self._visit is not None:
+            headers = _with_cookie(status, headers, self._visit)
         try:
             if text := self._request.answer():
                 headers.append((RESPONSE_HEADER, text))
@@ -137,7 +161,9 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         request = begin(environ)
         environ[MARKER] = True
         try:
-            body = original(self, environ, _Answering(start_response, request))
+            session = ours.session
+            visit = None if session is None else _visit(environ, request, session)
+            body = original(self, environ, _Answering(start_response, request, visit))
         except BaseException:
             environ.pop(MARKER, None)
             request.end()
@@ -159,26 +185,40 @@ class AntipodeMiddleware:
     works inside as well as outside of one.
     """
 
-    def __init__(self, app: App) -> None:
-        """Wrap *app*."""
+    def __init__(self, app: App, *, session: SessionCookie | None = None) -> None:
+        """Wrap *app*.
+
+        Args:
+            app: what serves.
+            session: the cookie by which a user's requests depend on what earlier ones wrote: an
+                `antipode.integrations.session.Session`. None: each request is on its own.
+        """
         self.app = app
         if not switch.disabled:
-            setattr(self, AROUND, Around(None))
+            setattr(self, AROUND, Around(None, session))
 
     __call__ = _serving(None, lambda self, *request: self.app(*request))
 
 
 @switchable
-def instrument_app(app: Any) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
+def instrument_app(
+    app: Any,  # noqa: ANN401 - an application of any framework
+    *,
+    session: SessionCookie | None = None,
+) -> Any:  # noqa: ANN401 - the caller's own type, unchanged
     """Put the middleware around a Flask or Django application, and return it. Idempotent.
 
     It is then around everything that the application does, its ``wsgi_app`` and instrumentations
     of OpenTelemetry included, whichever of them is installed first.
 
+    Args:
+        app: what serves.
+        session: as :class:`AntipodeMiddleware` takes it.
+
     Raises:
         ConfigurationError: *app* is a function: use :class:`AntipodeMiddleware`.
     """
-    put_around(app, _serving)
+    put_around(app, _serving, session)
     return app
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,8 +19,11 @@ from antipode._runtime import egress_hosts
 from antipode.integrations._http_call import HttpCall
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
+from antipode.integrations._session import SessionCookie
 from antipode.propagation import AntipodeBaggagePropagator, extract_response, strip
 from antipode.shim import mark_incomplete, record_write, scope_in
+from antipode.telemetry import metrics
+from antipode.testing import VirtualClock
 from antipode.testing.agent._values import lineage_of, write_of
 from tests.conformance import _vectors as vectors
 
@@ -98,6 +103,67 @@ def test_responses_out(vector: dict[str, Any]) -> None:
         assert (request.answer() or None) == vector["answer"]
     finally:
         request.end()
+
+
+class Signed:
+    """A signature that shows its content: what is signed is the specification's, not how."""
+
+    def __init__(self, room: int) -> None:
+        self._signature = "." + "s" * (1024 - len("antipode=") - room - len("."))
+
+    def sign(self, content: str) -> str:
+        return content + self._signature
+
+    def unsign(self, value: str) -> str | None:
+        found = value.removesuffix(self._signature)
+        return found if found != value else None
+
+
+@pytest.mark.parametrize("vector", vectors.cases("L3-headers", "sessions"))
+def test_sessions(vector: dict[str, Any]) -> None:
+    """Cookies say what requests of a user start from, age, and are set, removed or left alone."""
+    max_age = timedelta(seconds=vector.get("session_max_age_s", 60))
+    antipode.configure(session_max_age=max_age, egress=vector.get("egress"))
+    signer = Signed(vector.get("room", 971))
+    cookie = SessionCookie(signer, name="antipode", path="/", domain=None, secure=None)
+    for request in vector["requests"]:
+        _check_session(cookie, signer, request)
+
+
+def _check_session(cookie: SessionCookie, signer: Signed, request: dict[str, Any]) -> None:
+    hour, second = divmod(request["at_s"], 3600)
+    clock = VirtualClock(hour=hour)
+    clock.at(second, lambda: None)
+    clock.run()
+    before = _session_counts()
+    carrier = carrier_of(request.get("headers", []))
+    incoming = Incoming(None, carrier.get("baggage", ()), sent="antipode-sent" in carrier)
+    try:
+        pairs = [
+            f"antipode={'forged' if content is None else signer.sign(content)}"
+            for content in request.get("cookies", ())
+        ]
+        visit = cookie.visit(incoming.scope, ["; ".join(pairs)] if pairs else [], clock=clock)
+        assert incoming.scope.lineage == lineage_of(request["starts"])
+        added = Lineage(map(write_of, request.get("adds", ())), incomplete=request.get("marks", ()))
+        incoming.scope.merge(added)
+        crumb = visit.crumb(request.get("status", 200), request.get("answer", ()))
+    finally:
+        incoming.end()
+    assert _session_counts() - before == Counter(request.get("counts", {}))
+    if request["content"] is None:
+        assert crumb is None
+        return
+    assert crumb is not None
+    content = signer.unsign(crumb.value) if crumb.value else ""
+    assert content == request["content"]
+    assert crumb.cache_control == request["cache_control"]
+    assert bool(crumb.max_age_s) is bool(content)
+
+
+def _session_counts() -> Counter[str]:
+    ours = ("session_", "dropped_for_size")
+    return Counter({each.name: n for each, n in metrics().items() if each.name.startswith(ours)})
 
 
 @pytest.mark.parametrize("vector", vectors.cases("L3-headers", "strips"))

@@ -27,6 +27,7 @@ OTHER_GUIDES = {
     "dry-run",
     "integrations",
     "own-shim",
+    "sessions",
     "worked-example",
 }
 # Written apart, so that this file does not find itself.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -15,10 +16,15 @@ from django.conf import settings
 from opentelemetry import propagate
 
 import antipode
+from antipode.shim import SYSTEM_CLOCK
 from tests.integration._ingress import ADDED, CAME, asgi, late, wsgi
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+
+#: What signed before the site got its secret.
+SIGNED_BEFORE = "the secret of last year"
 
 
 def write(request: Any) -> Any:
@@ -59,13 +65,45 @@ def stream(request: Any) -> Any:
     return StreamingHttpResponse(aparts() if hasattr(request, "scope") else parts())
 
 
+def public(request: Any) -> Any:
+    """A view whose response any cache may keep."""
+    from django.http import HttpResponse
+
+    antipode.append(replace(ADDED, minted_h=SYSTEM_CLOCK.hour()))
+    return HttpResponse(headers={"Cache-Control": "max-age=60"})
+
+
+def fresh(request: Any) -> Any:
+    """A view that writes just now, and says what it depends on then."""
+    from django.http import HttpResponse
+
+    antipode.append(replace(ADDED, minted_h=SYSTEM_CLOCK.hour()))
+    response = HttpResponse(antipode.serialize())
+    response.set_cookie("theirs", "1")
+    return response
+
+
+def seen(request: Any) -> Any:
+    """A view that says what it depends on."""
+    from django.http import HttpResponse
+
+    return HttpResponse(antipode.serialize())
+
+
 def main(server: str, place: str, instrumentation: str) -> None:
     """Serve until the input ends."""
-    ours = ["antipode.integrations.django.AntipodeMiddleware"]
+    ours = "antipode.integrations.django"
+    middleware = {
+        "middleware": [f"{ours}.AntipodeMiddleware"],
+        "session": [f"{ours}.AntipodeSessionMiddleware"],
+        "around+session": [f"{ours}.AntipodeSessionMiddleware"],
+    }
     settings.configure(
         ROOT_URLCONF=__name__,
         ALLOWED_HOSTS=["*"],
-        MIDDLEWARE=ours if place == "middleware" else [],
+        MIDDLEWARE=middleware.get(place, []),
+        SECRET_KEY_FALLBACKS=[SIGNED_BEFORE],
+        SECURE_PROXY_SSL_HEADER=("HTTP_X_FORWARDED_PROTO", "https"),
         LOGGING_CONFIG=None,
         SECRET_KEY=secrets.token_hex(),
     )
@@ -94,7 +132,7 @@ def served(server: str, place: str) -> Any:
         from django.core.asgi import get_asgi_application
 
         application = get_asgi_application()
-        if place == "around":
+        if place.startswith("around"):
             application = our_asgi.AntipodeMiddleware(application)
         if place == "helper":
             application = our_asgi.instrument_app(application)
@@ -102,7 +140,7 @@ def served(server: str, place: str) -> Any:
     from django.core.wsgi import get_wsgi_application
 
     application = get_wsgi_application()
-    if place == "around":
+    if place.startswith("around"):
         application = our_wsgi.AntipodeMiddleware(application)
     if place == "helper":
         application = our_wsgi.instrument_app(application)
@@ -118,6 +156,9 @@ def urls() -> list[Any]:
         path("async", write_async),
         path("fail", fail),
         path("stream", stream),
+        path("public", public),
+        path("fresh", fresh),
+        path("seen", seen),
     ]
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 pytest.importorskip("django")
 pytest.importorskip("uvicorn")
+
+from django.core.signing import Signer
+
+from tests.integration.django._site import SIGNED_BEFORE
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -81,3 +86,31 @@ def test_opentelemetrys_hook_answers_as_well(server: str) -> None:
     with site(server, "hook", "otel") as port:
         for path in ("/", "/async", "/"):
             assert ask(port, path, sent(CAME)).lineage == Lineage([ADDED])
+
+
+@pytest.mark.parametrize("place", ["session", "around+session"])
+@pytest.mark.parametrize("server", ["wsgi", "asgi"])
+def test_the_next_request_of_a_user_depends_on_what_one_wrote(server: str, place: str) -> None:
+    """By settings alone: signed with the site's secret, believed with its former ones, too."""
+    with site(server, place, "none") as port:
+        wrote = ask(port, "/fresh")
+        (ours,) = [v for n, v in wrote.headers if n == "set-cookie" and v.startswith("antipode=")]
+        assert "theirs=1; Path=/" in [v for n, v in wrote.headers if n == "set-cookie"]
+        value, *attributes = ours.split("; ")
+        assert {"HttpOnly", "Max-Age=60", "Path=/", "SameSite=Lax"} < set(attributes)
+        assert "Secure" not in attributes
+        assert ("cache-control", "private") in wrote.headers
+        read = ask(port, "/seen", {"Cookie": f"theirs=1; {value}"})
+        assert read.body == wrote.body
+        assert not [each for each in read.headers if each[0] == "set-cookie"]
+        secured = ask(port, "/fresh", {"X-Forwarded-Proto": "https"})
+        assert any("; Secure" in v for n, v in secured.headers if v.startswith("antipode="))
+        assert not [each for each in ask(port, "/public").headers if each[0] == "set-cookie"]
+        forged = ask(port, "/seen", {"Cookie": "antipode=1:1~ka.5.k:forged"})
+        assert (forged.status, forged.body) == (200, b"1")
+        assert any("; Max-Age=0;" in v for n, v in forged.headers if v.startswith("antipode="))
+        # As a site signed that had the old secret.
+        content = value.removeprefix("antipode=").rpartition(":")[0]
+        signer = Signer(key=SIGNED_BEFORE, salt="antipode.session", fallback_keys=[])
+        rotated = ask(port, "/seen", {"Cookie": f"antipode={signer.sign(content)}"})
+        assert rotated.body == wrote.body

@@ -1,0 +1,203 @@
+"""The cookie that carries a lineage from one request of a user to the next, as servers use it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from antipode import ConfigurationError, Lineage, LineageDecodeError
+from antipode._propagation.session import (
+    MAX_COOKIE_BYTES,
+    MAX_COOKIES,
+    Part,
+    caching,
+    content_of,
+    living,
+    parts_of,
+    values_of,
+    worth_carrying,
+)
+from antipode.shim import SYSTEM_CLOCK, Clock, Scope, config, count, log_once, logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: With this a signature is of a session cookie, whatever else its key signs.
+SALT = "antipode.session"
+_MAX_NAME = 64
+#: Of RFC 6265: what a name may have besides letters and digits.
+_TOKEN = frozenset("!#$%&'*+-.^_`|~")
+
+
+class Signer(Protocol):
+    """Signs a cookie's content with one key, and knows what several signed."""
+
+    def sign(self, content: str) -> str:
+        """*content* with its signature."""
+        ...
+
+    def unsign(self, value: str) -> str | None:
+        """The content of *value*; None where no key has signed it."""
+        ...
+
+
+class Crumb(NamedTuple):
+    """What a response does to the cookie.
+
+    Attributes:
+        value: signed; empty to remove it.
+        max_age_s: for how long a browser keeps it.
+        cache_control: what the response must say to caches.
+    """
+
+    value: str
+    max_age_s: int
+    cache_control: str
+
+
+class SessionCookie:
+    """How the cookie is named and signed, and where browsers send it."""
+
+    def __init__(
+        self, signer: Signer, *, name: str, path: str, domain: str | None, secure: bool | None
+    ) -> None:
+        """Name it.
+
+        Args:
+            signer: signs it.
+            name: of the cookie.
+            path: below which browsers send it.
+            domain: to whose subdomains they send it, too; None: to this host alone.
+            secure: whether over TLS alone; None: where the request came over TLS.
+
+        Raises:
+            ConfigurationError: a browser would not take it.
+        """
+        if not 0 < len(name) <= _MAX_NAME or not all(
+            (each.isascii() and each.isalnum()) or each in _TOKEN for each in name
+        ):
+            msg = f"a cookie's name is a token of at most {_MAX_NAME} characters, not {name!r}"
+            raise ConfigurationError(msg)
+        for what, text in ("path", path), ("domain", domain or ""):
+            if not text.isascii() or not text.isprintable() or ";" in text:
+                msg = f"the {what} of a cookie cannot be {text!r}"
+                raise ConfigurationError(msg)
+        self.name, self.path, self.domain, self.secure = name, path, domain, secure
+        self._signer = signer
+        self._room = MAX_COOKIE_BYTES - len(name) - len("=") - len(signer.sign(""))
+
+    def visit(
+        self,
+        scope: Scope,
+        headers: Iterable[str],
+        *,
+        secure: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> Visit:
+        """Let *scope* start from what the Cookie *headers* of its request say as well.
+
+        Args:
+            scope: of the request.
+            headers: their values.
+            secure: whether the request came over TLS.
+            clock: what ages go by.
+        """
+        return Visit(self, scope, values_of(headers, self.name), secure=secure, clock=clock)
+
+    def read(self, values: Sequence[str], clock: Clock) -> list[Part]:
+        """What is left of the cookies with *values*; the others are counted, and ignored."""
+        parts: list[Part] = []
+        max_age_s = config().session_max_age.total_seconds()
+        for value in values[:MAX_COOKIES]:
+            content = self._signer.unsign(value) if len(value) <= MAX_COOKIE_BYTES else None
+            if content is None:
+                _ignored("session_forged", "no key of this service has signed it")
+                continue
+            try:
+                read = parts_of(content, clock)
+            except LineageDecodeError as error:
+                _ignored("session_unreadable", error.code)
+                continue
+            found = living(read, now_s=int(clock.unix_s()), max_age_s=max_age_s)
+            if not found:
+                count("session_old")
+            parts += found
+        if len(values) > MAX_COOKIES:
+            _ignored("session_forged", f"it came beside {MAX_COOKIES} others of its name")
+        return parts
+
+    def write(self, parts: Iterable[Part]) -> str:
+        """The signed value of a cookie that holds *parts*."""
+        return self._signer.sign(content_of(parts, room=self._room, egress=config().egress))
+
+
+class Visit:
+    """One request of a user, from its cookies to its response."""
+
+    __slots__ = ("_clock", "_parts", "_scope", "_values", "cookie", "secure")
+
+    def __init__(
+        self,
+        cookie: SessionCookie,
+        scope: Scope,
+        values: Sequence[str],
+        *,
+        secure: bool,
+        clock: Clock,
+    ) -> None:
+        """Let *scope* start from what *values* say."""
+        self.cookie, self._scope, self._clock = cookie, scope, clock
+        #: Whether browsers send the cookie over TLS alone.
+        self.secure = secure if cookie.secure is None else cookie.secure
+        self._values = values
+        self._parts = cookie.read(values, clock) if values else []
+        if self._parts:
+            scope.start_from(Lineage().merge(*(part.lineage for part in self._parts)))
+
+    def crumb(self, status: int, headers: Iterable[tuple[str, str]]) -> Crumb | None:
+        """What the response, which starts now, does to the cookie; None: nothing.
+
+        Args:
+            status: of the response.
+            headers: all of its headers, their names in lower case.
+        """
+        try:
+            return self._crumb(status, headers)
+        except Exception:  # noqa: BLE001 - the response goes out
+            logger.warning("a response goes without its session cookie", exc_info=True)
+            return None
+
+    def _crumb(self, status: int, headers: Iterable[tuple[str, str]]) -> Crumb | None:
+        max_age_s = config().session_max_age.total_seconds()
+        now_s = int(self._clock.unix_s())
+        added = worth_carrying(self._scope.added(), now_s=now_s, max_age_s=max_age_s)
+        if added.empty and (self._parts or not self._values):
+            return None
+        cache_control = caching(status, headers)
+        if cache_control is None:
+            if not added.empty:
+                count("session_unset")
+                message = "a response that a shared cache may keep sets no session cookie: the "
+                message += "next request of its user does not depend on what this one wrote"
+                log_once("session_unset", "", "", message)
+            return None
+        if added.empty:
+            return Crumb("", 0, cache_control)
+        value = self.cookie.write([*self._parts, Part(now_s, added)])
+        return Crumb(value, math.ceil(max_age_s), cache_control)
+
+    def set_cookie(self, crumb: Crumb) -> str:
+        """The value of the ``Set-Cookie`` header for *crumb*."""
+        cookie = self.cookie
+        parts = [f"{cookie.name}={crumb.value}", f"Max-Age={crumb.max_age_s}"]
+        parts.append(f"Path={cookie.path}")
+        if cookie.domain:
+            parts.append(f"Domain={cookie.domain}")
+        if self.secure:
+            parts.append("Secure")
+        return "; ".join([*parts, "HttpOnly", "SameSite=Lax"])
+
+
+def _ignored(name: str, why: str) -> None:
+    count(name)
+    log_once(name, "", why, "a session cookie is ignored: %s", why)
