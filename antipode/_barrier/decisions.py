@@ -68,7 +68,7 @@ class Policies:
         late_s = unix_s - promise.expires_s
         if late_s <= PROMISE_GRACE_S:
             return Status.NOT_YET, ""
-        if late_s > max(self.horizon_h * 3600, PROMISE_GRACE_S):
+        if late_s > self.horizon_h * 3600:
             return Status.AGED, "its record would be gone by now"
         return Status.ABANDONED, "it expired unfulfilled"
 

@@ -347,6 +347,7 @@ class _Script:
     )
     positions: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
     servers: list[tuple[float, str]] = field(default_factory=lambda: [(0.0, "server-1")])
+    records_servers: list[tuple[float, str]] = field(default_factory=list)
     down: list[tuple[float, float]] = field(default_factory=list)
     broken_from_s: float = float("inf")
     frozen_from_s: float = float("inf")
@@ -440,6 +441,10 @@ class FakeStore(Shim):
     def replace_server(self, server: str, *, at_s: float) -> None:
         """From *at_s* on, looks reach the incarnation *server*."""
         self._script.servers.append((at_s, server))
+
+    def move_records(self, server: str, *, at_s: float) -> None:
+        """From *at_s* on, looks for promises reach *server*, and no others do."""
+        self._script.records_servers.append((at_s, server))
 
     def take_down(self, *, from_s: float, until_s: float = float("inf")) -> None:
         """In this span looks fail and are worth repeating."""
@@ -538,7 +543,8 @@ class FakeStore(Shim):
         if now_s >= self._script.broken_from_s:
             msg = "scripted to be broken"
             raise RuntimeError(msg)
-        server = [name for at_s, name in self._script.servers if at_s <= now_s][-1]
+        servers = self._script.servers + (self._script.records_servers if promises else [])
+        server = [name for at_s, name in servers if at_s <= now_s][-1]
         etas = [eta_s for at_s, eta_s in self._script.etas if at_s <= now_s]
         return Observation(
             server,

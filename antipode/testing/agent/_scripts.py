@@ -205,6 +205,8 @@ def _script(store: FakeStore, event: Mapping[str, Any]) -> None:
             store.record(promise_of(promise), _RECORDS[record], at_s=at_s)
         case {"server": server}:
             store.replace_server(server, at_s=at_s)
+        case {"records_server": server}:
+            store.move_records(server, at_s=at_s)
         case {"down_until_s": _} | {"down": True}:
             store.take_down(from_s=at_s, until_s=event.get("down_until_s", float("inf")))
         case {"broken": True}:
