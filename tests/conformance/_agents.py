@@ -28,7 +28,7 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: `decide redis` or `decide redis look_at`. One that it has must not stand here.
 LACKING = {
     "cpp": frozenset({"decide", "script"}),
-    "java": frozenset({"decide", "script"}),
+    "java": frozenset({"decide"}),
 }
 
 

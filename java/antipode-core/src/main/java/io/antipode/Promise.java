@@ -10,7 +10,7 @@ import java.util.Objects;
  * @param id 16 random bytes, as 32 lower-case hexadecimal digits
  * @param expiresS the Unix second after which nobody needs to wait for it
  */
-public record Promise(String datastore, String id, long expiresS) {
+public record Promise(String datastore, String id, long expiresS) implements Dependency {
   static final Comparator<Promise> ORDER =
       Comparator.comparing(Promise::datastore).thenComparing(Promise::id);
   static final long MAX_EXPIRES_S = 2_821_109_907_455L;

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * <p>A version is an unsigned 64-bit number or an opaque string. The key is the name of the log
  * where the datastore has logs.
  */
-public final class WriteId {
+public final class WriteId implements Dependency {
   /** One history: all writes of which at most one exact and one covering are kept. */
   static final Comparator<WriteId> SLOT =
       Comparator.comparing(WriteId::datastore)
@@ -90,6 +90,7 @@ public final class WriteId {
   }
 
   /** Returns the name of the datastore. */
+  @Override
   public String datastore() {
     return datastore;
   }

@@ -23,7 +23,6 @@ public final class Agent {
   /** The operations of the specification that this agent does not have. */
   private static final Set<String> UNSUPPORTED =
       Set.of(
-          "script",
           "statistics",
           "open_shim",
           "write",
@@ -84,6 +83,7 @@ public final class Agent {
       case "parse" -> parse(Values.text(arguments, "text"));
       case "render" -> TextNode.valueOf(render(arguments));
       case "algebra" -> Algebra.run(Values.argument(arguments, "steps"));
+      case "script" -> Scripts.run(Values.argument(arguments, "script"));
       case "explain" -> explain(Values.text(arguments, "text"));
       case "configure" -> Configuration.configure(Values.argument(arguments, "settings"));
       case "open_scope" -> scopes.open(arguments);

@@ -4,10 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.Dependency;
 import io.antipode.Incomplete;
 import io.antipode.Lineage;
 import io.antipode.Promise;
 import io.antipode.WriteId;
+import io.antipode.barrier.BarrierResult;
+import io.antipode.barrier.Outcome;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -78,6 +82,40 @@ final class Values {
         .put("datastore", promise.datastore())
         .put("id", promise.id())
         .put("expires_s", promise.expiresS());
+  }
+
+  static ObjectNode json(Outcome outcome) {
+    ObjectNode value = JSON.objectNode();
+    Dependency dependency = outcome.dependency();
+    if (dependency instanceof WriteId write) {
+      value.set("write", json(write));
+    } else if (dependency instanceof Promise promise) {
+      value.set("promise", json(promise));
+    }
+    return value
+        .put("status", outcome.status().toString())
+        .put("reported", outcome.reported())
+        .put("server", outcome.server())
+        .put("cause", outcome.cause())
+        .put("waited_s", seconds(outcome.waited()));
+  }
+
+  static ObjectNode json(BarrierResult result) {
+    ObjectNode value = JSON.objectNode();
+    ArrayNode outcomes = value.put("ok", result.isOk()).putArray("outcomes");
+    result.outcomes().forEach(outcome -> outcomes.add(json(outcome)));
+    value.put("waited_s", seconds(result.waited()));
+    Duration eta = result.eta();
+    value.put("eta_s", eta == null ? null : Double.valueOf(seconds(eta)));
+    ArrayNode incomplete = value.putArray("incomplete");
+    result
+        .incomplete()
+        .forEach(mark -> incomplete.addArray().add(mark.subject()).add(mark.reason()));
+    return value.put("incomplete_ok", result.isIncompleteOk());
+  }
+
+  private static double seconds(Duration duration) {
+    return duration.toNanos() / 1e9;
   }
 
   static Lineage lineage(JsonNode value) {

@@ -1,0 +1,118 @@
+package io.antipode.barrier;
+
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/** A read on a virtual clock, held back by a floor where there is one. */
+public final class VirtualRead implements Stepper {
+  private final VirtualClock clock;
+  private final FakeStore store;
+  private final FakeStore connection;
+  private final boolean isWatched;
+  private final Wake wake = new Wake();
+  private @Nullable Floor floor;
+  private @Nullable HeldRead held;
+  private @Nullable Exception error;
+  private long finished;
+  private boolean isSilent;
+
+  /**
+   * Makes a read that is not started.
+   *
+   * @param store whose floor it satisfies
+   * @param connection the server behind the connection that reads, for this read alone
+   * @param isWatched whether the watcher of the store looks for it while it is held back
+   */
+  public VirtualRead(VirtualClock clock, FakeStore store, FakeStore connection, boolean isWatched) {
+    this.clock = clock;
+    this.store = store;
+    this.connection = connection;
+    this.isWatched = isWatched;
+  }
+
+  /** Reads now. */
+  public void start() {
+    Floor demanded = Floor.current(store);
+    if (demanded == null) {
+      finished = clock.nanoTime();
+      return;
+    }
+    floor = demanded;
+    held = new HeldRead(demanded, isWatched ? Shims.watcherBeside(store) : null);
+    clock.spawn(this);
+  }
+
+  /** Returns what it raised: unmet, or that its connection failed; null once it is answered. */
+  public @Nullable Exception error() {
+    return error;
+  }
+
+  /** Returns when it was over, in nanoseconds. */
+  public long finished() {
+    return finished;
+  }
+
+  /** Returns how often its connection was looked at. */
+  public int looks() {
+    return connection.looks();
+  }
+
+  boolean isHinted() {
+    return held != null && held.isHinted();
+  }
+
+  @Override
+  public String name() {
+    return "read-" + store.datastore();
+  }
+
+  @Override
+  public Wake wake() {
+    return wake;
+  }
+
+  @Override
+  public @Nullable Duration step() {
+    HeldRead read = held;
+    Floor demanded = floor;
+    if (read == null || demanded == null) {
+      return null;
+    }
+    try {
+      Duration pause = look(read, demanded);
+      if (pause != null) {
+        return pause;
+      }
+    } catch (Exception raised) {
+      error = raised;
+    }
+    read.close();
+    finished = clock.nanoTime();
+    return null;
+  }
+
+  /** Returns the pause to the next look; a frozen server takes all the time that there is. */
+  private @Nullable Duration look(HeldRead read, Floor demanded) {
+    Observation shown;
+    try {
+      if (isSilent) {
+        throw new UnreachableException("scripted to be frozen");
+      }
+      connection.raiseIfDown();
+      shown = connection.look(demanded.writes(), demanded.promises());
+    } catch (UnreachableException failed) {
+      read.failed(failed);
+      return null;
+    }
+    if (connection.isFrozen()) {
+      isSilent = true;
+      return read.lookTimeout();
+    }
+    return read.take(shown);
+  }
+
+  @Override
+  public void pause(Duration timeout) {
+    throw new UnsupportedOperationException("the clock lets time pass");
+  }
+}

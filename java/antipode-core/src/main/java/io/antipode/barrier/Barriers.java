@@ -1,0 +1,231 @@
+package io.antipode.barrier;
+
+import io.antipode.AntipodeException;
+import io.antipode.ConfigurationException;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import io.antipode.runtime.Counts;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import java.util.logging.Level;
+
+/**
+ * Barriers wait until a lineage is visible where the caller is about to read.
+ *
+ * <pre>{@code
+ * Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(2)));
+ * }</pre>
+ *
+ * <p>All datastores are waited for at once, under one deadline. A barrier ends with an exact
+ * outcome for each dependency: it neither hangs nor passes silently.
+ */
+public final class Barriers {
+  /** By which a client may be late before it is left alone. */
+  private static final Duration GRACE = Duration.ofMillis(250);
+
+  private Barriers() {}
+
+  /**
+   * Blocks until all is visible.
+   *
+   * @throws UnmetException if it is not: {@link BarrierTimeoutException}, {@link
+   *     DependencyLostException}, {@link UnknownDatastoreException}, {@link
+   *     VisibilityCheckException} or {@link IncompleteLineageException}
+   * @throws ConfigurationException if two replicas have one name, or one store has two; if there is
+   *     no scope to leave a floor in; if there is neither a scope nor a lineage
+   * @throws io.antipode.LineageDecodeException if the text is no lineage
+   * @throws CancellationException if the thread is interrupted, which it stays
+   */
+  public static BarrierResult barrier(BarrierOptions options) {
+    return run(new Call(options), false);
+  }
+
+  /**
+   * Returns what will be the result, or the error of {@link #barrier}. No thread waits for it.
+   * Cancelled, it leaves nothing behind. What depends on it runs in the common pool, unless it
+   * names an executor.
+   *
+   * @throws AntipodeException as {@link #barrier}, where it cannot begin
+   */
+  public static CompletableFuture<BarrierResult> barrierAsync(BarrierOptions options) {
+    return FutureCall.start(new Call(options), false);
+  }
+
+  /**
+   * Calls back with the result, met or unmet, exactly once unless cancelled, in the common pool.
+   * What the callback throws is logged.
+   *
+   * @return what cancels it
+   * @throws AntipodeException as {@link #barrier}, where it cannot begin
+   */
+  public static Future<BarrierResult> barrierCallback(
+      Consumer<BarrierResult> callback, BarrierOptions options) {
+    Objects.requireNonNull(callback, "callback");
+    Call call = new Call(options.returningUnmet());
+    CompletableFuture<BarrierResult> result = FutureCall.start(call, false);
+    CompletableFuture<BarrierResult> unused =
+        result.whenComplete(
+            (value, error) -> {
+              if (error == null) {
+                call.clock().execute(() -> call(callback, value));
+              } else if (!result.isCancelled()) {
+                Counts.LOG.log(Level.WARNING, error, () -> "a barrier with a callback failed");
+              }
+            });
+    return result;
+  }
+
+  private static void call(Consumer<BarrierResult> callback, BarrierResult result) {
+    try {
+      callback.accept(result);
+    } catch (RuntimeException error) {
+      Counts.LOG.log(Level.WARNING, error, () -> "the callback of a barrier failed");
+    }
+  }
+
+  /**
+   * Looks without waiting, and never throws for what is unmet: for a consumer that would rather
+   * have a message again later. A server that does not answer is unreachable after one second.
+   *
+   * @param options {@link BarrierOptions#look}, with what to look for
+   * @throws ConfigurationException as {@link #barrier}
+   * @throws io.antipode.LineageDecodeException if the text is no lineage
+   */
+  public static BarrierResult check(BarrierOptions options) {
+    Call call = new Call(options.returningUnmet());
+    return options.refreshes() ? run(call, true) : recalled(call);
+  }
+
+  /** Returns what will be the result of {@link #check}. */
+  public static CompletableFuture<BarrierResult> checkAsync(BarrierOptions options) {
+    Call call = new Call(options.returningUnmet());
+    return options.refreshes()
+        ? FutureCall.start(call, true)
+        : CompletableFuture.completedFuture(recalled(call));
+  }
+
+  private static BarrierResult recalled(Call call) {
+    new Waiter(call.await(), () -> {}, call.clock(), false).recall();
+    return call.conclude();
+  }
+
+  private static BarrierResult run(Call call, boolean once) {
+    try {
+      Comparison comparison = call.comparison();
+      if (comparison != null) {
+        await(call, comparison.await(), true, call.leftForLook());
+        call.compared(comparison);
+      }
+      Map<String, CompletableFuture<Set<WriteId>>> fences = call.askFences();
+      if (!fences.isEmpty()) {
+        await(fences, call.fenceTimeout());
+        call.raiseFences(fences);
+      }
+      await(call, call.await(), once, call.left());
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      CancellationException cancelled = new CancellationException("interrupted in a barrier");
+      cancelled.initCause(error);
+      throw cancelled;
+    }
+    return call.conclude();
+  }
+
+  private static void await(Map<String, CompletableFuture<Set<WriteId>>> fences, Duration timeout)
+      throws InterruptedException {
+    try {
+      CompletableFuture.allOf(fences.values().toArray(new CompletableFuture<?>[0]))
+          .get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException | TimeoutException error) {
+      Counts.LOG.log(Level.FINE, error, () -> "not all primaries told their positions");
+    }
+  }
+
+  private static void await(Call call, Wait wait, boolean once, Duration timeout)
+      throws InterruptedException {
+    CountDownLatch finished = new CountDownLatch(1);
+    Waiter waiter = new Waiter(wait, finished::countDown, call.clock(), once);
+    waiter.recall();
+    if (waiter.isFinished() || (waiter.lookHere() && waiter.isFinished())) {
+      return;
+    }
+    try {
+      waiter.subscribe();
+      boolean ignored = finished.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
+    } finally {
+      waiter.cancel();
+    }
+  }
+
+  /**
+   * Gives a promise up for good: who waits for it learns at once that it is abandoned, and a later
+   * fulfilment fails. What was fulfilled before stays so.
+   *
+   * @param timeout that the store may take
+   * @return whether it is abandoned now; false where it was fulfilled before
+   * @throws ConfigurationException if nothing is registered that can record it
+   * @throws UnreachableException if the store does not answer; it may be recorded all the same
+   */
+  public static boolean abandon(Promise promise, Duration timeout) {
+    CompletableFuture<Boolean> answer = abandonAsync(promise, timeout);
+    Duration most = timeout.plus(GRACE);
+    try {
+      return answer.get(most.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (TimeoutException error) {
+      throw new UnreachableException(promise + " may not be abandoned: no answer in time", error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new UnreachableException(promise + " may not be abandoned: interrupted", error);
+    } catch (ExecutionException error) {
+      if (error.getCause() instanceof AntipodeException ours) {
+        throw ours;
+      }
+      throw new UnreachableException(
+          promise + " may not be abandoned: " + error.getCause(), error.getCause());
+    }
+  }
+
+  /** Returns what will be the answer of {@link #abandon}. */
+  public static CompletableFuture<Boolean> abandonAsync(Promise promise, Duration timeout) {
+    Shim shim =
+        Shims.of(promise.datastore()).stream()
+            .filter(Shim::canAbandon)
+            .findFirst()
+            .orElseThrow(
+                () ->
+                    new ConfigurationException(
+                        "nothing is registered for "
+                            + promise.datastore()
+                            + " that can record that a promise was abandoned: register a shim of"
+                            + " its primary"));
+    CompletableFuture<Boolean> answer = new CompletableFuture<>();
+    // A client may take longer than it is told, to resolve a name, say: it is left alone then.
+    Thread thread =
+        new Thread(
+            () -> {
+              try {
+                boolean isAbandoned = shim.abandon(promise, timeout);
+                Counts.count(
+                    isAbandoned ? "promise_abandoned" : "promise_fulfilled_first",
+                    promise.datastore());
+                answer.complete(isAbandoned);
+              } catch (Throwable error) {
+                answer.completeExceptionally(error);
+              }
+            },
+            "antipode-abandon-" + promise.datastore());
+    thread.setDaemon(true);
+    thread.start();
+    return answer;
+  }
+}

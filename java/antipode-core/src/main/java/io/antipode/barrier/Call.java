@@ -1,0 +1,306 @@
+package io.antipode.barrier;
+
+import io.antipode.ConfigurationException;
+import io.antipode.Dependency;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.LineageText;
+import io.antipode.Mode;
+import io.antipode.Policy;
+import io.antipode.Promise;
+import io.antipode.Recording;
+import io.antipode.Scope;
+import io.antipode.Settings;
+import io.antipode.WriteId;
+import io.antipode.runtime.Counts;
+import io.antipode.runtime.KillSwitch;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.logging.Level;
+import org.jspecify.annotations.Nullable;
+
+/** One barrier or check: what those that block, return a future or call back have in common. */
+final class Call {
+  private final BarrierOptions options;
+  private final Clock clock;
+  private final @Nullable Scope scope;
+  private final Duration timeout;
+  private final Policies policies;
+  private final Plan plan;
+  private final Wait wait;
+
+  Call(BarrierOptions options) {
+    this.options = options;
+    this.clock = options.clock();
+    this.scope = Scope.currentOrNull();
+    Settings settings = Settings.current();
+    this.timeout = bounded(options.timeout(), settings.maxTimeout());
+    Policy onUnknown = options.onUnknown();
+    Policy onIncomplete = options.onIncomplete();
+    Mode mode = Objects.requireNonNullElse(options.mode(), settings.mode());
+    this.policies =
+        new Policies(
+            options.returnsUnmet(),
+            onUnknown == null ? settings.onUnknown() : onUnknown,
+            onIncomplete == null ? settings.onIncomplete() : onIncomplete,
+            settings.horizon(),
+            Math.floorDiv(clock.now().getEpochSecond(), 3_600L));
+    this.plan =
+        new Plan(
+            lineage(mode, settings),
+            options,
+            mode != Mode.ENFORCE,
+            clock.now(),
+            scope == null ? Set.of() : scope.own());
+    if (options.isAtRead() && scope == null && !(plan.pending.isEmpty() && plan.fenced.isEmpty())) {
+      throw new ConfigurationException(
+          "a barrier at the read leaves a floor for later reads: call it within Antipode.scope()");
+    }
+    this.wait = started(mode);
+  }
+
+  private static Duration bounded(Duration timeout, Duration most) {
+    if (timeout.compareTo(most) <= 0) {
+      return timeout;
+    }
+    Counts.logOnce(
+        "max_timeout",
+        "",
+        timeout,
+        () -> "a barrier asks for " + timeout + " and gets max_timeout=" + most);
+    return most;
+  }
+
+  private Lineage lineage(Mode mode, Settings settings) {
+    if (KillSwitch.isDisabled()) {
+      return Lineage.empty();
+    }
+    String text = options.text();
+    if (text != null) {
+      return mode == Mode.DRY_RUN
+          ? LineageText.readable("", text)
+          : Lineage.deserialize(text).received(clock.now(), settings.maxPromise());
+    }
+    Lineage given = options.lineage();
+    if (given != null) {
+      return given;
+    }
+    if (scope != null) {
+      return scope.lineage();
+    }
+    if (!Scope.isStoppedInCurrent()) {
+      Policy policy = Objects.requireNonNullElse(settings.onUnscoped(), Policy.RAISE);
+      Recording.unscoped("barrier", "", mode == Mode.ENFORCE ? policy : Policy.REPORT);
+    }
+    return Lineage.empty();
+  }
+
+  private Wait started(Mode mode) {
+    List<Outcome> settled = new ArrayList<>();
+    for (Outcome outcome : plan.settled) {
+      settled.add(mode == Mode.DRY_RUN ? outcome.withStatus(outcome.status(), "dry run") : outcome);
+    }
+    Map<String, Set<Dependency>> pending = plan.pending;
+    if (options.isAtRead()) {
+      pending
+          .values()
+          .forEach(
+              asked -> asked.forEach(each -> settled.add(Outcome.of(each, Status.DEFERRED, ""))));
+      pending = Map.of();
+    }
+    return new Wait(pending, settled, plan.incomplete, policies, clock, timeout);
+  }
+
+  Clock clock() {
+    return clock;
+  }
+
+  /** Returns how long it is until the deadline. */
+  Duration left() {
+    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), 0));
+  }
+
+  Duration leftForLook() {
+    return least(left(), Watcher.LOOK);
+  }
+
+  private static Duration least(Duration one, Duration other) {
+    return one.compareTo(other) < 0 ? one : other;
+  }
+
+  /** Looks at what is registered: a datastore that is unknown here may be one of these. */
+  @Nullable Comparison comparison() {
+    if (policies.onUnknown() != null) {
+      return null;
+    }
+    List<WriteId> strangers = new ArrayList<>();
+    for (Outcome outcome : plan.settled) {
+      if (outcome.reported() && outcome.dependency() instanceof WriteId write) {
+        strangers.add(write);
+      }
+    }
+    if (strangers.isEmpty()) {
+      return null;
+    }
+    Comparison comparison = new Comparison(strangers, policies, clock, leftForLook());
+    return comparison.isNeeded() ? comparison : null;
+  }
+
+  /**
+   * Takes over what it found.
+   *
+   * @throws ConfigurationException if one store has two names, and the barrier raises what is unmet
+   */
+  void compared(Comparison comparison) {
+    List<Outcome> found = comparison.outcomes();
+    wait.unmet(found);
+    if (!found.isEmpty() && !policies.returnsUnmet()) {
+      throw new ConfigurationException(
+          Outcome.describe(found) + ": one store has two names; spell it alike in every service");
+    }
+  }
+
+  /** Begins to ask primaries for their positions, all at once. */
+  Map<String, CompletableFuture<Set<WriteId>>> askFences() {
+    Map<String, CompletableFuture<Set<WriteId>>> fences = new HashMap<>();
+    for (String datastore : plan.fenced.keySet()) {
+      Shims.of(datastore).stream()
+          .filter(Shim::canFence)
+          .findFirst()
+          .ifPresent(shim -> fences.put(datastore, shim.fencer().ask(fenceTimeout())));
+    }
+    return fences;
+  }
+
+  /** Returns how long to wait for them: the other half of the time is for looks. */
+  Duration fenceTimeout() {
+    return least(left().dividedBy(2), Watcher.CONNECT);
+  }
+
+  /**
+   * Waits for the positions that are there by now, in place of what was dropped. A primary that
+   * does not answer, or has no position, leaves the lineage incomplete, as it was.
+   */
+  void raiseFences(Map<String, CompletableFuture<Set<WriteId>>> fences) {
+    fences.forEach(
+        (datastore, fence) -> {
+          fence.cancel(false);
+          Set<WriteId> writes = position(datastore, fence);
+          if (writes.isEmpty()) { // A primary that has lost everything says so in the same way.
+            Counts.count("fence_failed", datastore);
+            return;
+          }
+          Counts.count("fences", datastore);
+          plan.pending.computeIfAbsent(datastore, name -> new HashSet<>()).addAll(writes);
+          Set<Incomplete> marks = plan.fenced.getOrDefault(datastore, Set.of());
+          wait.discharge(datastore, options.isAtRead() ? Set.of() : writes, marks);
+          if (options.isAtRead()) {
+            wait.defer(writes);
+          }
+        });
+  }
+
+  private static Set<WriteId> position(String datastore, CompletableFuture<Set<WriteId>> fence) {
+    try {
+      return fence.join();
+    } catch (RuntimeException error) { // The barrier then fails as it would without fences.
+      Counts.LOG.log(Level.WARNING, error, () -> "no fence from the primary of " + datastore);
+      return Set.of();
+    }
+  }
+
+  Wait await() {
+    return wait;
+  }
+
+  /**
+   * Returns the result, after leaving in the scope what later reads need.
+   *
+   * @throws UnmetException as {@link Barriers#barrier}
+   */
+  BarrierResult conclude() {
+    BarrierResult result = wait.result(clock.nanoTime());
+    leaveAged(result);
+    countUnknownStores(result);
+    UnmetException error = UnmetException.of(result);
+    Counts.count(error == null ? "barrier_ok" : "barrier_" + error.code());
+    if (error == null) {
+      leaveFloors(result);
+    } else if (!policies.returnsUnmet()) {
+      throw error;
+    }
+    return result;
+  }
+
+  /** Aged entries pass, are counted, and leave the scope. */
+  private void leaveAged(BarrierResult result) {
+    for (Outcome outcome : result.outcomes()) {
+      if (outcome.status() == Status.AGED) {
+        Counts.count("aged", outcome.dependency().datastore());
+        if (scope != null && outcome.dependency() instanceof WriteId write) {
+          scope.remove(write);
+        } else if (scope != null && outcome.dependency() instanceof Promise promise) {
+          scope.forget(promise);
+        }
+      }
+    }
+  }
+
+  private static void countUnknownStores(BarrierResult result) {
+    Set<String> unknown = new TreeSet<>();
+    for (Outcome outcome : result.outcomes()) {
+      if (outcome.status() == Status.UNKNOWN_STORE && outcome.reported()) {
+        unknown.add(outcome.dependency().datastore());
+      }
+    }
+    for (String name : unknown) {
+      Counts.count("unknown_store", name);
+      Counts.logOnce(
+          "unknown_store",
+          name,
+          "",
+          () ->
+              "a lineage depends on "
+                  + name
+                  + ", which nothing here can wait for: it was let pass");
+    }
+  }
+
+  /** Later reads may come by other connections: each satisfies the floor before it reads. */
+  private void leaveFloors(BarrierResult result) {
+    if (scope == null) {
+      return;
+    }
+    for (Map.Entry<String, Set<Dependency>> asked : plan.pending.entrySet()) {
+      String datastore = asked.getKey();
+      List<Shim> holding = Shims.of(datastore).stream().filter(Shim::holdsReads).toList();
+      Set<Dependency> wanted = new HashSet<>(asked.getValue());
+      if (holding.stream().noneMatch(Shim::looksForPromises)) {
+        wanted.removeIf(Promise.class::isInstance);
+      }
+      if (!holding.isEmpty() && !wanted.isEmpty()) {
+        Set<String> server = server(result, datastore);
+        Floors.set(scope, new Floor(datastore, wanted, timeout, policies, server, clock));
+      }
+    }
+  }
+
+  /** Returns the incarnation that showed all of a datastore; empty for several. */
+  private static Set<String> server(BarrierResult result, String datastore) {
+    Set<String> servers = new HashSet<>();
+    for (Outcome outcome : result.outcomes()) {
+      if (outcome.dependency().datastore().equals(datastore) && !outcome.server().isEmpty()) {
+        servers.add(outcome.server());
+      }
+    }
+    return servers.size() == 1 ? servers : Set.of();
+  }
+}

@@ -1,0 +1,92 @@
+package io.antipode.barrier;
+
+import io.antipode.ConfigurationException;
+import io.antipode.Dependency;
+import io.antipode.WriteId;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One look at each registered store, before a datastore that is unknown here is let pass: does it
+ * have that one's log? Stores are asked whose logs have names that no other's can have.
+ */
+final class Comparison {
+  /** After which a server is asked again about a datastore that was not its own. */
+  private static final long AGAIN_NS = Duration.ofSeconds(30).toNanos();
+
+  /** Datastores that a store keeps in mind: their names come from outside. */
+  private static final int MOST_STRANGERS = 1_000;
+
+  private record Asked(WriteId stranger, Shim shim) {}
+
+  private final Clock clock;
+  private final Map<Dependency, List<Asked>> asked = new HashMap<>();
+  private final Wait wait;
+
+  Comparison(Collection<WriteId> strangers, Policies policies, Clock clock, Duration timeout) {
+    this.clock = clock;
+    long now = clock.nanoTime();
+    Map<String, Set<Dependency>> pending = new HashMap<>();
+    for (String name : Shims.datastores()) {
+      Shim shim = looking(name);
+      if (shim == null) {
+        continue;
+      }
+      for (WriteId stranger : strangers) {
+        WriteId start = shim.logStart(stranger.key());
+        Long again = shim.strangers().get(stranger.datastore());
+        if (start != null && (again == null || again - now <= 0)) {
+          pending.computeIfAbsent(name, key -> new HashSet<>()).add(start);
+          asked.computeIfAbsent(start, key -> new ArrayList<>()).add(new Asked(stranger, shim));
+        }
+      }
+    }
+    wait = new Wait(pending, List.of(), List.of(), policies.raisingUnknown(), clock, timeout);
+  }
+
+  /** Two replicas under one name: a barrier that waits for them says so. */
+  private static @Nullable Shim looking(String datastore) {
+    try {
+      return Shims.looking(datastore);
+    } catch (ConfigurationException error) {
+      return null;
+    }
+  }
+
+  boolean isNeeded() {
+    return !asked.isEmpty();
+  }
+
+  Wait await() {
+    return wait;
+  }
+
+  /** Returns the outcomes of the strangers whose log a registered store has. */
+  List<Outcome> outcomes() {
+    long now = clock.nanoTime();
+    List<Outcome> found = new ArrayList<>();
+    for (Outcome shown : wait.result(now).outcomes()) {
+      for (Asked each : asked.getOrDefault(shown.dependency(), List.of())) {
+        Shim shim = each.shim;
+        if (shown.status() == Status.VISIBLE) {
+          String cause =
+              "the store that is registered here as " + shim.datastore() + " has its log";
+          found.add(Outcome.of(each.stranger, Status.UNKNOWN_STORE, cause));
+        } else {
+          if (shim.strangers().size() >= MOST_STRANGERS) {
+            shim.strangers().clear();
+          }
+          shim.strangers().put(each.stranger.datastore(), now + AGAIN_NS);
+        }
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,71 @@
+package io.antipode.barrier;
+
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import java.time.Duration;
+import java.util.Collection;
+
+/**
+ * A connection of the library's own to the one server where the caller will read. One thread uses
+ * it at a time, but for {@link #interrupt}.
+ */
+public interface Endpoint extends AutoCloseable {
+  /**
+   * Returns whether the server's history cannot have changed under the live connection. Then what
+   * was seen once stays known until it is closed.
+   */
+  default boolean isPinned() {
+    return false;
+  }
+
+  /**
+   * Returns whether the server ends a pause once what the last look missed may be visible. Then a
+   * pause lasts up to a second.
+   */
+  default boolean isBlocking() {
+    return false;
+  }
+
+  /** Returns whether it ends pauses for promises, too. */
+  default boolean isBlockingForPromises() {
+    return false;
+  }
+
+  /**
+   * Looks once, without waiting for the writes.
+   *
+   * @param writes of this datastore; not empty
+   * @param timeout the longest that the look itself may take
+   * @throws UnreachableException if the look failed and is worth repeating
+   * @throws Exception if looking again cannot help
+   */
+  Observation observe(Collection<WriteId> writes, Duration timeout) throws Exception;
+
+  /**
+   * Looks once for the records of promises. Called only where {@link Shim#looksForPromises}.
+   *
+   * @throws UnreachableException if the look failed and is worth repeating
+   * @throws Exception if looking again cannot help
+   */
+  default Observation promised(Collection<Promise> promises, Duration timeout) throws Exception {
+    throw new UnsupportedOperationException(getClass().getName() + " cannot look for promises");
+  }
+
+  /**
+   * Waits until the time is over, until woken, or until the server pushes something; may return
+   * early.
+   */
+  default void pause(Duration timeout, Wake wake) throws Exception {
+    wake.await(timeout);
+  }
+
+  /** Nobody waits any more: ends what the server pushes until the next pause. */
+  default void rest() throws Exception {}
+
+  /** Makes a look that another thread is in fail soon. Thread-safe; may do nothing. */
+  default void interrupt() {}
+
+  /** Releases the connection; may be called again. */
+  @Override
+  void close();
+}

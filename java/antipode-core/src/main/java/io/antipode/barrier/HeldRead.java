@@ -1,0 +1,113 @@
+package io.antipode.barrier;
+
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One read that a floor holds back: when it looks, and how it ends. It neither looks nor pauses by
+ * itself. At its end the time that it took is spent.
+ */
+public final class HeldRead implements AutoCloseable {
+  /**
+   * How many times as long it pauses while a watcher looks for it: that one may look at another
+   * server, which shows what is demanded later, or never.
+   */
+  private static final int RARELY = 8;
+
+  /** What a look gets although the time is up. */
+  private static final long LEAST_LOOK_NS = 50_000_000;
+
+  private final Floor floor;
+  private final @Nullable Watcher watcher;
+  private final Clock clock;
+  private final Pacer pacer = new Pacer();
+  private final Wait wait;
+  private @Nullable Hint hint;
+  private boolean wasWatched;
+
+  HeldRead(Floor floor, @Nullable Watcher watcher) {
+    this.floor = floor;
+    this.watcher = watcher;
+    this.clock = floor.clock();
+    this.wait = floor.begin();
+  }
+
+  /** Returns how long the next look may last. */
+  public Duration lookTimeout() {
+    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), LEAST_LOOK_NS));
+  }
+
+  /**
+   * Takes what a look on the connection showed; returns the pause to the next one, or null where
+   * the read may be answered.
+   *
+   * @throws UnmetException if the time is up, or waiting longer cannot help
+   */
+  public @Nullable Duration take(Observation observation) {
+    if (floor.judge(wait, observation)) {
+      return null;
+    }
+    long now = clock.nanoTime();
+    long left = wait.deadline() - now;
+    if (left <= 0) {
+      Floor.raiseIfUnmet(wait, now);
+    }
+    if (hint == null && watcher != null) {
+      hint = new Hint(watcher, floor.wanted());
+    }
+    Duration pause = pacer.pause(now - wait.started());
+    wasWatched = isWatched();
+    if (wasWatched) {
+      pause = pause.multipliedBy(RARELY);
+    }
+    return pause.toNanos() < left ? pause : Duration.ofNanos(Math.max(left, 0));
+  }
+
+  /** Returns whether a watcher may end the present pause. */
+  public boolean isWatched() {
+    return hint != null && !hint.isGiven();
+  }
+
+  /** Returns whether the watcher ended the present pause. */
+  public boolean isHinted() {
+    return wasWatched && !isWatched();
+  }
+
+  /** Pauses this thread, until the time is over or the watcher says that a look may show it all. */
+  public void pause(Duration pause) throws InterruptedException {
+    if (hint != null && isWatched()) {
+      hint.await(pause);
+    } else {
+      LockSupport.parkNanos(pause.toNanos());
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
+      }
+    }
+  }
+
+  /**
+   * Ends it because a look failed: where the time is up that is said, and not that the server was
+   * away.
+   *
+   * @throws UnmetException if the time is up
+   * @throws UnreachableException the given one, where there was time left
+   */
+  public void failed(UnreachableException error) {
+    long now = clock.nanoTime();
+    if (now >= wait.deadline()) {
+      wait.unreachable(floor.datastore(), Watcher.why(error), now);
+      Floor.raiseIfUnmet(wait, now);
+    }
+    throw error;
+  }
+
+  /** Spends the time that it took. */
+  @Override
+  public void close() {
+    floor.spend(Duration.ofNanos(clock.nanoTime() - wait.started()));
+    if (hint != null) {
+      hint.cancel();
+    }
+  }
+}

@@ -1,0 +1,91 @@
+package io.antipode.barrier;
+
+import io.antipode.Dependency;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one server is known to show, over one connection: sound only while its history cannot change
+ * under the connection. A position that regresses drops everything.
+ */
+final class Knowledge {
+  private record Log(String datastore, String key) {}
+
+  private String server = "";
+  private String caveat = "";
+  private final Map<Log, Long> positions = new HashMap<>();
+  private final Set<WriteId> opaque = new HashSet<>();
+
+  /** Ids: who waits may know another expiry. */
+  private final Set<String> fulfilled = new HashSet<>();
+
+  synchronized void learn(Observation observation) {
+    if (!observation.server().equals(server)) {
+      forget();
+      server = observation.server();
+    }
+    caveat = observation.caveat();
+    for (Map.Entry<Dependency, Observation.Said> said : observation.said().entrySet()) {
+      if (said.getValue().status() == Status.VISIBLE) {
+        add(said.getKey());
+      } else if (has(said.getKey())) {
+        forget();
+        return;
+      }
+    }
+  }
+
+  /** Returns the part that is known to be visible; null where that is nothing. */
+  synchronized @Nullable Observation recall(Collection<Dependency> wanted) {
+    Observation.Builder known = Observation.of(server).caveat(caveat);
+    boolean isEmpty = true;
+    for (Dependency each : wanted) {
+      if (has(each)) {
+        isEmpty = false;
+        if (each instanceof WriteId write) {
+          known.write(write, Status.VISIBLE);
+        } else if (each instanceof Promise promise) {
+          known.promise(promise, Status.VISIBLE);
+        }
+      }
+    }
+    return isEmpty ? null : known.build();
+  }
+
+  synchronized void forget() {
+    server = "";
+    positions.clear();
+    opaque.clear();
+    fulfilled.clear();
+  }
+
+  private void add(Dependency shown) {
+    if (shown instanceof Promise promise) {
+      fulfilled.add(promise.id());
+    } else if (shown instanceof WriteId write && write.opaqueVersion() != null) {
+      opaque.add(write);
+    } else if (shown instanceof WriteId write) {
+      positions.merge(
+          new Log(write.datastore(), write.key()),
+          write.version(),
+          (held, seen) -> Long.compareUnsigned(held, seen) >= 0 ? held : seen);
+    }
+  }
+
+  private boolean has(Dependency wanted) {
+    if (wanted instanceof Promise promise) {
+      return fulfilled.contains(promise.id());
+    }
+    if (wanted instanceof WriteId write && write.opaqueVersion() == null) {
+      Long position = positions.get(new Log(write.datastore(), write.key()));
+      return position != null && Long.compareUnsigned(write.version(), position) <= 0;
+    }
+    return wanted instanceof WriteId write && opaque.contains(write);
+  }
+}

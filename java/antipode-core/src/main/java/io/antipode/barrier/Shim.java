@@ -1,0 +1,180 @@
+package io.antipode.barrier;
+
+import io.antipode.ConfigurationException;
+import io.antipode.Lineage;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One datastore as one process sees it: where barriers wait, and what can be asked of it. Creating
+ * a shim does not register it: {@link Shims#register} does.
+ */
+public abstract class Shim implements AutoCloseable {
+  private final String datastore;
+  private final ReadsFrom readsFrom;
+  private final Watcher watcher;
+  private final Fencer fencer;
+
+  /**
+   * Unknown datastores whose logs its server does not have, and until when that is taken for
+   * granted.
+   */
+  private final Map<String, Long> strangers = new ConcurrentHashMap<>();
+
+  private volatile boolean isLooking = true;
+
+  /**
+   * Names the datastore.
+   *
+   * @param datastore a name that every service spells alike; not empty
+   * @param readsFrom which of its servers this process reads from
+   */
+  protected Shim(String datastore, ReadsFrom readsFrom) {
+    this(datastore, readsFrom, Clock.system());
+  }
+
+  /** Names the datastore of a shim that paces itself by a clock of tests. */
+  protected Shim(String datastore, ReadsFrom readsFrom, Clock clock) {
+    if (Objects.requireNonNull(datastore, "datastore").isEmpty()) {
+      throw new ConfigurationException(
+          "a datastore's name is not empty, and every service spells it alike");
+    }
+    this.datastore = datastore;
+    this.readsFrom = Objects.requireNonNull(readsFrom, "readsFrom");
+    this.watcher = new Watcher(this, clock);
+    this.fencer = new Fencer(this, clock);
+  }
+
+  /** Returns the name of the datastore. */
+  public final String datastore() {
+    return datastore;
+  }
+
+  /** Returns which of its servers this process reads from. */
+  public final ReadsFrom readsFrom() {
+    return readsFrom;
+  }
+
+  /** Returns whether its writes can be waited on. A message store without receipts cannot. */
+  public boolean isWaitable() {
+    return true;
+  }
+
+  /**
+   * Returns whether it can open endpoints. A client behind a pool or a proxy only knows at the read
+   * which server answers, and cannot.
+   */
+  public boolean canLook() {
+    return true;
+  }
+
+  /** Returns whether an instrumented client of this process satisfies floors. */
+  public boolean holdsReads() {
+    return false;
+  }
+
+  /** Returns whether {@link #fence} works: it reaches the primary of a store with a log. */
+  public boolean canFence() {
+    return false;
+  }
+
+  /**
+   * Returns whether its endpoints, and its client's floors where it has these, look for promises.
+   */
+  public boolean looksForPromises() {
+    return false;
+  }
+
+  /** Returns whether {@link #abandon} works. */
+  public boolean canAbandon() {
+    return false;
+  }
+
+  /** Returns what tells its server from others of this process; null where nothing does. */
+  public @Nullable Object server() {
+    return null;
+  }
+
+  /**
+   * Connects to the server where this process reads.
+   *
+   * @throws UnreachableException if there is no connection now, and it is worth repeating
+   * @throws Exception if trying again cannot help
+   */
+  public abstract Endpoint openEndpoint(Duration timeout) throws Exception;
+
+  /**
+   * Returns the primary's position of now, as covering entries: all earlier writes are before it.
+   * Called only where {@link #canFence}.
+   *
+   * @throws Exception if the primary does not answer in time, or has no position
+   */
+  public Set<WriteId> fence(Duration timeout) throws Exception {
+    throw new UnreachableException(
+        "the primary of " + datastore + " cannot be asked for its position");
+  }
+
+  /**
+   * Returns the first position of a log, as a write of this datastore: a server that shows it has
+   * that log. Null where the key names no log of this kind of store, or where the logs of two such
+   * stores may have the same name by chance.
+   */
+  public @Nullable WriteId logStart(String key) {
+    return null;
+  }
+
+  /**
+   * Records at the primary that a promise is abandoned, unless it has a record already. Called only
+   * where {@link #canAbandon}.
+   *
+   * @return whether it is abandoned; false where it was fulfilled before
+   * @throws UnreachableException if the primary does not answer
+   */
+  public boolean abandon(Promise promise, Duration timeout) throws Exception {
+    throw new ConfigurationException(
+        "no promise can be abandoned on " + datastore + " by this shim");
+  }
+
+  /**
+   * Waits for the dependencies on this datastore alone.
+   *
+   * @throws UnmetException as {@link Barriers#barrier}
+   */
+  public BarrierResult await(Lineage lineage, Duration timeout) {
+    return Barriers.barrier(
+        BarrierOptions.timeout(timeout).withLineage(lineage).withOnly(datastore));
+  }
+
+  /** Unregisters, and releases what the library holds for it; may be called again. */
+  @Override
+  public void close() {
+    Shims.unregister(this);
+  }
+
+  Watcher watcher() {
+    return watcher;
+  }
+
+  Fencer fencer() {
+    return fencer;
+  }
+
+  Map<String, Long> strangers() {
+    return strangers;
+  }
+
+  /** Returns whether barriers wait here: it can look, and no other client of its server does. */
+  boolean isLooking() {
+    return isLooking && canLook();
+  }
+
+  void setLooking(boolean looking) {
+    isLooking = looking;
+  }
+}

@@ -1,0 +1,22 @@
+package io.antipode.barrier;
+
+import io.antipode.Dependency;
+import java.util.Set;
+
+/** Somebody who waits at a watcher. Called from the watcher's thread. */
+interface Subscriber {
+  /** Returns when it began to wait, in nanoseconds of the clock. */
+  long since();
+
+  /** Returns what it still waits for; empty when it waits no longer. */
+  Set<Dependency> wanted(String datastore);
+
+  /** Receives what a look showed, of its own writes and of others'. */
+  void take(String datastore, Observation observation);
+
+  /** Learns that a look failed and will be repeated. */
+  void unreachable(String datastore, String cause);
+
+  /** Learns that there will be no further look. */
+  void failed(String datastore, String cause);
+}

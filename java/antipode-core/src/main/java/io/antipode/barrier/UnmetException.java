@@ -1,0 +1,87 @@
+package io.antipode.barrier;
+
+import io.antipode.AntipodeException;
+import io.antipode.Incomplete;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** A barrier ended with dependencies that are not visible. */
+public abstract sealed class UnmetException extends AntipodeException
+    permits DependencyLostException,
+        UnknownDatastoreException,
+        VisibilityCheckException,
+        IncompleteLineageException,
+        BarrierTimeoutException {
+  private static final long serialVersionUID = 1L;
+
+  private final transient BarrierResult result;
+
+  UnmetException(String code, String message, BarrierResult result) {
+    super(code, message);
+    this.result = result;
+  }
+
+  /** Returns every outcome of the barrier, met and unmet. */
+  public final BarrierResult result() {
+    return result;
+  }
+
+  /**
+   * Returns the error that stands for a result, or null where it is ok. Of several that apply it is
+   * the first: proof comes before ignorance, and both before impatience.
+   */
+  static @Nullable UnmetException of(BarrierResult result) {
+    if (result.isOk()) {
+      return null;
+    }
+    List<Outcome> unmet = result.unmet(Set.of(Status.LOST, Status.ABANDONED));
+    if (!unmet.isEmpty()) {
+      return new DependencyLostException(
+          Outcome.describe(unmet)
+              + ": waiting cannot bring it back: fail the request or read what is left on purpose",
+          result);
+    }
+    unmet = result.unmet(Set.of(Status.UNKNOWN_STORE));
+    if (!unmet.isEmpty()) {
+      return new UnknownDatastoreException(
+          Outcome.describe(unmet)
+              + ": register its shim or instrument its client, or set only, exclude or onUnknown",
+          result);
+    }
+    unmet = result.unmet(Set.of(Status.UNKNOWN_LOG, Status.UNDECIDABLE));
+    if (!unmet.isEmpty()) {
+      return new VisibilityCheckException(
+          Outcome.describe(unmet)
+              + ": the server cannot relate it to its history: read the primary, or let onUnknown"
+              + " report it",
+          result);
+    }
+    if (!result.incomplete().isEmpty() && !result.isIncompleteOk()) {
+      return new IncompleteLineageException(
+          "the lineage is known to miss dependencies: "
+              + described(result.incomplete())
+              + ". Their visibility cannot be awaited: read the primary, or let onIncomplete"
+              + " report them",
+          result);
+    }
+    return new BarrierTimeoutException(
+        "not visible after "
+            + result.waited().toMillis()
+            + " ms: "
+            + Outcome.describe(result.unmet(Set.of(Status.NOT_YET, Status.UNREACHABLE)))
+            + ": retry later, read the primary, or give a longer timeout",
+        result);
+  }
+
+  private static String described(Set<Incomplete> marks) {
+    return marks.stream()
+        .sorted(Comparator.comparing(Incomplete::subject).thenComparing(Incomplete::reason))
+        .map(
+            mark ->
+                mark.subject().isEmpty() ? mark.reason() : mark.reason() + " of " + mark.subject())
+        .collect(Collectors.joining(", "));
+  }
+}

@@ -1,0 +1,351 @@
+package io.antipode.barrier;
+
+import io.antipode.Dependency;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import io.antipode.runtime.Counts;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.logging.Level;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Looks at one server for everybody who waits there: one connection, and one thread while somebody
+ * waits. Equal waits share each look.
+ */
+final class Watcher implements Stepper {
+  /** The longest one look may take; a stopped server is noticed after this. */
+  static final Duration LOOK = Duration.ofSeconds(1);
+
+  /** The longest that making a connection may take: several round trips, to a server far away. */
+  static final Duration CONNECT = Duration.ofSeconds(5);
+
+  /** Why nobody looks any more. */
+  static final String CLOSED = "its shim was closed";
+
+  /**
+   * The longest pause at a server that ends it by itself: what it cannot tell is looked at then.
+   */
+  private static final Duration SLICE = Duration.ofSeconds(1);
+
+  /** What the second half of a look gets at least: clients take 0 for "no limit". */
+  private static final Duration LEAST_LOOK = Duration.ofMillis(5);
+
+  private final Shim shim;
+  private final Clock clock;
+  private final Wake wake = new Wake();
+  private final Knowledge knowledge = new Knowledge();
+  private final Pacer pacer = new Pacer();
+
+  /** Held by who uses the endpoint. */
+  private final ReentrantLock using = new ReentrantLock();
+
+  private final List<Subscriber> subscribers = new ArrayList<>();
+  private boolean isRunning;
+  private @Nullable Thread thread;
+  private volatile boolean isClosed;
+  private volatile @Nullable Endpoint endpoint;
+  private volatile String away = "";
+
+  Watcher(Shim shim, Clock clock) {
+    this.shim = shim;
+    this.clock = clock;
+  }
+
+  @Override
+  public String name() {
+    return "antipode-watch-" + shim.datastore();
+  }
+
+  @Override
+  public Wake wake() {
+    return wake;
+  }
+
+  Clock clock() {
+    return clock;
+  }
+
+  /** Returns why the last look failed; empty where it did not. */
+  String away() {
+    return away;
+  }
+
+  /** Returns whether a thread looks at this moment. */
+  synchronized boolean isWatching() {
+    return isRunning;
+  }
+
+  /**
+   * Looks for a subscriber until it wants nothing more or unsubscribes. Where that cannot be, it
+   * learns so at once; who comes later tries again.
+   */
+  void subscribe(Subscriber subscriber) {
+    String cause;
+    synchronized (this) {
+      cause = isClosed ? CLOSED : join(subscriber);
+    }
+    if (!cause.isEmpty()) {
+      subscriber.failed(shim.datastore(), cause);
+    }
+  }
+
+  /** Returns why nobody looks for it; empty where somebody does. */
+  private String join(Subscriber subscriber) {
+    Thread held = thread;
+    if (isRunning && (held == null || held.isAlive())) {
+      wake.set();
+    } else {
+      try {
+        thread = clock.spawn(this);
+      } catch (NoThreadException error) {
+        return error.getMessage() == null ? "" : error.getMessage();
+      }
+      isRunning = true;
+    }
+    if (!subscribers.contains(subscriber)) {
+      subscribers.add(subscriber);
+    }
+    return "";
+  }
+
+  /** Stops looking for a subscriber; without others the thread ends. */
+  synchronized void unsubscribe(Subscriber subscriber) {
+    subscribers.remove(subscriber);
+    if (subscribers.isEmpty()) {
+      wake.set();
+    }
+  }
+
+  /** Returns what is known to be visible without a look; null where nothing is. */
+  @Nullable Observation recall(Collection<Dependency> wanted) {
+    Endpoint open = endpoint;
+    return open == null || !open.isPinned() ? null : knowledge.recall(wanted);
+  }
+
+  /**
+   * Looks from the caller's thread; null where the watcher has to. That is when it is at work
+   * itself, and when there is no connection: to make one may outlast a short deadline, only to be
+   * given up and begun anew by the next caller.
+   */
+  @Nullable Observation tryLook(Collection<Dependency> wanted, Duration timeout) throws Exception {
+    if (isClosed || !using.tryLock()) {
+      return null;
+    }
+    try {
+      return endpoint == null ? null : look(wanted, timeout);
+    } finally {
+      using.unlock();
+    }
+  }
+
+  @Override
+  public @Nullable Duration step() {
+    wake.clear();
+    List<Subscriber> waiting = waiting();
+    if (waiting.isEmpty()) {
+      rest();
+      return null;
+    }
+    String datastore = shim.datastore();
+    Set<Dependency> wanted = new HashSet<>();
+    waiting.forEach(each -> wanted.addAll(each.wanted(datastore)));
+    if (wanted.isEmpty()) {
+      return Duration.ZERO;
+    }
+    Observation observation;
+    using.lock();
+    try {
+      observation = look(wanted, LOOK);
+    } catch (UnreachableException error) {
+      Counts.count("look_unreachable", datastore);
+      waiting.forEach(each -> each.unreachable(datastore, why(error)));
+      return pacer.backoff();
+    } catch (Throwable error) { // Whatever it is, nobody may hang on it.
+      Counts.LOG.log(Level.WARNING, error, () -> "a look at " + datastore + " failed for good");
+      waiting.forEach(each -> each.failed(datastore, error.toString()));
+      return Duration.ZERO;
+    } finally {
+      using.unlock();
+    }
+    waiting.forEach(each -> each.take(datastore, observation));
+    if (endsPauses(wanted)) {
+      return SLICE;
+    }
+    long youngest = waiting.stream().mapToLong(Subscriber::since).max().orElseThrow();
+    return pacer.pause(clock.nanoTime() - youngest);
+  }
+
+  /** Returns whether the server ends a pause once any of these may be visible. */
+  private boolean endsPauses(Collection<Dependency> wanted) {
+    Endpoint open = endpoint;
+    return open != null
+        && open.isBlocking()
+        && (open.isBlockingForPromises() || wanted.stream().noneMatch(Promise.class::isInstance));
+  }
+
+  /** Returns who still waits; where nobody does, the watcher is at rest. */
+  private synchronized List<Subscriber> waiting() {
+    subscribers.removeIf(each -> each.wanted(shim.datastore()).isEmpty());
+    if (subscribers.isEmpty()) {
+      isRunning = false;
+    }
+    return List.copyOf(subscribers);
+  }
+
+  /**
+   * Looks once, after connecting if need be, which has its own limit: who waits may give up while a
+   * connection is made, and it is kept for who waits next.
+   */
+  private Observation look(Collection<Dependency> wanted, Duration timeout) throws Exception {
+    Counts.count("looks", shim.datastore());
+    try {
+      Endpoint open = endpoint;
+      if (open == null) {
+        open = shim.openEndpoint(CONNECT);
+        endpoint = open;
+      }
+      Observation observation = observe(open, wanted, clock.nanoTime() + timeout.toNanos());
+      away = "";
+      knowledge.learn(observation);
+      return observation;
+    } catch (Throwable error) {
+      away = error instanceof UnreachableException ? why(error) : "";
+      dropEndpoint();
+      throw error;
+    }
+  }
+
+  /** Returns what an endpoint shows of writes and promises: one look at one history. */
+  private Observation observe(Endpoint open, Collection<Dependency> wanted, long deadline)
+      throws Exception {
+    List<WriteId> writes = new ArrayList<>();
+    List<Promise> promises = new ArrayList<>();
+    for (Dependency each : wanted) {
+      if (each instanceof WriteId write) {
+        writes.add(write);
+      } else if (each instanceof Promise promise) {
+        promises.add(promise);
+      }
+    }
+    if (promises.isEmpty()) {
+      return open.observe(writes, left(deadline));
+    }
+    Observation records = open.promised(promises, left(deadline));
+    if (writes.isEmpty()) {
+      return records;
+    }
+    Observation shown = open.observe(writes, left(deadline));
+    if (!shown.server().equals(records.server())) {
+      throw new UnreachableException("the server's history changed during the look");
+    }
+    return records.with(shown);
+  }
+
+  private Duration left(long deadline) {
+    Duration left = Duration.ofNanos(deadline - clock.nanoTime());
+    return left.compareTo(LEAST_LOOK) > 0 ? left : LEAST_LOOK;
+  }
+
+  private void dropEndpoint() {
+    Endpoint open = endpoint;
+    endpoint = null;
+    knowledge.forget();
+    if (open != null) {
+      try {
+        open.close();
+      } catch (RuntimeException error) { // It is given up either way.
+        Counts.LOG.log(Level.FINE, error, () -> "closing an endpoint failed");
+      }
+    }
+  }
+
+  @Override
+  public void pause(Duration timeout) {
+    if (timeout.isZero()) {
+      return;
+    }
+    using.lock();
+    try {
+      Endpoint open = endpoint;
+      if (open == null) {
+        wake.await(timeout);
+      } else {
+        open.pause(timeout, wake);
+      }
+    } catch (Exception error) { // The next look connects anew and tells.
+      dropEndpoint();
+    } finally {
+      using.unlock();
+    }
+  }
+
+  /** Tells the endpoint that nobody waits, unless somebody came meanwhile. */
+  private void rest() {
+    using.lock();
+    try {
+      if (isClosed) {
+        dropEndpoint();
+      }
+      Endpoint open = endpoint;
+      if (open != null && !isWatching()) {
+        open.rest();
+      }
+    } catch (Exception error) { // The next look connects anew and tells.
+      dropEndpoint();
+    } finally {
+      using.unlock();
+    }
+  }
+
+  /** Fails whoever waits, ends the thread and releases the connection; may be called again. */
+  void close() {
+    List<Subscriber> left;
+    Thread running;
+    synchronized (this) {
+      isClosed = true;
+      left = List.copyOf(subscribers);
+      subscribers.clear();
+      running = thread;
+      thread = null;
+    }
+    wake.set();
+    Endpoint open = endpoint;
+    if (open != null) {
+      open.interrupt();
+    }
+    left.forEach(each -> each.failed(shim.datastore(), CLOSED));
+    if (running != null && running != Thread.currentThread()) {
+      boolean ended = joined(running);
+      if (!ended) {
+        return; // It is making a connection, which it releases itself.
+      }
+    }
+    using.lock();
+    try {
+      dropEndpoint();
+    } finally {
+      using.unlock();
+    }
+  }
+
+  private static boolean joined(Thread running) {
+    try {
+      running.join(2 * LOOK.toMillis());
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
+    return !running.isAlive();
+  }
+
+  /** Returns the cause that an outcome gives. */
+  static String why(Throwable error) {
+    String message = error.getMessage();
+    return message == null || message.isEmpty() ? error.getClass().getSimpleName() : message;
+  }
+}

@@ -1,0 +1,254 @@
+package io.antipode.barrier;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.antipode.Antipode;
+import io.antipode.ConfigurationException;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.WriteId;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Barriers on the machine's clock; what each ends with is in the vectors of level 4. */
+@Timeout(20)
+class BarriersTest {
+  private static final Duration LONG = Duration.ofSeconds(10);
+  private static final Duration SHORT = Duration.ofMillis(60);
+  private static final WriteId WRITE = WriteId.of("posts", "log", 7);
+  private static final BarrierOptions WAITING =
+      BarrierOptions.timeout(LONG).withLineage(Lineage.of(WRITE));
+
+  private final CountingShim shim = new CountingShim();
+
+  /** A store whose logs are numbers in memory. */
+  private static final class CountingShim extends Shim {
+    final Map<String, Long> logs = new ConcurrentHashMap<>();
+    final AtomicInteger open = new AtomicInteger();
+    final AtomicInteger looks = new AtomicInteger();
+    volatile boolean isGone;
+
+    CountingShim() {
+      super("posts", ReadsFrom.REPLICA);
+    }
+
+    @Override
+    public boolean holdsReads() {
+      return true;
+    }
+
+    @Override
+    public boolean canFence() {
+      return true;
+    }
+
+    @Override
+    public Set<WriteId> fence(Duration timeout) {
+      return Set.of(WRITE.asCovering());
+    }
+
+    @Override
+    public Endpoint openEndpoint(Duration timeout) {
+      open.incrementAndGet();
+      return new Endpoint() {
+        @Override
+        public Observation observe(Collection<WriteId> writes, Duration timeout) {
+          return look(writes);
+        }
+
+        @Override
+        public void close() {
+          open.decrementAndGet();
+        }
+      };
+    }
+
+    Observation look(Collection<WriteId> writes) {
+      looks.incrementAndGet();
+      if (isGone) {
+        throw new UnreachableException("gone");
+      }
+      Observation.Builder shown = Observation.of("incarnation");
+      for (WriteId write : writes) {
+        if (logs.getOrDefault(write.key(), 0L) >= write.version()) {
+          shown.write(write, Status.VISIBLE);
+        }
+      }
+      return shown.build();
+    }
+  }
+
+  @BeforeEach
+  void register() {
+    Shims.register(shim);
+  }
+
+  @AfterEach
+  void close() {
+    shim.close();
+    assertThat(shim.open).hasValue(0);
+    assertThat(Shims.watchers()).isEmpty();
+  }
+
+  @Test
+  void aBarrierThatBlocksEndsWhenTheWriteIsVisible() {
+    CompletableFuture<Void> later = after(SHORT, () -> shim.logs.put("log", 7L));
+    BarrierResult result = Barriers.barrier(WAITING);
+    assertThat(later).isDone();
+    assertThat(result.isOk()).isTrue();
+    assertThat(result.waited()).isBetween(Duration.ofMillis(10), Duration.ofSeconds(5));
+  }
+
+  @Test
+  void aBarrierWithNothingToWaitForLooksOnceInTheCallersThread() {
+    shim.logs.put("log", 7L);
+    Barriers.barrier(WAITING); // Connects.
+    int looks = shim.looks.get();
+    Barriers.barrier(WAITING);
+    assertThat(shim.looks).hasValue(looks + 1);
+  }
+
+  @Test
+  void aBarrierThatCannotPassEndsAtItsDeadline() {
+    BarrierTimeoutException error =
+        catchThrowableOfType(
+            BarrierTimeoutException.class,
+            () -> Barriers.barrier(BarrierOptions.timeout(SHORT).withLineage(Lineage.of(WRITE))));
+    assertThat(error.code()).isEqualTo("barrier_timeout");
+    assertThat(error.result().unmet()).extracting(Outcome::status).containsOnly(Status.NOT_YET);
+    assertThat(error).hasMessageContaining("posts[log]=7 not_yet");
+  }
+
+  @Test
+  void aFutureHoldsTheResultOrTheErrorOfTheOneThatBlocks() {
+    CompletableFuture<BarrierResult> result = Barriers.barrierAsync(WAITING);
+    assertThat(result).isNotDone();
+    shim.logs.put("log", 7L);
+    assertThat(result.join().isOk()).isTrue();
+    shim.logs.clear();
+    CompletableFuture<BarrierResult> failing =
+        Barriers.barrierAsync(BarrierOptions.timeout(SHORT).withLineage(Lineage.of(WRITE)));
+    assertThatThrownBy(failing::join)
+        .isInstanceOf(CompletionException.class)
+        .hasCauseInstanceOf(BarrierTimeoutException.class);
+  }
+
+  @Test
+  void aCallbackGetsTheResultMetOrUnmet() {
+    CompletableFuture<BarrierResult> called = new CompletableFuture<>();
+    Future<BarrierResult> unused =
+        Barriers.barrierCallback(
+            called::complete, BarrierOptions.timeout(SHORT).withLineage(Lineage.of(WRITE)));
+    assertThat(called.join().isOk()).isFalse();
+  }
+
+  @Test
+  void aCancelledBarrierLeavesNothingAndCallsNobody() throws Exception {
+    CompletableFuture<BarrierResult> called = new CompletableFuture<>();
+    Future<BarrierResult> handle = Barriers.barrierCallback(called::complete, WAITING);
+    CompletableFuture<BarrierResult> result = Barriers.barrierAsync(WAITING);
+    assertThat(Shims.watchers()).containsExactly("antipode-watch-posts");
+    assertThat(handle.cancel(false)).isTrue();
+    assertThat(result.cancel(false)).isTrue();
+    while (!Shims.watchers().isEmpty()) {
+      Thread.onSpinWait();
+    }
+    assertThat(called).isNotDone();
+  }
+
+  @Test
+  void anInterruptedBarrierIsCancelledAndTheThreadStaysInterrupted() throws Exception {
+    CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+    Thread thread =
+        new Thread(
+            () -> {
+              assertThatThrownBy(() -> Barriers.barrier(WAITING))
+                  .isInstanceOf(CancellationException.class);
+              interrupted.complete(Thread.currentThread().isInterrupted());
+            });
+    thread.start();
+    while (Shims.watchers().isEmpty()) {
+      Thread.onSpinWait();
+    }
+    thread.interrupt();
+    assertThat(interrupted.get(5, TimeUnit.SECONDS)).isTrue();
+  }
+
+  @Test
+  void closingAShimEndsWhoWaitsThere() {
+    CompletableFuture<BarrierResult> result = Barriers.barrierAsync(WAITING);
+    shim.close();
+    assertThatThrownBy(result::join).hasCauseInstanceOf(VisibilityCheckException.class);
+  }
+
+  @Test
+  void aCheckNeitherWaitsNorThrows() {
+    BarrierOptions looking = BarrierOptions.look().withLineage(Lineage.of(WRITE));
+    assertThat(Barriers.check(looking).isOk()).isFalse();
+    assertThat(Barriers.checkAsync(looking).join().isOk()).isFalse();
+    shim.logs.put("log", 7L);
+    assertThat(Barriers.check(looking).isOk()).isTrue();
+    int looks = shim.looks.get();
+    assertThat(Barriers.check(looking.withoutRefresh()).isOk()).isFalse();
+    assertThat(shim.looks).hasValue(looks);
+    shim.isGone = true;
+    assertThat(Barriers.check(looking).outcomes())
+        .extracting(Outcome::status)
+        .containsExactly(Status.UNREACHABLE);
+  }
+
+  @Test
+  void aFenceStandsForWhatWasDropped() {
+    Lineage shortened = Lineage.empty().marked(new Incomplete("posts", "size"));
+    CompletableFuture<BarrierResult> result =
+        Barriers.barrierAsync(BarrierOptions.timeout(LONG).withLineage(shortened));
+    shim.logs.put("log", 7L);
+    assertThat(result.join().outcomes())
+        .extracting(Outcome::dependency)
+        .containsExactly(WRITE.asCovering());
+    assertThat(Barriers.barrier(BarrierOptions.timeout(LONG).withLineage(shortened)).incomplete())
+        .isEmpty();
+  }
+
+  @Test
+  void aReadIsHeldBackUntilItsConnectionShowsTheFloor() throws Exception {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      Floor floor = Floor.current(shim);
+      assertThat(floor.writes()).containsExactly(WRITE);
+      CompletableFuture<Void> later = after(SHORT, () -> shim.logs.put("log", 7L));
+      floor.hold(shim, timeout -> shim.look(floor.writes()));
+      assertThat(later).isDone();
+      assertThat(floor.isProvedOn("incarnation")).isTrue();
+    }
+  }
+
+  @Test
+  void aBarrierNeedsALineageOrAScope() {
+    assertThatThrownBy(() -> Barriers.barrier(BarrierOptions.timeout(LONG)))
+        .isInstanceOf(ConfigurationException.class);
+    assertThatThrownBy(() -> BarrierOptions.timeout(Duration.ZERO))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  private static CompletableFuture<Void> after(Duration delay, Runnable action) {
+    return CompletableFuture.runAsync(
+        action, CompletableFuture.delayedExecutor(delay.toNanos(), TimeUnit.NANOSECONDS));
+  }
+}
