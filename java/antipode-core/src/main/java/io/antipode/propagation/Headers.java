@@ -88,7 +88,7 @@ public final class Headers {
    * Returns the values of all members of ours in these headers, as they were before
    * percent-encoding. Of more than baggage may have only the first, and an empty one for the rest.
    */
-  static List<String> members(Iterable<String> headers) {
+  public static List<String> members(Iterable<String> headers) {
     List<String> texts = new ArrayList<>();
     for (String header : headers) {
       addMembers(texts, header);
@@ -117,7 +117,7 @@ public final class Headers {
   }
 
   /** Returns whether a baggage header has a member of ours. */
-  static boolean hasMember(@Nullable String header) {
+  public static boolean hasMember(@Nullable String header) {
     if (header == null || !header.contains(Scope.MEMBER)) {
       return false;
     }
@@ -132,7 +132,7 @@ public final class Headers {
   }
 
   /** Returns a baggage header without members of ours. */
-  static String withoutMember(String header) {
+  public static String withoutMember(String header) {
     if (!hasMember(header)) {
       return header;
     }
@@ -148,7 +148,7 @@ public final class Headers {
   }
 
   /** Returns a baggage header with a text as its first member, within what platforms pass on. */
-  static String withMember(@Nullable String header, String text) {
+  public static String withMember(@Nullable String header, String text) {
     StringBuilder joined = new StringBuilder(OURS).append(text);
     if (header == null) {
       return joined.toString();

@@ -10,6 +10,7 @@ import io.antipode.runtime.EgressHosts;
 import io.antipode.runtime.PeerNames;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -111,16 +112,22 @@ public final class OutgoingCall {
     if (there.equals(List.of(sent))) {
       return null;
     }
-    return Headers.withMember(header, there.isEmpty() ? sent : together(sent, there));
+    return Headers.withMember(header, there.isEmpty() ? sent : together(with(there, sent)));
   }
 
-  /** Returns lineages of which anyone may be the author, and one of ours, as one text. */
-  static String together(String text, List<String> others) {
+  private static List<String> with(List<String> texts, String text) {
+    List<String> all = new ArrayList<>(texts);
+    all.add(text);
+    return all;
+  }
+
+  /** Returns the lineages of texts, of which anyone may be the author, as one text. */
+  public static String together(List<String> texts) {
     Lineage[] found =
-        others.stream()
-            .map(other -> LineageText.readable(Headers.BAGGAGE, other))
+        texts.stream()
+            .map(text -> LineageText.readable(Headers.BAGGAGE, text))
             .toArray(Lineage[]::new);
-    return LineageText.leaving(Lineage.deserialize(text).merge(found));
+    return LineageText.leaving(Lineage.empty().merge(found));
   }
 
   /**
