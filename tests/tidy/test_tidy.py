@@ -28,6 +28,7 @@ OTHER_GUIDES = {
     "integrations",
     "own-shim",
     "sessions",
+    "django",
     "worked-example",
 }
 # Written apart, so that this file does not find itself.

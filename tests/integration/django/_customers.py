@@ -1,0 +1,155 @@
+"""django-oscar's shop on a lagging replica, and customers whose browsers keep cookies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import requests
+
+from antipode.testing import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode.testing import MariaDBTopology
+
+ROOT = Path(__file__).resolve().parents[3]
+LAG_MS = 1_000
+#: What each customer does, and looks at.
+STEPS = 4
+_PASSWORD = "a-password-of-72"  # noqa: S105 - of customers on loopback
+
+
+class Customer:
+    """Does things, and looks each time at the page that must show what was done."""
+
+    def __init__(self, site: str, number: int) -> None:
+        self._site = site
+        self._browser = requests.Session()
+        self._browser.trust_env = False
+        self._email = f"customer{number}@example.org"
+        self._number = number
+
+    def visit(self) -> int:
+        """Do everything once.
+
+        Returns:
+            How many pages did not show at once what had been done. Each shows it in the end.
+        """
+        self._get("/accounts/login/")
+        steps = [
+            (self._register, self._login),
+            (self._rename, self._is_renamed),
+            (self._move, self._has_moved),
+            (self._take, self._has_taken),
+        ]
+        assert len(steps) == STEPS
+        stale = 0
+        try:
+            for act, shown in steps:
+                if not act():
+                    stale += 1
+                    wait_until(shown, what=f"the shop to show {act.__name__}", timeout_s=60)
+        finally:
+            self._browser.close()
+        return stale
+
+    def _get(self, path: str) -> str:
+        answer = self._browser.get(self._site + path, timeout=60)
+        return answer.text if answer.status_code == requests.codes.ok else ""
+
+    def _post(self, path: str, **form: str) -> None:
+        """Send a form; the browser goes where it leads."""
+        form["csrfmiddlewaretoken"] = self._browser.cookies["csrftoken"]
+        self._browser.post(self._site + path, data=form, timeout=60)
+
+    def _register(self) -> bool:
+        form = {"email": self._email, "password1": _PASSWORD, "password2": _PASSWORD}
+        named = {f"registration-{name}": value for name, value in form.items()}
+        self._post("/accounts/login/", registration_submit="1", **named)
+        return self._is_logged_in()
+
+    def _login(self) -> bool:
+        self._get("/accounts/login/")
+        form = {"login-username": self._email, "login-password": _PASSWORD}
+        self._post("/accounts/login/", login_submit="1", **form)
+        return self._is_logged_in()
+
+    def _is_logged_in(self) -> bool:
+        return self._email in self._get("/accounts/profile/")
+
+    def _rename(self) -> bool:
+        name = {"first_name": f"Name{self._number}", "last_name": "Old", "email": self._email}
+        self._post("/accounts/profile/edit/", **name)
+        return self._is_renamed()
+
+    def _is_renamed(self) -> bool:
+        return f"Name{self._number}" in self._get("/accounts/profile/")
+
+    def _move(self) -> bool:
+        names = {"first_name": "A", "last_name": "B", "line4": "Berlin", "country": "DE"}
+        line1 = f"Street {self._number}"
+        self._post("/accounts/addresses/add/", line1=line1, postcode="10115", **names)
+        return self._has_moved()
+
+    def _has_moved(self) -> bool:
+        return f"Street {self._number}" in self._get("/accounts/addresses/")
+
+    def _take(self) -> bool:
+        self._post("/basket/add/1/", quantity="3")
+        return self._has_taken()
+
+    def _has_taken(self) -> bool:
+        return 'name="form-0-quantity" value="3"' in self._get("/basket/")
+
+
+def make_tables(topology: MariaDBTopology) -> None:
+    """The shop's tables on both servers; those that lag get them before they do."""
+    topology.execute("ALTER DATABASE app CHARACTER SET utf8mb4")
+    subprocess.run(_command(topology, "tables"), cwd=ROOT, check=True, timeout=600)
+    topology.wait_replicated()
+
+
+def stale_pages(
+    topology: MariaDBTopology, what: str, customers: range, *, sessions: str = "signed_cookies"
+) -> int:
+    """How many pages of new customers do not show what they have just done.
+
+    Args:
+        topology: with the tables.
+        what: how the shop is set up.
+        customers: their numbers; some are there at a time.
+        sessions: where Django's own are.
+    """
+    topology.set_lag(LAG_MS)
+    with _shop(topology, what, sessions) as site, ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(lambda number: Customer(site, number).visit(), customers))
+
+
+@contextmanager
+def _shop(topology: MariaDBTopology, *how: str) -> Iterator[str]:
+    with subprocess.Popen(
+        _command(topology, *how),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.stdin.close()
+            assert process.wait(60) == 0
+
+
+def _command(topology: MariaDBTopology, *how: str) -> list[str]:
+    places = str(topology.primary), str(topology.replica)
+    return [sys.executable, "-m", "tests.integration.django._shop", *places, *how]
