@@ -66,15 +66,16 @@ def living(parts: Iterable[Part], *, now_s: int, max_age_s: float) -> list[Part]
 
 
 def worth_carrying(added: Lineage, *, now_s: int, max_age_s: float) -> Lineage:
-    """*added* without what is older than *max_age_s* by its hour, and without notes.
+    """*added* without what is older than *max_age_s* by its hour, open branches, and notes.
 
-    Requests that read with stored lineages add writes of long ago: those are everywhere.
+    Requests that read with stored lineages add writes of long ago: those are everywhere. Nobody
+    waits for branches: a page that starts one in the background needs no cookie for that.
     """
     oldest_h = int((now_s - max_age_s) // SECONDS_PER_HOUR)
     old = [write for write in added if 0 < write.minted_h < oldest_h]
     for write in old:
         added = added.remove(write)
-    return without_notes(added)
+    return without_notes(added.beyond(Lineage(open_branches=added.open_branches)))
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
