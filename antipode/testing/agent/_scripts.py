@@ -11,6 +11,7 @@ import antipode.shim
 from antipode import AntipodeError, Lineage, Status
 from antipode._barrier.floor import floor_in
 from antipode._lineage.shortening import holdable
+from antipode._request.context import scope_in
 from antipode._request.lineage_text import encode_bounded
 from antipode.shim import encode
 from antipode.testing._fake import FakeStore, VirtualClock
@@ -138,6 +139,9 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
         scope = None
         if "scope" in script:
             scope = stack.enter_context(antipode.scope(lineage_of(script["scope"])))
+        if "fulfils" in script:
+            stack.enter_context(antipode.fulfilling(promise_of(script["fulfils"])))
+            scope = scope_in()
         calls = [_start(found, clock) for found in script["barriers"]]
         reads = [_read(found, script["stores"], stores, clock) for found in script.get("reads", ())]
         clock.run()

@@ -60,13 +60,23 @@ final class Scripts {
         return running.value(null);
       }
       try (ScopeBlock block = Antipode.scope(Values.lineage(script.get("scope")))) {
-        running.play(script);
-        return running.value(Scope.currentOrNull());
+        return script.hasNonNull("fulfils") ? running.branch(script) : running.inScope(script);
       }
     } finally {
       running.close();
       Settings.configure(held -> before);
     }
+  }
+
+  private ObjectNode branch(JsonNode script) {
+    try (ScopeBlock block = Antipode.fulfilling(Values.promise(script.get("fulfils")))) {
+      return inScope(script);
+    }
+  }
+
+  private ObjectNode inScope(JsonNode script) {
+    play(script);
+    return value(Scope.currentOrNull());
   }
 
   private void play(JsonNode script) {
@@ -132,6 +142,8 @@ final class Scripts {
           at, Values.promise(event.get("promise")), recorded(Values.text(event, "record")));
     } else if (event.has("server")) {
       store.replace(at, Values.text(event, "server"));
+    } else if (event.has("records_server")) {
+      store.moveRecords(at, Values.text(event, "records_server"));
     } else if (event.has("down_until_s")) {
       store.takeDown(at, nanos(event.get("down_until_s")));
     } else if (event.has("down")) {

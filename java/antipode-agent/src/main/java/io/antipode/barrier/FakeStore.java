@@ -54,6 +54,7 @@ public final class FakeStore extends Shim {
   private final Map<Promise, List<At<Status>>> records = new HashMap<>();
   private final Map<String, List<At<Long>>> positions = new HashMap<>();
   private final List<At<String>> servers = new ArrayList<>(List.of(new At<>(0, "server-1")));
+  private final List<At<String>> recordsServers = new ArrayList<>();
   private final List<Span> down = new ArrayList<>();
   private final List<At<Duration>> etas = new ArrayList<>();
   private final List<At<WriteId>> primary = new ArrayList<>();
@@ -122,6 +123,11 @@ public final class FakeStore extends Shim {
   /** Looks reach this incarnation. */
   public void replace(long at, String server) {
     servers.add(new At<>(at, server));
+  }
+
+  /** Looks for promises reach this server, and no others do. */
+  public void moveRecords(long at, String server) {
+    recordsServers.add(new At<>(at, server));
   }
 
   /** Looks fail, until then, and are worth repeating. */
@@ -231,7 +237,9 @@ public final class FakeStore extends Shim {
     if (now >= brokenFrom) {
       throw new IllegalStateException("scripted to be broken");
     }
-    Observation.Builder shown = Observation.of(latest(servers, now, "server-1"));
+    String server = latest(servers, now, "server-1");
+    Observation.Builder shown =
+        Observation.of(promises.isEmpty() ? server : latest(recordsServers, now, server));
     writes.forEach(write -> shown.write(write, judge(write, now)));
     for (Promise promise : promises) {
       List<At<Status>> said = records.getOrDefault(promise, List.of());
