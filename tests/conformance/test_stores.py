@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "tokens": ("token", {"lineage": {}, "notes": {}}),
     "batches": ("batch", {"reads": None, "may_write": None, "repeatable": None}),
+    "covers": ("cover", {"lineage": None}),
+    "sets": ("gtid_set", {"logs": None}),
+    "servers": ("server", {"waits": None, "numbers": None}),
     "keys": ("keys", {"keys": None}),
     "packs": ("stored", {"companion": None}),
+    "rows": ("found", {"lineage": None}),
+    "selects": ("select", {"columns": None}),
+    "sought": ("sought", {"sought": None}),
     "unpacks": ("found", {"lineage": None, "match": None}),
 }
 
@@ -50,6 +57,40 @@ def test_groups(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None
         if does != vector["does"]:
             others[str(command)] = does
     assert not others
+
+
+@pytest.mark.parametrize(("store", "vector"), vectors.of_stores("commits"))
+def test_commits(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
+    """What sessions report of their commits is named by the run of numbers that it is in."""
+    found = asked(agent, "decide", store=store, kind="commits", given=vector)
+    assert found["writes"] == [
+        [commit["writes"] for commit in session["commits"]] for session in vector["sessions"]
+    ]
+
+
+@pytest.mark.parametrize(("store", "vector"), vectors.of_stores("updates"))
+def test_updates(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
+    """The trigger, with the pattern that the writer sent, loses nothing but what is superseded."""
+    pattern = ""
+    if vector["text"] is not None:
+        given = {"text": vector["text"]}
+        pattern = asked(agent, "decide", store=store, kind="pattern", given=given)["pattern"]
+    assert _updated(vector["row"], vector["text"], pattern) == vector["after"]
+
+
+def _updated(row: str | None, text: str | None, pattern: str) -> str | None:
+    """What the trigger makes of a row's texts; the servers are held to it by the same vectors."""
+    if text is None or row is None:
+        return row if text is None else text
+    old = row.split(",")
+    if text in old:
+        return row
+    if not pattern or "~z" in row or any(not each.startswith("1") for each in old):
+        merged = f"{text},{row}"
+    else:
+        kept = re.sub(pattern, "", row)
+        merged = re.sub(",1[0-9a-z]*(?=,|$)", "", f"{text},{kept}")
+    return merged if len(merged) <= 1024 or merged == text else f"{text},1~isize.-"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ class MySQLState:
         """Whether *write* and the run before it are executed: the same on every server."""
         del replica
         log = MySQLLog.of(write.key)
-        return log is not None and self.executed.contains(log.log, log.first, _number(write))
+        if log is None or not isinstance(write.version, int):
+            return False
+        return self.executed.contains(log.log, log.first, write.version)
 
     def knows(self, write: WriteId) -> bool:
         """Whether anything of the write's log was ever executed here."""
@@ -117,10 +119,10 @@ class OneMariaDBState:
         past the number as well; that alone passes for another server's number after a fail-over.
         """
         log = mariadb_log(write.key)
-        if log is None:
+        if log is None or not isinstance(write.version, int):
             return False
         domain, server = log
-        number = _number(write)
+        number = write.version
         if self.applied.reaches(domain, server, number):
             return True
         if not self.logged.reaches(domain, server, number):
