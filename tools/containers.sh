@@ -204,7 +204,7 @@ check() {
     up
     local store
     for store in $posts_on_stack; do
-        "${PYTHON:-python3}" -m benchmarks.post_notification --stack compose --requests 100 --kinds new \
+        "${PYTHON:-python3}" -m benchmarks.post_notification --stack compose --requests 100 --blocks 1 --kinds new \
             --post-storage "$store" --notifier rabbitmq --out-dir "$made/bench"
     done
     echo "== the contract suite on the stack"

@@ -19,6 +19,9 @@ FOOTPRINT = "benchmarks.evaluation.footprint"
 RATE = 60
 #: Seconds until servers and the services of one strategy run.
 _SERVERS_S, _SERVICES_S = 12, 5
+#: In as many turns each of the strategies that are compared makes its requests, with services of
+#: its own.
+_BLOCKS = 5
 
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
@@ -29,6 +32,8 @@ _MOSTLY_SHORTER = (0, 5, 10, 20, 30, 40, 50, 60, 70, 150)
 _MOSTLY_LONGER = (20, 150, 160, 170, 180, 190, 200, 220, 240, 260)
 #: The notifier of figures 6 and 7: the broker, where the paper has SNS.
 FIGURE_NOTIFIER = "rabbitmq"
+#: Everywhere else but in figure 6 each post is as late as the next.
+_STEADY = ("--lag-spread", "0")
 #: Figure 6, where the lag wanders, as it does in the paper.
 DELAYS_MS = (0, 25, 50, 75, 100, 125, 150, 200, 250, 300)
 LAG_SPREAD = 0.5
@@ -123,7 +128,7 @@ class Run:
         notifier: what carries notifications; empty where nothing is notified.
         profile: the name of the lags; empty where they are none of table 1's.
         requests: how many it sends, warm-up included, to foretell how long it takes.
-        strategies: how many it compares, for the same end.
+        starts: how often the services of a strategy start, for the same end.
     """
 
     name: str
@@ -134,12 +139,12 @@ class Run:
     notifier: str = ""
     profile: str = ""
     requests: int = 0
-    strategies: int = 0
+    starts: int = 0
 
     @property
     def expected_s(self) -> float:
         """About how long it takes, servers and services included."""
-        return _SERVERS_S + self.strategies * _SERVICES_S + self.requests / RATE
+        return _SERVERS_S + self.starts * _SERVICES_S + self.requests / RATE
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -169,15 +174,17 @@ def _application(
     pair: tuple[str, str],
     *,
     requests: int,
+    blocks: int = 1,
     kinds: str = "new",
     strategies: Sequence[str] = ("none", "barrier"),
     options: tuple[str, ...],
     profile: str = "",
 ) -> Run:
     post_storage, notifier = pair
-    warmup = min(max(requests // 20, 10), 100)
+    warmup = min(max(requests // blocks // 20, 10), 100)
     arguments = ["--post-storage", post_storage, "--notifier", notifier]
-    arguments += ["--requests", str(requests), "--warmup", str(warmup), "--kinds", kinds]
+    arguments += ["--requests", str(requests), "--blocks", str(blocks)]
+    arguments += ["--warmup", str(warmup), "--kinds", kinds]
     arguments += ["--rate", str(RATE), "--strategies", ",".join(strategies), *options]
     rounds = len(strategies) * len(kinds.split(","))
     return Run(
@@ -188,8 +195,8 @@ def _application(
         post_storage,
         notifier,
         profile,
-        rounds * (requests + warmup),
-        len(strategies),
+        rounds * (requests + blocks * warmup),
+        len(strategies) * blocks,
     )
 
 
@@ -207,7 +214,7 @@ def _table1(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) 
                     (post_storage, notifier),
                     requests=size.kinds_requests if first else size.profile_requests,
                     kinds="new,update,delete" if first else "new",
-                    options=profile.options,
+                    options=(*profile.options, *_STEADY),
                     profile=profile.name,
                 )
 
@@ -231,13 +238,14 @@ def _strategies(size: Size, post_storage: str) -> Run:
         frozenset({"strategies"}),
         (post_storage, FIGURE_NOTIFIER),
         requests=size.strategy_requests,
+        blocks=_BLOCKS,
         kinds="new,update",
         strategies=[
             each
             for each in STRATEGIES
             if each not in OF_DRY_RUNS and stores_of(each, [post_storage])
         ],
-        options=(*lags, "--link-ms", str(LINK_MS)),
+        options=(*lags, "--link-ms", str(LINK_MS), *_STEADY),
     )
 
 

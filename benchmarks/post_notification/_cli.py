@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from benchmarks.judge import busy
+
 from ._options import (
     IN_COMPOSE,
     KINDS,
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._options import Kind, Strategy
-    from ._run import Round
 
 USAGE = 2
 INTERRUPTED = 130
+#: How much the lag wanders unless told: nobody can know how long to sleep.
+SPREAD = 0.5
 #: By how much longer than replication takes a user would stick to the primary.
 _MARGIN_MS = 1000.0
 _DEFAULT: tuple[Strategy, ...] = ("none", "barrier")
@@ -60,7 +63,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     """The options of a command line; ends the program where it makes no sense."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    warmup = given.warmup if given.warmup is not None else min(max(given.requests // 20, 10), 100)
+    blocks = min(given.blocks, given.requests)
+    few = max(given.requests // blocks // 20, 10)
+    warmup = min(few, 100) if given.warmup is None else given.warmup
+    lag_spread = given.lag_spread
+    if lag_spread is None:
+        lag_spread = SPREAD if given.stack == "own" else 0.0
     json_path: Path | None = given.json
     if json_path is not None and json_path.is_dir():
         parser.error(f"argument --json: {json_path} is a directory, not a file")
@@ -85,12 +93,13 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         notifier=given.notifier,
         stack=given.stack,
         requests=given.requests,
+        blocks=blocks,
         warmup=warmup,
         kinds=given.kinds,
         strategies=given.strategies,
         rate=given.rate,
         lag_ms=given.lag_ms,
-        lag_spread=given.lag_spread,
+        lag_spread=lag_spread,
         notifier_lag_ms=given.notifier_lag_ms,
         notify_delays_ms=given.notify_delay_ms,
         link_ms=given.link_ms,
@@ -101,6 +110,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         seed=given.seed,
         json_path=json_path,
         png_path=out_dir / f"{stem}.png",
+        details=given.details,
     )
 
 
@@ -110,8 +120,8 @@ def _parser() -> argparse.ArgumentParser:
         description="The post-notification application of the Antipode paper, in two regions on "
         "this machine: how often followers are notified of posts that they cannot read, without "
         "barrier() and with it.",
-        epilog="exit status: 0 no violation with the barrier; 1 there was one; 2 bad arguments or "
-        "a missing server; 3 too many requests without answer to tell; 130 interrupted",
+        epilog="exit status: 0 no violation with the barrier, where reads had to wait; 1 there was "
+        "one; 2 bad arguments or a missing server; 3 inconclusive, it says why; 130 interrupted",
     )
     add = parser.add_argument
     add("--post-storage", choices=POST_STORAGES, default="embedded", help="where posts are kept")
@@ -120,15 +130,14 @@ def _parser() -> argparse.ArgumentParser:
         "--stack", choices=STACKS, default="own", help="servers of its own, or docker-compose.yml's"
     )
     add("--requests", type=_count, default=3000, help="measured requests of each kind (3000)")
-    add("--warmup", type=_count_or_none, help="requests before those (a 20th, from 10 to 100)")
+    add("--blocks", type=_count, default=5, help="turns in which each strategy makes them (5)")
+    add("--warmup", type=_count_or_none, help="more of each turn first (a 20th, from 10 to 100)")
     add("--kinds", type=_kinds, default=KINDS, help="any of new,update,delete (all)")
     every = ",".join(STRATEGIES)
     add("--strategies", type=_strategies, default=_DEFAULT, help=f"any of {every} (none,barrier)")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
     add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
-    add(
-        "--lag-spread", type=_spread, default=0.0, help="how much that lag wanders, from 0 to 2 (0)"
-    )
+    add("--lag-spread", type=_spread, help=f"how much that lag wanders, from 0 to 2 ({SPREAD})")
     add("--notifier-lag-ms", type=_lag, default=0.0, help="that of the notifier (0)")
     add("--notify-delay-ms", type=_delays, default=(), help="waited before notifying: 0,50,100")
     add("--link-ms", type=_lag, default=40.0, help="of reads of the primary, one way (40)")
@@ -139,6 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, help="of the arrival times (1)")
     add("--json", type=Path, metavar="FILE", help="write every observation there")
     add("--out-dir", type=Path, metavar="DIR", help="of the PNG (beside --json)")
+    add("--details", action="store_true", help="print all figures: costs, overshoot, exactness")
     return parser
 
 
@@ -274,15 +284,15 @@ def _measure(options: Options) -> int:
     from ._run import run
 
     before = machine()
-    rounds: list[Round] = []
     with _report.Bar(Console(stderr=True), options) as bar:
-        rounds.extend(run(options, bar))
+        rounds = run(options, bar)
     summaries = [RoundSummary.of(done) for done in rounds]
-    status, said = verdict(summaries)
+    judged = verdict(rounds)
+    status, said = judged.status, judged.said
     console = Console()
     if not console.is_terminal:
         console.width = _report.WIDTH
-    _report.show(console, options, summaries)
+    _report.show(console, options, summaries, busy(before["load"], before["processors"]))
     if options.json_path is not None:
         write_json(options.json_path, options, rounds, before, status=status, said=said)
         console.print(f"observations: {options.json_path}", soft_wrap=True, highlight=False)

@@ -6,6 +6,10 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.judge import Trial
+
+from ._options import OURS
+
 if TYPE_CHECKING:
     from ._options import Kind, Strategy
     from ._process import Record
@@ -20,6 +24,7 @@ class Observation:
         kind: what the request did.
         strategy: what was done against overtaking.
         warmup: whether it came before the measured ones.
+        block: the turn in which it was made.
         outcome: ``consistent``, ``violation``, ``timed_out`` (the barrier), ``failed`` (any other
             error on the way) or ``missing`` (the notification was not seen in time).
         delay_ms: what it waited before it notified, if it was to wait.
@@ -44,6 +49,7 @@ class Observation:
     kind: Kind
     strategy: Strategy
     warmup: bool
+    block: int = 0
     outcome: str = "missing"
     delay_ms: float | None = None
     due_ns: int | None = None
@@ -69,20 +75,46 @@ class Observation:
         The write became visible after the last look that did not show it began. A barrier that
         had nothing to wait for, because the write was visible when it was called, has none.
         """
-        if self.passed_ns is None or self.unseen_ns is None or not self.waited:
+        if self.passed_ns is None or self.unseen_ns is None or not self.exposed:
             return None
         return (self.passed_ns - self.unseen_ns) / 1e6
 
     @property
-    def waited(self) -> bool:
-        """Whether the barrier was called before the write was visible."""
-        return None not in (self.barrier_ns, self.seen_ns) and self.barrier_ns < self.seen_ns  # type: ignore[operator]
+    def exposed(self) -> bool:
+        """Whether the reader came so soon that a look that began later did not show the write."""
+        came_ns = self.received_ns if self.barrier_ns is None else self.barrier_ns
+        return None not in (came_ns, self.unseen_ns) and came_ns < self.unseen_ns  # type: ignore[operator]
 
     @property
     def early(self) -> bool:
-        """Whether the barrier returned and a look that began afterwards did not show the write."""
-        overshoot = self.overshoot_ms
-        return overshoot is not None and overshoot < 0
+        """Whether the library let a read pass, and a look that began later did not show the write.
+
+        Where the barrier is part of the read, it let pass what it answered.
+        """
+        passed_ns = self.done_ns if self.passed_ns is None else self.passed_ns
+        if self.strategy not in OURS or passed_ns is None or self.unseen_ns is None:
+            return False
+        return passed_ns < self.unseen_ns
+
+    @property
+    def trial(self) -> Trial:
+        """What the judge has to know of it."""
+        return Trial(
+            self.strategy,
+            self.kind,
+            answered=self.outcome in ("consistent", "violation"),
+            right=self.outcome == "consistent",
+            told=self.seen_ns is not None,
+            exposed=self.exposed,
+            early=self.early,
+        )
+
+    @property
+    def wait_ms(self) -> float | None:
+        """How long the barrier waited, for one that had to."""
+        if self.passed_ns is None or self.barrier_ns is None or not self.exposed:
+            return None
+        return (self.passed_ns - self.barrier_ns) / 1e6
 
     @property
     def window_ms(self) -> float | None:
@@ -185,14 +217,10 @@ class Observations:
                 setattr(found, name, value)
             return bool(event == "read")
 
-    def of(self, strategy: Strategy, kind: Kind) -> list[Observation]:
+    def of(self, kind: Kind) -> list[Observation]:
         """The observations of one round, in the order of their requests."""
         with self._lock:
-            return [
-                each
-                for each in self._by_id.values()
-                if (each.strategy, each.kind) == (strategy, kind)
-            ]
+            return [each for each in self._by_id.values() if each.kind == kind]
 
     def all(self) -> list[Observation]:
         """All of them."""

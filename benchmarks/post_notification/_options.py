@@ -54,9 +54,10 @@ class Options:
         notifier: what carries notifications to the other region.
         stack: whose servers are used.
         requests: measured requests of each kind, with each strategy.
-        warmup: requests before those, reported apart.
+        blocks: turns in which they are made, each strategy once a turn.
+        warmup: requests of each turn before those, reported apart.
         kinds: what requests do to their post.
-        strategies: what is compared, in this order.
+        strategies: what is compared.
         rate: requests each second, on average; arrivals do not wait for replies.
         lag_ms: milliseconds by which the replication of the post storage alone is delayed.
         lag_spread: how much that wanders, as the deviation of its logarithm; 0: not at all.
@@ -72,12 +73,14 @@ class Options:
         seed: of arrival times and texts.
         json_path: where to write every observation; None: nowhere.
         png_path: where to draw the figure.
+        details: whether all figures are printed.
     """
 
     post_storage: str
     notifier: str
     stack: Stack
     requests: int
+    blocks: int
     warmup: int
     kinds: tuple[Kind, ...]
     strategies: tuple[Strategy, ...]
@@ -94,11 +97,12 @@ class Options:
     seed: int
     json_path: Path | None
     png_path: Path
+    details: bool
 
     def as_json(self) -> dict[str, Any]:
         """What the result states about how it was made; without paths of this machine."""
         fields = asdict(self)
-        del fields["json_path"], fields["png_path"]
+        del fields["json_path"], fields["png_path"], fields["details"]
         return fields
 
 

@@ -1,7 +1,8 @@
-"""The table at the end, and the progress bar before it."""
+"""What is printed at the end, and the progress bar before it."""
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -19,6 +20,7 @@ from . import _run
 from ._options import OURS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from rich.console import Console
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 
 #: Columns where there is no terminal to ask: figures of any size fit.
 WIDTH = 100
-_PROTECTION = ("violations", "lost", "window ms", "overshoot ms")
+_SHOWN = ("requests", "wrong", "came early", "reader ms")
+_PROTECTION = ("lost", "waited", "window ms", "50/99 %", "overshoot ms")
 _COST = ("writer ms", "reader ms", "primary", "bytes", "lines")
+_CALLS = {"barrier": "a barrier", "at-read": "a barrier at the read"}
 _SIZES = ("calls", "notification", "stored")
 
 
@@ -53,7 +57,7 @@ class Bar(_run.Progress):
             refresh_per_second=4,
         )
         rounds = len(options.strategies) * len(options.kinds)
-        total = rounds * (options.requests + options.warmup)
+        total = rounds * (options.requests + options.warmup * options.blocks)
         self._task: TaskID = self._bar.add_task("starting", total=total)
 
     def say(self, what: str) -> None:
@@ -83,45 +87,105 @@ class Bar(_run.Progress):
         self._bar.stop()
 
 
-def show(console: Console, options: Options, summaries: list[RoundSummary]) -> None:
-    """Print the table, and what must be known to read it."""
-    console.print(
-        f"post-notification: {options.post_storage} as post storage ({options.lag_ms:g} ms "
-        f"behind), {options.notifier} as notifier ({options.notifier_lag_ms:g} ms)",
-        style="bold",
-        highlight=False,
-        soft_wrap=True,
-    )
+def show(console: Console, options: Options, summaries: list[RoundSummary], busy: str) -> None:
+    """Print what the run shows, and with details everything that was measured.
+
+    Args:
+        console: where.
+        options: of the run.
+        summaries: of its rounds.
+        busy: what has to be said first, if the machine was not quiet.
+    """
+    if busy:
+        console.print(busy, style="bold red", highlight=False, soft_wrap=True)
+    for line in sentences(options, summaries):
+        console.print(line, highlight=False, soft_wrap=True)
     ordered = sorted(summaries, key=lambda each: options.kinds.index(each.kind))
-    for headings, row in (_PROTECTION, _row), (_COST, _cost):
-        # Narrow enough for a terminal of 80 columns.
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        table.add_column("request", no_wrap=True)
-        table.add_column("strategy", no_wrap=True)
-        for heading in headings:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for each in ordered:
-            last = each.strategy == options.strategies[-1]
-            table.add_row(each.kind, each.strategy, *row(each), end_section=last)
-        console.print(table)
-    for line in notes(options, summaries):
-        console.print(line, highlight=False, style="dim", soft_wrap=True)
+    console.print(_table(options, ordered, _SHOWN, _shown))
+    if options.details:
+        console.print(_table(options, ordered, _PROTECTION, _protection))
+        console.print(_table(options, ordered, _COST, _cost))
+        for line in notes(options, summaries):
+            console.print(line, highlight=False, style="dim", soft_wrap=True)
 
 
-def _row(each: RoundSummary) -> tuple[str, ...]:
-    violations = str(each.violations)
-    if each.violations and each.violation_share:
-        low, high = (100 * each.violation_share[bound] for bound in ("low", "high"))
-        violations += f" ({low:.1f}-{high:.1f} %)"
+def sentences(options: Options, summaries: list[RoundSummary]) -> list[str]:
+    """What the run shows, for somebody who has never heard of it."""
+    lag = f"{options.lag_ms:g} ms later"
+    if options.lag_spread:
+        lag = f"about {options.lag_ms:g} ms later, now more and now less"
+    lines = [
+        (
+            "Posts are written in one region and read in another; followers there are notified of "
+            f"them. The other region has a post {lag} ({options.post_storage}), its notification "
+            f"{options.notifier_lag_ms:g} ms later ({options.notifier})."
+        ),
+    ]
+    bare = [each for each in summaries if each.strategy == "none"]
+    if bare:
+        wrong, all_of = sum(each.violations for each in bare), sum(each.requests for each in bare)
+        lines.append(
+            f"Without a barrier {wrong} of {all_of} notifications were opened before the post "
+            "could be read as they told of it."
+        )
+    for strategy in OURS:
+        found = [each for each in summaries if each.strategy == strategy]
+        if not found:
+            continue
+        wrong, all_of = sum(each.violations for each in found), sum(each.requests for each in found)
+        waited = sum(each.waited for each in found)
+        line = f"With {_CALLS[strategy]}, {wrong} of {all_of}; {waited} that came early waited"
+        waits = [each.wait_ms.median for each in found if each.wait_ms]
+        if waits:
+            line += f", half of them less than {statistics.median(waits):.0f} ms"
+        lines.append(f"{line}.")
+    return lines
+
+
+def _table(
+    options: Options,
+    ordered: list[RoundSummary],
+    headings: Sequence[str],
+    row: Callable[[RoundSummary], tuple[str, ...]],
+) -> Table:
+    """A line for each round, narrow enough for a terminal of 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("request", no_wrap=True)
+    table.add_column("strategy", no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in ordered:
+        last = each.strategy == options.strategies[-1]
+        table.add_row(each.kind, each.strategy, *row(each), end_section=last)
+    return table
+
+
+def _shown(each: RoundSummary) -> tuple[str, ...]:
+    wrong = str(each.violations)
     if each.strategy in OURS:
-        colour = "red" if each.violations else "green"
-        violations = f"[bold {colour}]{violations}[/]"
+        wrong = f"[bold {'red' if each.violations else 'green'}]{wrong}[/]"
+    reader = each.reader_ms
     return (
-        violations,
+        str(each.requests),
+        wrong,
+        str(each.exposed),
+        "" if reader is None else f"{reader.median:.1f}",
+    )
+
+
+def _protection(each: RoundSummary) -> tuple[str, ...]:
+    return (
         str(each.lost),
+        str(each.waited),
+        _median(each, "window_ms"),
         _spread(each.window_ms),
         _spread(each.overshoot_ms),
     )
+
+
+def _median(each: RoundSummary, name: str) -> str:
+    found = each.medians.get(name)
+    return "" if found is None else f"{found.low:.1f} to {found.high:.1f}"
 
 
 def _cost(each: RoundSummary) -> tuple[str, ...]:
@@ -143,15 +207,27 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
     """What the table does not say: warm-up, the measurement's own exactness, the load."""
     lines = [
         (
-            f"each line: {options.requests} requests; violations: Wilson's 95 % interval; lost: "
-            "without answer; window, overshoot, writer and reader: median/99th percentile; "
-            "primary: reads across the link/commands for a request; bytes: calls/notification/"
-            "stored; lines: of code"
-        )
+            "wrong: without protection the chosen lags dictate how many; came early: a read "
+            "at that moment would have been wrong; reader: from the notification to the answer, "
+            "median"
+        ),
+        (
+            "waited: of those that came early, answered right once the write was visible; "
+            "window ms: 95 % interval of "
+            f"{options.blocks} blocks' medians "
+            "(none with fewer than 5); window, overshoot, writer and reader: median/99th percentile"
+        ),
+        (
+            "lost: without answer; primary: reads across the link/commands for a request; bytes: "
+            "calls/notification/stored; lines: of code"
+        ),
     ]
+    unwatched = sum(each.unwatched for each in summaries)
+    if unwatched:
+        lines.append(f"unwatched: of {unwatched} requests nobody knows when the write was visible")
     if options.warmup:
         wrong = sum(each.warmup["violation"] for each in summaries if each.strategy in OURS)
-        count = options.warmup * len(summaries)
+        count = options.warmup * options.blocks * len(summaries)
         lines.append(
             f"warm-up: {count} requests are not in the table; {wrong} violations in those with "
             "the barrier"

@@ -6,24 +6,27 @@ import json
 import os
 import platform
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks._statistics import Summary, share_of, upper_bound
+from benchmarks._statistics import Interval, Summary, percentile, upper_bound
+from benchmarks.judge import Verdict, judge, over_blocks
 
 from ._options import OURS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from ._observations import Observation
     from ._options import Kind, Options, Strategy
     from ._run import Round
 
-FORMAT = 2
+FORMAT = 3
 OUTCOMES = ("consistent", "violation", "timed_out", "failed", "missing")
-#: The share of requests without an answer from which on a run says too little.
-TOLERATED_LOSS = 0.01
+#: Times whose medians are compared.
+_COMPARED = ("window_ms", "writer_ms", "reader_ms", "wait_ms", "overshoot_ms")
 
 DEFINITIONS = {
     "clock": "CLOCK_MONOTONIC of one machine, in nanoseconds",
@@ -37,7 +40,15 @@ DEFINITIONS = {
     "writer_ms": "how long the user waited for the reply: replied_ns - sent_ns",
     "reader_ms": "from the arrival of the notification in the reader's region until the answer of "
     "the last read: done_ns - received_ns",
-    "violation_share": "of the requests with an answer, with Wilson's 95 % interval",
+    "violation_share": "of the requests with an answer; without protection the chosen lags dictate "
+    "it",
+    "exposed": "requests whose reader came so soon that a look that began later did not show the "
+    "write: their reads would have been wrong",
+    "waited": "of those, the ones that were answered consistently once the write was visible",
+    "unwatched": "requests whose write the poller did not see become visible",
+    "medians": "the mean of the blocks' medians, with Student's 95 % interval over the blocks; "
+    "null with fewer than five",
+    "wait_ms": "how long barriers that had to wait did: passed_ns - barrier_ns",
     "reads": "reads that follower-notify made of a post, on average",
     "primary": "for each request, on average: reads of posts that the reader's region sent to the "
     "primary, commands that the primary processed by its own count (whoever sent them), bytes of "
@@ -63,10 +74,13 @@ class RoundSummary:
         requests: how many were measured.
         outcomes: how many ended in which way.
         warmup: how the requests of the warm-up ended, which count nowhere else.
-        early: barriers that returned although a later look did not show the write.
-        waited: barriers that had something to wait for.
+        blocks: turns in which the requests were made.
+        early: reads that the library let pass although a later look did not show the write.
+        exposed: requests whose read would have been wrong, had it been made at once.
+        waited: of those, the ones that were answered right.
         unwatched: requests whose write the poller did not see become visible.
-        violation_share: ``share``, ``low`` and ``high``, or nothing where no request was answered.
+        violation_share: of the answered requests, or nothing where none was.
+        medians: of the blocks' medians of some times: what is claimed of them.
         reads: reads for each request that read.
         lines: of code that the strategy adds.
         primary: what it had to do for each request.
@@ -84,20 +98,24 @@ class RoundSummary:
     requests: int
     outcomes: dict[str, int]
     warmup: dict[str, int]
+    blocks: int
     early: int
+    exposed: int
     waited: int
     unwatched: int
-    violation_share: dict[str, float] | None
+    violation_share: float | None
     reads: float | None
     lines: int
     window_ms: Summary | None
     attempt_ms: Summary | None
     writer_ms: Summary | None
     reader_ms: Summary | None
+    wait_ms: Summary | None
     overshoot_ms: Summary | None
     granularity_ms: Summary | None
     lag_ms: Summary | None
     late_ms: Summary | None
+    medians: dict[str, Interval | None] = field(default_factory=dict)
     bytes: dict[str, float] = field(default_factory=dict)
     primary: dict[str, float | None] = field(default_factory=dict)
 
@@ -113,26 +131,32 @@ class RoundSummary:
             found = (getattr(each, name) for each in measured)
             return Summary.of(value for value in found if value is not None)
 
+        trials = [each.trial for each in measured]
+        answered = counts["violation"] + counts["consistent"]
         return cls(
             strategy=done.strategy,
             kind=done.kind,
             requests=len(measured),
             outcomes={name: counts[name] for name in OUTCOMES},
             warmup={name: warmup[name] for name in OUTCOMES},
+            blocks=len({each.block for each in measured}),
             early=sum(each.early for each in measured),
-            waited=sum(each.waited for each in measured),
-            unwatched=sum(each.seen_ns is None for each in measured),
-            violation_share=_share(counts["violation"], counts["consistent"]),
+            exposed=sum(each.exposed for each in measured),
+            waited=sum(trial.waited for trial in trials),
+            unwatched=sum(not trial.told for trial in trials),
+            violation_share=counts["violation"] / answered if answered else None,
             reads=statistics.fmean(reads) if reads else None,
             lines=done.lines,
             window_ms=spread("window_ms"),
             attempt_ms=spread("attempt_ms"),
             writer_ms=spread("writer_ms"),
             reader_ms=spread("reader_ms"),
+            wait_ms=spread("wait_ms"),
             overshoot_ms=spread("overshoot_ms"),
             granularity_ms=spread("granularity_ms"),
             lag_ms=spread("lag_ms"),
             late_ms=spread("late_ms"),
+            medians={name: _over_blocks(measured, name) for name in _COMPARED},
             bytes=done.sizes,
             primary=done.primary,
         )
@@ -154,35 +178,20 @@ class RoundSummary:
         return upper_bound(self.violations, answered) if answered else 1.0
 
 
-def _share(violations: int, consistent: int) -> dict[str, float] | None:
-    answered = violations + consistent
-    if not answered:
-        return None
-    share = share_of(violations, answered)
-    return {"share": share.value, "low": share.low, "high": share.high}
+def _over_blocks(measured: Iterable[Observation], name: str) -> Interval | None:
+    """The median of a time in each block, and how they lie."""
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for each in measured:
+        value = getattr(each, name)
+        if value is not None:
+            found[each.block].append(value)
+    return over_blocks(percentile(sorted(values), 50) for values in found.values())
 
 
-def verdict(summaries: list[RoundSummary]) -> tuple[int, str]:
-    """The exit status, and the line that explains it.
-
-    0: the barrier prevented every violation; 1: it did not; 3: too many requests without answer
-    to tell.
-    """
-    guarded = [each for each in summaries if each.strategy in OURS]
-    wrong = sum(each.violations + each.early for each in guarded)
-    if wrong:
-        return 1, f"FAILED: {wrong} violations or early returns with the barrier"
-    poor = [each for each in summaries if each.lost > TOLERATED_LOSS * each.requests]
-    if poor:
-        listed = ", ".join(f"{e.lost} of {e.requests} ({e.kind}, {e.strategy})" for e in poor)
-        return 3, f"INCONCLUSIVE: no answer to {listed}: lower --rate or raise --timeout"
-    if not guarded:
-        return 0, "done; the barrier was not among the strategies"
-    reads = sum(each.requests for each in guarded)
-    lost = sum(each.lost for each in guarded)
-    return 0, f"no violation with the barrier in {reads} requests" + (
-        f" ({lost} without answer)" if lost else ""
-    )
+def verdict(rounds: Iterable[Round]) -> Verdict:
+    """What the judge makes of a run."""
+    trials = (each.trial for done in rounds for each in done.observations if not each.warmup)
+    return judge(trials, guarded=OURS, unguarded="none", guard="the barrier")
 
 
 def machine() -> dict[str, Any]:

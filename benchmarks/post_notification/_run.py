@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.judge import rotated, shares
+
 from ._observations import Observation, Observations
 from ._options import STRATEGIES, BenchmarkError
 from ._process import Processes
@@ -44,7 +46,7 @@ _SERVICES = (
 
 @dataclass(slots=True)
 class Round:
-    """One kind of request with one strategy.
+    """One kind of request with one strategy, in all blocks.
 
     Attributes:
         strategy: what was done against overtaking.
@@ -63,6 +65,23 @@ class Round:
     primary: dict[str, float | None] = field(default_factory=dict)
     lines: int = 0
 
+    def add(
+        self,
+        observations: list[Observation],
+        sizes: dict[str, float],
+        primary: dict[str, float | None],
+    ) -> None:
+        """Add a block; means are of all requests."""
+        self.observations += observations
+        part = len(observations) / len(self.observations)
+        for name, size in sizes.items():
+            known = self.sizes.get(name, size)
+            self.sizes[name] = known + (size - known) * part
+        for name, load in primary.items():
+            before = self.primary.get(name, load)
+            told = load is not None and before is not None
+            self.primary[name] = before + (load - before) * part if told else None  # type: ignore[operator]
+
 
 class Progress:
     """What a run tells whoever watches it. This one tells nobody."""
@@ -77,22 +96,34 @@ class Progress:
         """Tell that one more request is done."""
 
 
-def run(options: Options, progress: Progress) -> Iterator[Round]:
-    """Run every round; servers and services live as long as the generator.
+def run(options: Options, progress: Progress) -> list[Round]:
+    """Run every round, in blocks: each strategy has a turn in each, with services of its own.
 
     Raises:
         BenchmarkError: a server is missing, or a service died.
     """
+    rounds = {
+        (strategy, kind): Round(
+            strategy, kind, lines=lines_of(strategy, options.post_storage, options.notifier)
+        )
+        for strategy in options.strategies
+        for kind in options.kinds
+    }
     progress.say(f"starting {options.post_storage} as post storage")
     with post_storage_servers(options) as storage:
         progress.say(f"starting {options.notifier} as notifier")
         with notifier_servers(options) as notifier:
             for strategy in options.strategies:
                 strategy_class(strategy, options.post_storage).install(storage.administer)
-                progress.say(f"starting the services: {strategy}")
-                with _application(options, progress, strategy, storage, notifier) as application:
-                    for kind in options.kinds:
-                        yield application.round(kind)
+            for block, requests in enumerate(shares(options.requests, options.blocks)):
+                for strategy in rotated(options.strategies, block):
+                    progress.say(f"starting the services: {strategy}")
+                    with _application(
+                        options, progress, strategy, storage, notifier
+                    ) as application:
+                        for kind in options.kinds:
+                            application.round(rounds[strategy, kind], block, requests)
+    return list(rounds.values())
 
 
 class Application:
@@ -122,24 +153,24 @@ class Application:
             for role, port in ports.items()
         }
 
-    def round(self, kind: Kind) -> Round:
-        """Run one round.
+    def round(self, into: Round, block: int, requests: int) -> None:
+        """Run one block of a round.
 
         Raises:
             BenchmarkError: a service died, or nothing is replicated.
         """
-        options = self._options
-        count = options.warmup + options.requests
+        options, kind = self._options, into.kind
+        count = options.warmup + requests
         place = STRATEGIES.index(self._strategy)  # ids of all are equally long
         # Servers that outlive a run may still have the posts of an earlier one.
         run = "" if options.stack == "own" else f"{time.time_ns():x}-"
-        ids = [f"{run}{place}-{kind}-{number}" for number in range(count)]
+        ids = [f"{run}{place}-{block}-{kind}-{number}" for number in range(count)]
         if kind != "new":
             self._progress.say(f"writing {count} posts to {kind}")
             self._seed(ids)
         for number, post_id in enumerate(ids):
             warmup = number < options.warmup
-            self._observations.expect(Observation(post_id, kind, self._strategy, warmup))
+            self._observations.expect(Observation(post_id, kind, self._strategy, warmup, block))
         self._progress.begin(self._strategy, kind, count)
         order = {
             "ids": ids,
@@ -147,7 +178,7 @@ class Application:
             "rate": options.rate,
             "delays_ms": options.notify_delays_ms,
             "bytes": options.post_bytes,
-            "seed": options.seed,
+            "seed": options.seed + block,
         }
         arranged = strategy_class(self._strategy, options.post_storage).arranged
         with arranged(self._servers.administer):
@@ -155,15 +186,14 @@ class Application:
             self._call("users", "run", order)
             self._await_observations(kind)
             after = self._sizes(), self._load()
-        done = Round(self._strategy, kind, self._observations.of(self._strategy, kind))
-        done.lines = lines_of(self._strategy, options.post_storage, options.notifier)
-        done.sizes = {name: (after[0][name] - size) / count for name, size in before[0].items()}
+        sizes = {name: (after[0][name] - size) / count for name, size in before[0].items()}
+        primary: dict[str, float | None] = {}
         for name, least in before[1].items():
             most = after[1][name]
-            done.primary[name] = None if None in (least, most) else (most - least) / count
+            primary[name] = None if None in (least, most) else (most - least) / count
         stored = self._call("post-storage-writer", "stored", {"ids": ids[-_SIZED:]})["bytes"]
-        done.sizes["stored"] = sum(stored) / len(stored)
-        return done
+        sizes["stored"] = sum(stored) / len(stored)
+        into.add(self._observations.of(kind), sizes, primary)
 
     def _seed(self, ids: list[str]) -> None:
         """Write first versions and wait until the reader's region has them."""
@@ -186,7 +216,7 @@ class Application:
         behind_s = (max(options.lag_ms, options.sleep_ms) + options.notifier_lag_ms) / 1000
         slack_s = options.timeout_s + behind_s
         deadline_s = time.monotonic() + slack_s
-        while not all(each.complete for each in self._observations.of(self._strategy, kind)):
+        while not all(each.complete for each in self._observations.of(kind)):
             self._processes.check()
             if time.monotonic() > deadline_s:
                 return

@@ -22,7 +22,7 @@ def dry_run(folder: Path, store: str, strategy: str) -> Report:
     subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks.post_notification", "--post-storage", store),
-            *("--requests", "20", "--kinds", "new,update", "--lag-ms", "0"),
+            *("--requests", "20", "--blocks", "1", "--kinds", "new,update", "--lag-ms", "0"),
             *("--strategies", strategy, "--out-dir", str(folder / "out")),
         ],
         cwd=ROOT,
