@@ -1,11 +1,17 @@
 #include "agent.h"
 
+#include <filesystem>
+#include <future>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
+#include "antipode/barrier.h"
 #include "antipode/observer.h"
 #include "antipode/propagation.h"
+#include "barrier/watcher.h"
+#include "barrier_json.h"
+#include "scripts.h"
 #include "settings_json.h"
 
 namespace antipode::agent {
@@ -16,6 +22,9 @@ class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// Another request cancelled this one.
+class Cancelled : public std::exception {};
 
 Headers HeadersOf(const Json& found) {
   Headers headers;
@@ -37,10 +46,25 @@ Json Rendered(const Json& request) {
   return lineage.Serialize(bound);
 }
 
+BarrierOptions OptionsOf(const Json& request) {
+  Json given = Json::object();
+  for (const char* name : {"at", "only", "exclude", "on_unmet", "on_unknown", "on_incomplete", "mode"}) {
+    if (request.contains(name)) given[name] = request.at(name);
+  }
+  BarrierOptions options = json::BarrierOptionsOf(given);
+  options.timeout = Seconds(request.value("timeout_s", 0.0));
+  const Json text = request.value("lineage", Json());
+  if (!text.is_null()) options.lineage = Lineage::Deserialize(text.get<std::string>());
+  return options;
+}
+
 Json Statistics() {
   Json metrics = Json::array();
   for (const auto& [name, count] : Metrics()) metrics.push_back({name.first, name.second, count});
-  return {{"metrics", metrics}};
+  const auto descriptors = std::filesystem::directory_iterator("/proc/self/fd");
+  return {{"metrics", metrics},
+          {"watchers", WatchersAtWork()},
+          {"connections", std::distance(begin(descriptors), end(descriptors))}};
 }
 
 Json Error(const std::string& code, const char* message) { return {{"code", code}, {"message", message}}; }
@@ -81,8 +105,13 @@ void Agent::Run(const Json& request) {
   } catch (const LineageDecodeError& error) {
     answer["error"] = Error(error.code(), error.what());
     answer["error"]["offset"] = error.offset();
+  } catch (const UnmetError& error) {
+    answer["error"] = Error(error.code(), error.what());
+    answer["error"]["result"] = json::Of(error.result());
   } catch (const AntipodeError& error) {
     answer["error"] = Error(error.code(), error.what());
+  } catch (const Cancelled&) {
+    answer["error"] = Error("cancelled", "another request cancelled this one");
   } catch (const Unsupported& error) {
     answer["error"] = Error("unsupported", error.what());
   } catch (const std::exception& error) {
@@ -107,6 +136,8 @@ Json Agent::Value(const Json& request) {
   if (op == "render") return Rendered(request);
   if (op == "algebra") return json::Algebra(request.at("steps"));
   if (op == "explain") return Json::array({Lineage::Deserialize(request.at("text").get<std::string>()).Serialize()});
+  if (op == "script") return RunScript(request.at("script"));
+  if (op == "cancel") return Cancel(request.at("request"));
   if (op == "configure") {
     const Settings before = CurrentSettings();
     Configure(json::SettingsOf(request.at("settings"), before));
@@ -145,7 +176,52 @@ Json Agent::ValueInScope(const std::string& op, const Json& request) {
     return nullptr;
   }
   if (op == "fulfilling") return BeginFulfilling(request);
+  if (op == "barrier") return Barrier(request);
+  if (op == "check") return json::Of(Check(OptionsOf(request), request.value("refresh", true)));
+  if (op == "promise") {
+    const Promise made = MakePromise(request.at("datastore"), Seconds(request.at("expires_in_s").get<double>()));
+    return {{"promise", json::Of(made)}, {"token", TokenOf(made)}};
+  }
+  if (op == "abandon") return Abandon(json::PromiseOf(request.at("promise")));
   throw Unsupported("C++ has no operation '" + op + "' yet");
+}
+
+Json Agent::Barrier(const Json& request) {
+  const std::string api = request.value("api", "sync");
+  if (api == "sync") return json::Of(antipode::Barrier(OptionsOf(request)));
+  if (api == "async") return json::Of(BarrierAsync(OptionsOf(request)).get());
+  if (api == "callback") return CalledBack(request);
+  throw std::out_of_range("no way '" + api + "' to call a barrier");
+}
+
+Json Agent::CalledBack(const Json& request) {
+  const auto ended = std::make_shared<std::promise<std::optional<BarrierResult>>>();
+  auto handle = BarrierCallback([ended](const BarrierResult& result) { ended->set_value(result); }, OptionsOf(request));
+  const Json& number = request.at("id");
+  {
+    const std::lock_guard guard(lock_);
+    cancels_[number] = [ended, handle]() mutable {
+      const bool running = handle.Cancel();
+      if (running) ended->set_value(std::nullopt);
+      return running;
+    };
+  }
+  const auto result = ended->get_future().get();
+  const std::lock_guard guard(lock_);
+  cancels_.erase(number);
+  if (!result) throw Cancelled();
+  return json::Of(*result);
+}
+
+bool Agent::Cancel(const Json& number) {
+  std::function<bool()> cancel;
+  {
+    const std::lock_guard guard(lock_);
+    const auto found = cancels_.extract(number);
+    if (found.empty()) return false;
+    cancel = found.mapped();
+  }
+  return cancel();
 }
 
 Json Agent::OpenScope(const Json& request) {

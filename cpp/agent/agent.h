@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,9 @@ class Agent {
   Json Value(const Json& request);
   Json ValueInScope(const std::string& op, const Json& request);
   Json OpenScope(const Json& request);
+  Json Barrier(const Json& request);
+  Json CalledBack(const Json& request);
+  bool Cancel(const Json& number);
   Json BeginFulfilling(const Json& request);
   Json Hold(std::shared_ptr<Held> held);
   std::shared_ptr<Scope> ScopeOf(const Json& request);
@@ -45,6 +49,7 @@ class Agent {
   int running_ = 0;
   int handles_ = 0;
   std::map<std::string, std::shared_ptr<Held>> scopes_;
+  std::map<Json, std::function<bool()>> cancels_;  ///< Of requests that run, what ends them.
 };
 
 }  // namespace antipode::agent

@@ -7,11 +7,24 @@ namespace {
 
 const char* const kAnswers[] = {"auto", "always", "never"};
 
+const char* const kModes[] = {"enforce", "off", "dry-run"};
+
+}  // namespace
+
+Mode ModeOf(const Json& found) {
+  for (const Mode each : {Mode::kEnforce, Mode::kOff, Mode::kDryRun}) {
+    if (found == kModes[static_cast<int>(each)]) return each;
+  }
+  throw std::invalid_argument("a mode is enforce, off or dry-run");
+}
+
 std::optional<Policy> PolicyOf(const Json& found) {
   if (found.is_null()) return std::nullopt;
   if (found != "raise" && found != "report") throw std::invalid_argument("a policy is raise or report");
   return found == "raise" ? Policy::kRaise : Policy::kReport;
 }
+
+namespace {
 
 Json Of(const std::optional<Policy>& policy) {
   if (!policy) return nullptr;
@@ -37,8 +50,7 @@ Settings SettingsOf(const Json& given, Settings base) {
   const auto seconds = [](const Json& value) { return std::chrono::duration<double>(value.get<double>()); };
   for (const auto& [name, value] : given.items()) {
     if (name == "mode") {
-      if (value != "enforce" && value != "off") throw std::invalid_argument("C++ has the modes enforce and off");
-      base.mode = value == "off" ? Mode::kOff : Mode::kEnforce;
+      base.mode = ModeOf(value);
     } else if (name == "max_timeout_s" || name == "max_timeout") {
       base.max_timeout = seconds(value);
     } else if (name == "horizon_s") {
@@ -70,7 +82,7 @@ Settings SettingsOf(const Json& given, Settings base) {
 Json Of(const Settings& settings) {
   Json peers = Json::object();
   for (const auto& [peer, answers] : settings.peers) peers[peer] = kAnswers[static_cast<int>(answers)];
-  return {{"mode", settings.mode == Mode::kOff ? "off" : "enforce"},
+  return {{"mode", kModes[static_cast<int>(settings.mode)]},
           {"max_timeout_s", settings.max_timeout.count()},
           {"horizon_s", settings.horizon.count()},
           {"max_promise_s", settings.max_promise.count()},

@@ -8,6 +8,8 @@ namespace antipode::json {
 
 /// `base` with the settings that are given.
 Settings SettingsOf(const Json& given, Settings base);
+Mode ModeOf(const Json& found);
+std::optional<Policy> PolicyOf(const Json& found);
 Json Of(const Settings& settings);
 
 }  // namespace antipode::json

@@ -27,7 +27,7 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
 #: `decide redis` or `decide redis look_at`. One that it has must not stand here.
 LACKING = {
-    "cpp": frozenset({"decide", "script"}),
+    "cpp": frozenset({"decide"}),
     "java": frozenset({"decide"}),
 }
 

@@ -14,8 +14,9 @@ namespace antipode {
 /// What becomes of something that is no plain success.
 enum class Policy { kRaise, kReport };
 
-/// Whether barriers wait.
-enum class Mode { kEnforce, kOff };
+/// Whether barriers wait. With `kDryRun`, as with `kOff`, they return at once and everything is `excluded`; outcomes
+/// say why, and nothing that is wrong with a barrier is an error.
+enum class Mode { kEnforce, kOff, kDryRun };
 
 /// Whether a peer answers with lineages; `kAuto` is learnt from its answers.
 enum class Answers { kAuto, kAlways, kNever };

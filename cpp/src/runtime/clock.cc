@@ -1,5 +1,7 @@
 #include "runtime/clock.h"
 
+#include <thread>
+
 namespace antipode {
 namespace {
 
@@ -7,6 +9,11 @@ class Machine final : public Clock {
  public:
   [[nodiscard]] double Now() const override { return Seconds(std::chrono::steady_clock::now()); }
   [[nodiscard]] double UnixSeconds() const override { return Seconds(std::chrono::system_clock::now()); }
+  void Spawn(const std::shared_ptr<Stepper>& stepper) override {
+    std::thread([stepper] {
+      while (const auto delay_s = stepper->Step()) stepper->Pause(*delay_s);
+    }).detach();
+  }
 
  private:
   template <typename Point>
@@ -17,9 +24,9 @@ class Machine final : public Clock {
 
 }  // namespace
 
-const Clock& SystemClock() {
-  static const Machine machine;
-  return machine;
+Clock& SystemClock() {
+  static auto* machine = new Machine;  // Never destroyed: threads may ask while the process ends.
+  return *machine;
 }
 
 }  // namespace antipode

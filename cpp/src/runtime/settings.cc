@@ -95,7 +95,8 @@ Settings FromEnvironment() {
     };
   };
   given("mode", [&](auto name, const auto& text) {
-    settings.mode = OneOf<Mode>(name, text, {{"enforce", Mode::kEnforce}, {"off", Mode::kOff}});
+    settings.mode =
+        OneOf<Mode>(name, text, {{"enforce", Mode::kEnforce}, {"off", Mode::kOff}, {"dry-run", Mode::kDryRun}});
   });
   given("max_timeout", span(settings.max_timeout));
   given("horizon", span(settings.horizon));

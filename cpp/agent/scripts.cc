@@ -1,0 +1,372 @@
+#include "scripts.h"
+
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "antipode/scope.h"
+#include "barrier/call.h"
+#include "barrier/floor.h"
+#include "barrier/registry.h"
+#include "barrier_json.h"
+#include "settings_json.h"
+#include "virtual_clock.h"
+
+namespace antipode::agent {
+namespace {
+
+/// A barrier on a virtual clock: what the ways to call one do, without blocking.
+class VirtualBarrier {
+ public:
+  VirtualBarrier(VirtualClock& clock, const Json& found)
+      : clock_(clock), check_(found.value("check", false)), refresh_(found.value("refresh", true)) {
+    clock.At(found.at("at_s"), [this, found] { Begin(found); });
+    if (found.contains("cancel_at_s")) clock.At(found.at("cancel_at_s"), [this] { Cancel(); });
+  }
+
+  [[nodiscard]] Json Ended() const {
+    Json ended = result_ ? json::Of(*result_) : Json{{"outcomes", Json::array()}, {"incomplete", Json::array()}};
+    if (!result_) ended["ok"] = ended["eta_s"] = nullptr;
+    ended["code"] = code_.empty() ? Json() : Json(code_);
+    ended["finished_s"] = finished_s_ ? Json(*finished_s_) : Json();
+    return ended;
+  }
+
+ private:
+  template <typename Does>
+  void Guarded(Does does) {
+    try {
+      does();
+    } catch (const UnmetError& error) {
+      Fail(error.code(), error.result());
+    } catch (const AntipodeError& error) {
+      Fail(error.code(), std::nullopt);
+    }
+  }
+
+  void Begin(const Json& found) {
+    Guarded([&] {
+      BarrierOptions options = json::BarrierOptionsOf(found.value("options", Json::object()));
+      options.timeout = Seconds(found.at("timeout_s").get<double>());
+      const Json& lineage = found.at("lineage");
+      if (lineage.is_object()) {
+        options.lineage = json::LineageOf(lineage);
+      } else if (lineage.is_string()) {
+        options.lineage = json::Received(lineage.get<std::string>(), options.mode);
+      }
+      if (check_) options.raise_unmet = false;
+      call_.emplace(options, clock_);
+      if (!refresh_) {
+        call_->MakeWaiter([] {}, false)->Recall();
+        Finish();
+        return;
+      }
+      comparison_ = call_->Compare();
+      if (!comparison_) {
+        AskFences();
+        return;
+      }
+      const double timeout_s = std::min(call_->LeftS(), kLookS);
+      Await([this](auto notify) { return std::make_shared<Waiter>(comparison_->wait(), notify, clock_, true); },
+            timeout_s,
+            [this] {
+              Guarded([this] {
+                call_->Compared(*comparison_);
+                AskFences();
+              });
+            });
+    });
+  }
+
+  void AskFences() {
+    if (call_->plan().fenced.empty()) {
+      AwaitAll();
+      return;
+    }
+    fences_ = call_->AskFences();
+    const auto go_on = [this] {
+      if (fenced_ || cancelled_) return;
+      fenced_ = true;
+      call_->RaiseFences(fences_);
+      AwaitAll();
+    };
+    clock_.At(clock_.Now() + call_->FenceS(), go_on);
+    for (const auto& [name, fence] : fences_) {
+      fence->OnDone([this, go_on] {
+        for (const auto& [other, each] : fences_) {
+          if (!each->Done()) return;
+        }
+        clock_.At(clock_.Now(), go_on);
+      });
+    }
+  }
+
+  void AwaitAll() {
+    Await([this](auto notify) { return call_->MakeWaiter(notify, check_); }, call_->LeftS(), [this] { Finish(); });
+  }
+
+  /// Calls `then` when the waiter that `make` makes is finished, or after so many seconds.
+  template <typename Make>
+  void Await(Make make, double timeout_s, std::function<void()> then) {
+    const int nth = ++waits_;
+    const auto finish = [this, nth, then = std::move(then)] {
+      if (nth != waits_) return;
+      ++waits_;
+      waiter_->Cancel();
+      if (!cancelled_) then();
+    };
+    const auto waiter = make([this, finish] { clock_.At(clock_.Now(), finish); });
+    waiter_ = waiter;
+    waiter->Recall();
+    if (waiter->Finished()) {
+      finish();
+      return;
+    }
+    waiter->Subscribe();
+    clock_.At(clock_.Now() + timeout_s, finish);
+  }
+
+  void Cancel() {
+    if (finished_s_) return;
+    cancelled_ = true;
+    code_ = "cancelled";
+    finished_s_ = clock_.Now();
+    for (const auto& [name, fence] : fences_) fence->Cancel();
+    if (waiter_) waiter_->Cancel();
+  }
+
+  void Finish() {
+    finished_s_ = clock_.Now();
+    Guarded([this] { result_ = call_->Conclude(); });
+  }
+
+  void Fail(const std::string& code, std::optional<BarrierResult> result) {
+    code_ = code;
+    finished_s_ = clock_.Now();
+    result_ = std::move(result);
+  }
+
+  VirtualClock& clock_;
+  bool check_;
+  bool refresh_;
+  std::optional<Call> call_;
+  std::unique_ptr<Comparison> comparison_;
+  std::shared_ptr<Waiter> waiter_;
+  std::map<std::string, std::shared_ptr<Fence>> fences_;
+  int waits_ = 0;
+  bool fenced_ = false;
+  bool cancelled_ = false;
+  std::string code_;
+  std::optional<double> finished_s_;
+  std::optional<BarrierResult> result_;
+};
+
+/// A read on a virtual clock, held back by a floor where there is one.
+class VirtualRead final : public Stepper, public std::enable_shared_from_this<VirtualRead> {
+ public:
+  VirtualRead(VirtualClock& clock, std::shared_ptr<FakeStore> store, std::shared_ptr<FakeStore> connection,
+              bool watched)
+      : clock_(clock), store_(std::move(store)), connection_(std::move(connection)), watched_(watched) {}
+
+  void Begin() {
+    const auto scope = CurrentScope();
+    const auto floor = scope ? FloorIn(*scope, store_->datastore()) : nullptr;
+    if (!floor) {
+      finished_s_ = clock_.Now();
+      return;
+    }
+    for (const Dependency& each : floor->demanded()) {
+      if (const auto* write = std::get_if<WriteId>(&each)) {
+        writes_.insert(*write);
+      } else {
+        promises_.insert(std::get<Promise>(each));
+      }
+    }
+    held_.emplace(floor, watched_ && registry::Looking(store_->datastore()) == store_ ? store_->watcher() : nullptr);
+    clock_.Spawn(shared_from_this());
+  }
+
+  std::optional<double> Step() override {
+    std::optional<double> pause_s;
+    try {
+      try {
+        pause_s = Look();
+      } catch (const Unreachable& error) {
+        held_->Failed(error);
+        throw;
+      }
+    } catch (const UnmetError& error) {
+      code_ = error.code();
+      outcomes_ = json::Of(error.result()).at("outcomes");
+    } catch (const std::exception&) {
+      code_ = "store";
+    }
+    if (pause_s) return pause_s;
+    held_.reset();
+    finished_s_ = clock_.Now();
+    return std::nullopt;
+  }
+  void Pause(double) override {}
+  [[nodiscard]] bool Woken() const override { return held_ && held_->hint() && held_->hint()->Given(); }
+
+  [[nodiscard]] Json Answered() const {
+    return {{"code", code_.empty() ? Json() : Json(code_)},
+            {"outcomes", outcomes_},
+            {"looks", connection_->looks()},
+            {"finished_s", finished_s_ ? Json(*finished_s_) : Json()}};
+  }
+
+ private:
+  /// Seconds until the next look; a frozen server takes all the time that there is.
+  std::optional<double> Look() {
+    if (silent_) throw Unreachable("scripted to be frozen");
+    connection_->RaiseIfDown();
+    const Observation shown = connection_->LookAt(writes_, promises_);
+    if (!connection_->Frozen()) return held_->Take(shown);
+    silent_ = true;
+    return held_->LookS();
+  }
+
+  VirtualClock& clock_;
+  std::shared_ptr<FakeStore> store_;
+  std::shared_ptr<FakeStore> connection_;
+  bool watched_;
+  bool silent_ = false;
+  std::set<WriteId> writes_;
+  std::set<Promise> promises_;
+  std::optional<HeldRead> held_;
+  std::string code_;
+  Json outcomes_ = Json::array();
+  std::optional<double> finished_s_;
+};
+
+Status RecordOf(const std::string& record) {
+  if (record == "fulfilled") return Status::kVisible;
+  return record == "abandoned" ? Status::kAbandoned : Status::kNotYet;
+}
+
+void Script(FakeStore& store, const Json& event) {
+  const double at_s = event.at("at_s");
+  if (event.contains("log")) {
+    store.Advance(event.at("log"), std::stoull(event.at("position").get<std::string>()), at_s);
+  } else if (event.contains("status")) {
+    store.SetStatus(json::WriteOf(event.at("write")), json::StatusOf(event.at("status")), at_s);
+  } else if (event.contains("record")) {
+    store.SetRecord(json::PromiseOf(event.at("promise")), RecordOf(event.at("record")), at_s);
+  } else if (event.contains("server")) {
+    store.ReplaceServer(event.at("server"), at_s);
+  } else if (event.contains("down_until_s") || event.contains("down")) {
+    store.TakeDown(at_s, event.value("down_until_s", kNever));
+  } else if (event.contains("broken")) {
+    store.BreakDown(at_s);
+  } else if (event.contains("frozen")) {
+    store.Freeze(at_s);
+  } else if (event.contains("eta_s")) {
+    store.Estimate(event.at("eta_s"), at_s);
+  } else if (event.contains("primary_down")) {
+    store.TakePrimaryDown(at_s);
+  } else if (event.contains("primary")) {
+    store.MovePrimary(json::WriteOf(event.at("primary")), at_s);
+  } else {
+    throw std::out_of_range("no event of a script: " + event.dump());
+  }
+}
+
+std::shared_ptr<FakeStore> StoreOf(const Json& found, VirtualClock& clock) {
+  FakeOptions options;
+  if (found.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
+  options.waitable = found.value("waitable", true);
+  options.floors = found.value("floors", false);
+  options.pinned = found.value("pinned", false);
+  options.push = found.value("push", false);
+  options.blocks = found.value("blocks", false);
+  options.promises = found.value("promises", false);
+  options.unique_logs = found.value("unique_logs", false);
+  options.fences = found.value("fences", false);
+  options.fence_s = found.value("fence_s", 0.0);
+  auto store = std::make_shared<FakeStore>(found.at("datastore"), clock, options);
+  const Json script = found.value("script", Json::array());
+  for (const Json& event : script) Script(*store, event);
+  Register(store);
+  return store;
+}
+
+/// What this process has for one script, and what it had before.
+class Process {
+ public:
+  explicit Process(const Json& script) : before_(CurrentSettings()) {
+    Configure(json::SettingsOf(script.value("settings", Json::object()), before_));
+    for (const Json& found : script.at("stores")) stores.push_back(StoreOf(found, clock));
+  }
+  ~Process() {
+    for (const auto& store : stores) store->Close();
+    Configure(before_);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  VirtualClock clock;
+  std::vector<std::shared_ptr<FakeStore>> stores;
+
+ private:
+  Settings before_;
+};
+
+std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Process& process) {
+  const std::string datastore = found.at("datastore");
+  std::size_t nth = 0;
+  while (process.stores.at(nth)->datastore() != datastore) ++nth;
+  auto connection = std::make_shared<FakeStore>(datastore, process.clock, FakeOptions());
+  const Json own = script.at("stores")[nth].value("script", Json::array());
+  for (const Json& event : found.value("connection", own)) Script(*connection, event);
+  auto read =
+      std::make_shared<VirtualRead>(process.clock, process.stores[nth], connection, found.value("watched", false));
+  process.clock.At(found.at("at_s"), [read] { read->Begin(); });
+  return read;
+}
+
+}  // namespace
+
+Json RunScript(const Json& script) {
+  Process process(script);
+  std::optional<ScopeGuard> guard;
+  if (script.contains("scope")) guard.emplace(json::LineageOf(script.at("scope")));
+  std::vector<std::unique_ptr<VirtualBarrier>> barriers;
+  for (const Json& found : script.at("barriers")) {
+    barriers.push_back(std::make_unique<VirtualBarrier>(process.clock, found));
+  }
+  std::vector<std::shared_ptr<VirtualRead>> reads;
+  const Json asked = script.value("reads", Json::array());
+  for (const Json& found : asked) reads.push_back(ReadOf(found, script, process));
+  process.clock.Run();
+
+  Json value{{"barriers", Json::array()}, {"reads", Json::array()},   {"looks", Json::array()},
+             {"fences", Json::array()},   {"floors", Json::object()}, {"promises", Json::object()}};
+  for (const auto& barrier : barriers) value["barriers"].push_back(barrier->Ended());
+  for (const auto& read : reads) value["reads"].push_back(read->Answered());
+  value["scope"] = guard ? json::Of(guard->scope()->lineage()) : Json();
+  for (const auto& store : process.stores) {
+    value["looks"].push_back(store->looks());
+    value["fences"].push_back(store->fences());
+    const auto floor = guard ? FloorIn(*guard->scope(), store->datastore()) : nullptr;
+    if (!floor) continue;
+    Json& writes = value["floors"][store->datastore()] = Json::array();
+    Json& promises = value["promises"][store->datastore()] = Json::array();
+    for (const Dependency& each : floor->demanded()) {
+      if (const auto* write = std::get_if<WriteId>(&each)) {
+        writes.push_back(json::Of(*write));
+      } else {
+        promises.push_back(json::Of(std::get<Promise>(each)));
+      }
+    }
+  }
+  for (const auto& store : process.stores) {
+    store->Close();
+    if (store->open_endpoints() != 0) {
+      throw std::logic_error("connections to '" + store->datastore() + "' are open");
+    }
+  }
+  return value;
+}
+
+}  // namespace antipode::agent

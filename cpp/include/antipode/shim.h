@@ -1,0 +1,137 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "antipode/export.h"
+#include "antipode/outcomes.h"
+#include "antipode/write_id.h"
+
+namespace antipode {
+
+class Clock;
+class Fencer;
+class Watcher;
+
+/// A look failed in a way that a later look may not: refused, reset, timed out, loading.
+class ANTIPODE_EXPORT Unreachable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  ~Unreachable() override;
+};
+
+/// What one server showed of some writes and promises at one look. What is left out is `not_yet`.
+struct ANTIPODE_EXPORT Observation {
+  std::string server;  ///< The incarnation: changes whenever the server's history may have; never an address.
+  std::map<WriteId, Status> statuses;
+  std::optional<double> eta_s;            ///< Seconds until the last of them may be visible, if the store can tell.
+  std::map<WriteId, std::string> causes;  ///< For people.
+  std::map<Promise, Status> promises;     ///< `visible` where the record says fulfilled, `abandoned`, or `not_yet`.
+  std::map<Promise, std::string> promise_causes;
+  std::string caveat;  ///< What is to be said of everything that is visible there.
+
+  /// The outcome of a dependency, and its cause.
+  [[nodiscard]] std::pair<Status, std::string> Of(const Dependency& dependency) const;
+};
+
+/// Ends pauses early. Thread-safe.
+class ANTIPODE_EXPORT Wake {
+ public:
+  void Set();
+  void Clear();
+  [[nodiscard]] bool IsSet() const;
+  /// Waits until it is set, at most so many seconds.
+  void Wait(double timeout_s) const;
+
+ private:
+  mutable std::mutex lock_;
+  mutable std::condition_variable changed_;
+  bool set_ = false;
+};
+
+/// A connection of the library's own to the one server where the caller will read. Used by one thread at a time, but
+/// for `Pinned` and `Interrupt`.
+class ANTIPODE_EXPORT Endpoint {
+ public:
+  virtual ~Endpoint();
+  /// Whether the server's history cannot have changed under the live connection.
+  [[nodiscard]] virtual bool Pinned() const { return false; }
+  /// Whether the server ends `Pause` once what the last look missed may be visible; for promises, too.
+  [[nodiscard]] virtual bool Blocks() const { return false; }
+  [[nodiscard]] virtual bool PushesPromises() const { return false; }
+  /// Looks once, without waiting for the writes, which are not empty. Throws Unreachable where that is worth
+  /// repeating; any other exception says that looking again cannot help.
+  virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;
+  /// Looks once for the records of promises; the incarnation and the promises alone are answered.
+  virtual Observation Promised(const std::set<Promise>& promises, double timeout_s);
+  /// Waits so many seconds, until woken, or until the server pushes something.
+  virtual void Pause(double timeout_s, const Wake& wake);
+  /// Nobody waits any more: ends what the server pushes until the next pause.
+  virtual void Rest();
+  /// Makes a look that another thread is in fail soon; may do nothing.
+  virtual void Interrupt();
+};
+
+enum class ReadsFrom { kPrimary, kReplica };
+
+/// One datastore as barriers see it: what a shim derives from. Held by `std::shared_ptr`; `Close` it before its class
+/// is destroyed.
+class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
+ public:
+  /// Throws ConfigurationError where the name is empty.
+  explicit Store(std::string datastore, ReadsFrom reads_from = ReadsFrom::kPrimary);
+  virtual ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  [[nodiscard]] const std::string& datastore() const noexcept { return datastore_; }
+  [[nodiscard]] ReadsFrom reads_from() const noexcept { return reads_from_; }
+
+  [[nodiscard]] virtual bool Waitable() const { return true; }   ///< Whether its writes can be waited for at all.
+  [[nodiscard]] virtual bool Looks() const { return true; }      ///< Whether it can open endpoints.
+  [[nodiscard]] virtual bool Floors() const { return false; }    ///< Whether its client satisfies floors.
+  [[nodiscard]] virtual bool Fences() const { return false; }    ///< Whether its primary can be asked for a position.
+  [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether looks, and floors, know promises.
+  [[nodiscard]] virtual bool Abandons() const { return false; }  ///< Whether it can record an abandonment.
+
+  virtual std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) = 0;
+  /// The primary's position of now, as covering entries.
+  virtual std::set<WriteId> Fence(double timeout_s);
+  /// The first position of a log, where only this store can have one of that name.
+  [[nodiscard]] virtual std::optional<WriteId> LogStart(const std::string& key) const;
+  /// Records that a promise is abandoned; false where it was fulfilled before.
+  virtual bool AbandonPromise(const Promise& promise, double timeout_s);
+
+  /// Unregisters it and releases the library's connections. Idempotent.
+  virtual void Close();
+
+  /// For the library.
+  [[nodiscard]] virtual Clock& clock() const;
+  virtual std::shared_ptr<Fencer> fencer();
+  std::shared_ptr<Watcher> watcher();
+  /// Whether `datastore` was not this store at the last comparison, and may be taken for another until then.
+  bool IsStranger(const std::string& datastore, double now_s);
+  void NoteStranger(const std::string& datastore, double until_s);
+
+ private:
+  std::string datastore_;
+  ReadsFrom reads_from_;
+  std::mutex lock_;
+  std::shared_ptr<Watcher> watcher_;
+  std::shared_ptr<Fencer> fencer_;
+  std::map<std::string, double> strangers_;
+};
+
+/// Makes a store known to barriers. Registering it again changes nothing.
+ANTIPODE_EXPORT void Register(const std::shared_ptr<Store>& store);
+/// Forgets it, and ends who waits at it.
+ANTIPODE_EXPORT void Unregister(Store& store);
+
+}  // namespace antipode

@@ -1,0 +1,190 @@
+// The ways to call a barrier.
+#include "antipode/barrier.h"
+
+#include <cmath>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <random>
+#include <system_error>
+#include <thread>
+
+#include "barrier/call.h"
+#include "barrier/registry.h"
+#include "request/inside.h"
+#include "runtime/observers.h"
+
+namespace antipode {
+
+/// What ends a wait: that it is finished, or cancelled.
+struct Cancellable::State {
+  Wake finished;
+  std::mutex lock;
+  bool over = false;
+  bool cancelled = false;
+};
+
+namespace {
+
+void Await(const std::shared_ptr<Waiter>& waiter, const Wake& finished, double timeout_s) {
+  waiter->Recall();
+  if (waiter->Finished() || (waiter->LookHere() && waiter->Finished())) return;
+  waiter->Subscribe();
+  finished.Wait(timeout_s);
+  waiter->Cancel();
+}
+
+/// Waits in this thread until the barrier is finished, or `finished` is set.
+void Run(Call& call, Wake& finished, bool once = false) {
+  if (const auto comparison = call.Compare()) {
+    Wake compared;
+    const auto waiter = std::make_shared<Waiter>(
+        comparison->wait(), [&compared] { compared.Set(); }, call.clock(), true);
+    Await(waiter, compared, std::min(call.LeftS(), kLookS));
+    waiter->Cancel();
+    call.Compared(*comparison);
+  }
+  if (!call.plan().fenced.empty()) {
+    const auto fences = call.AskFences();
+    const double until_s = call.clock().Now() + call.FenceS();
+    for (const auto& [name, fence] : fences) fence->Wait(std::max(until_s - call.clock().Now(), 0.0));
+    call.RaiseFences(fences);
+  }
+  const auto waiter = call.MakeWaiter([&finished] { finished.Set(); }, once);
+  Await(waiter, finished, call.LeftS());
+  waiter->Cancel();
+}
+
+std::string RandomId() {
+  std::random_device random;
+  std::string id;
+  for (int part = 0; part < 4; ++part) {
+    std::uint32_t bits = random();
+    for (int digit = 0; digit < 8; ++digit, bits >>= 4U) id += "0123456789abcdef"[bits & 0xFU];
+  }
+  return id;
+}
+
+}  // namespace
+
+BarrierResult Barrier(const BarrierOptions& options) {
+  Call call(options, SystemClock());
+  Wake finished;
+  Run(call, finished);
+  return call.Conclude();
+}
+
+BarrierAttempt TryBarrier(const BarrierOptions& options) noexcept {
+  try {
+    return {Barrier(options), "", ""};
+  } catch (const UnmetError& error) {
+    return {error.result(), error.code(), error.what()};
+  } catch (const AntipodeError& error) {
+    return {{}, error.code(), error.what()};
+  } catch (const std::exception& error) {
+    return {{}, "argument", error.what()};
+  }
+}
+
+std::future<BarrierResult> BarrierAsync(const BarrierOptions& options) {
+  const auto call = std::make_shared<Call>(options, SystemClock());
+  auto promised = std::make_shared<std::promise<BarrierResult>>();
+  auto future = promised->get_future();
+  try {
+    std::thread([call, promised, captured = Capture()] {
+      const ScopeGuard guard(captured);
+      try {
+        Wake finished;
+        Run(*call, finished);
+        promised->set_value(call->Conclude());
+      } catch (...) {
+        promised->set_exception(std::current_exception());
+      }
+    }).detach();
+  } catch (const std::system_error& error) {
+    call->NotStarted(error.what());
+  }
+  return future;
+}
+
+bool Cancellable::Cancel() {
+  const std::lock_guard guard(state_->lock);
+  const bool running = !state_->over;
+  state_->cancelled = state_->cancelled || running;
+  state_->finished.Set();
+  return running;
+}
+
+Cancellable BarrierCallback(std::function<void(const BarrierResult&)> callback, const BarrierOptions& options) {
+  BarrierOptions returning = options;
+  returning.raise_unmet = false;
+  const auto call = std::make_shared<Call>(returning, SystemClock());
+  Cancellable handle;
+  handle.state_ = std::make_shared<Cancellable::State>();
+  try {
+    std::thread([call, callback = std::move(callback), state = handle.state_, captured = Capture()] {
+      const ScopeGuard guard(captured);
+      try {
+        Run(*call, state->finished);
+        {
+          const std::lock_guard over(state->lock);
+          if (state->cancelled) return;
+          state->over = true;
+        }
+        callback(call->Conclude());
+      } catch (const std::exception& error) {  // What a callback throws never escapes.
+        WarnOnce("callback", "", error.what(), std::string("the callback of a barrier failed: ") + error.what());
+      }
+    }).detach();
+  } catch (const std::system_error& error) {
+    call->NotStarted(error.what());
+  }
+  return handle;
+}
+
+BarrierResult Check(const BarrierOptions& options, bool refresh) {
+  BarrierOptions looking;
+  looking.lineage = options.lineage;
+  looking.only = options.only;
+  looking.exclude = options.exclude;
+  looking.timeout = Seconds(kLookS);
+  looking.raise_unmet = false;
+  Call call(looking, SystemClock());
+  if (refresh) {
+    Wake finished;
+    Run(call, finished, true);
+  } else {
+    call.MakeWaiter([] {}, false)->Recall();
+  }
+  return call.Conclude();
+}
+
+Promise MakePromise(const std::string& datastore, Seconds expires_in) {
+  const double most_s = CurrentSettings().max_promise.count();
+  if (!(expires_in.count() > 0) || expires_in.count() > most_s) {
+    throw std::invalid_argument("a promise expires in a positive number of seconds, at most max_promise");
+  }
+  const double expires_s = std::ceil(SystemClock().UnixSeconds() + expires_in.count());
+  Promise made{datastore, RandomId(), static_cast<std::uint64_t>(expires_s)};
+  const Lineage lineage(LineageParts{{}, {}, {made}, 0, {}});
+  if (const auto scope = CurrentScope()) {
+    scope->Merge(lineage);
+  } else {
+    Unscoped("promise", datastore, CurrentSettings().on_unscoped);
+  }
+  return made;
+}
+
+bool Abandon(const Promise& promise, Seconds timeout) {
+  for (const auto& store : registry::StoresOf(promise.datastore)) {
+    if (!store->Abandons()) continue;
+    const bool abandoned =
+        store->AbandonPromise(promise, std::min(timeout.count(), CurrentSettings().max_timeout.count()));
+    Count(abandoned ? "promise_abandoned" : "promise_fulfilled_first", promise.datastore);
+    return abandoned;
+  }
+  throw ConfigurationError("nothing is registered for '" + promise.datastore +
+                           "' that can record that a promise was abandoned: register a shim of its primary");
+}
+
+}  // namespace antipode

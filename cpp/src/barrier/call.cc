@@ -1,0 +1,230 @@
+#include "barrier/call.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "barrier/floor.h"
+#include "barrier/registry.h"
+#include "barrier/unmet.h"
+#include "request/inside.h"
+#include "runtime/observers.h"
+
+namespace antipode {
+namespace {
+
+/// Seconds after which a server is asked again about a datastore that was not its own.
+constexpr double kAgainS = 30;
+
+double Bounded(double timeout_s, double most_s) {
+  if (!(timeout_s > 0) || std::isinf(timeout_s)) {
+    throw std::invalid_argument("timeout must be a positive number of seconds; to look once, use Check");
+  }
+  return std::min(timeout_s, most_s);
+}
+
+Policies PoliciesOf(const BarrierOptions& options, const Settings& settings, std::uint64_t hour) {
+  return {options.raise_unmet, options.on_unknown ? options.on_unknown : settings.on_unknown,
+          options.on_incomplete.value_or(settings.on_incomplete), settings.horizon.count() / 3'600, hour};
+}
+
+}  // namespace
+
+Comparison::Comparison(const std::set<WriteId>& strangers, Policies policies, const Clock& clock, double timeout_s)
+    : clock_(clock),
+      wait_(PendingOf(strangers, clock.Now(), asked_), {}, {}, (policies.on_unknown = Policy::kRaise, policies),
+            clock.Now(), clock.UnixSeconds(), timeout_s) {}
+
+Pending Comparison::PendingOf(const std::set<WriteId>& strangers, double now_s, Asked& asked) {
+  Pending pending;
+  for (const std::string& name : registry::Registered()) {
+    std::shared_ptr<Store> store;
+    try {
+      store = registry::Looking(name);
+    } catch (const ConfigurationError&) {  // Two replicas: a barrier that waits for them says so.
+    }
+    if (!store) continue;
+    for (const WriteId& stranger : strangers) {
+      const auto start = store->LogStart(stranger.key);
+      if (!start || store->IsStranger(stranger.datastore, now_s)) continue;
+      pending[name].insert(*start);
+      asked[*start].emplace_back(stranger, store);
+    }
+  }
+  return pending;
+}
+
+std::vector<Outcome> Comparison::Outcomes() {
+  const double now_s = clock_.Now();
+  std::vector<Outcome> found;
+  for (const Outcome& shown : wait_.Result(now_s).outcomes) {
+    for (const auto& [stranger, store] : asked_[shown.dependency]) {
+      if (shown.status == Status::kVisible) {
+        found.push_back({stranger, Status::kUnknownStore, 0, "",
+                         "the store that is registered here as '" + store->datastore() + "' has its log", false});
+      } else {
+        store->NoteStranger(stranger.datastore, now_s + kAgainS);
+      }
+    }
+  }
+  return found;
+}
+
+Call::Call(const BarrierOptions& options, Clock& clock) : options_(options), clock_(clock), scope_(CurrentScope()) {
+  const Settings settings = CurrentSettings();
+  timeout_s_ = Bounded(options.timeout.count(), settings.max_timeout.count());
+  mode_ = options.mode.value_or(settings.mode);
+  policies_ = PoliciesOf(options, settings, clock.Hour());
+  const Lineage about = About();
+  const std::set<std::string> own = scope_ ? scope_->inside().own : std::set<std::string>();
+  plan_ = Planned(about, options_, mode_ != Mode::kEnforce, clock.UnixSeconds(), own, scope_ != nullptr);
+  auto settled = plan_.settled;
+  if (mode_ == Mode::kDryRun) {
+    for (Outcome& each : settled) each.cause = "dry run";
+  }
+  const bool now = options.at == At::kNow;
+  if (!now) {
+    for (const auto& [name, pending] : plan_.pending) {
+      for (const Dependency& each : pending) settled.push_back({each, Status::kDeferred, 0, "", "", false});
+    }
+  }
+  wait_.emplace(now ? plan_.pending : Pending(), settled, plan_.incomplete, policies_, clock.Now(), clock.UnixSeconds(),
+                timeout_s_);
+}
+
+Lineage Call::About() const {
+  if (Disabled()) return {};
+  if (options_.lineage) return *options_.lineage;
+  if (scope_) return scope_->lineage();
+  const auto policy = CurrentSettings().on_unscoped.value_or(Policy::kRaise);
+  Unscoped("barrier", "", mode_ == Mode::kEnforce ? policy : Policy::kReport);
+  return {};
+}
+
+std::unique_ptr<Comparison> Call::Compare() {
+  if (policies_.on_unknown) return nullptr;
+  std::set<WriteId> strangers;
+  for (const Outcome& each : plan_.settled) {
+    const auto* write = std::get_if<WriteId>(&each.dependency);
+    if (each.reported && write != nullptr) strangers.insert(*write);
+  }
+  if (strangers.empty()) return nullptr;
+  auto comparison = std::make_unique<Comparison>(strangers, policies_, clock_, std::min(LeftS(), kLookS));
+  return comparison->empty() ? nullptr : std::move(comparison);
+}
+
+void Call::Compared(Comparison& comparison) {
+  const auto found = comparison.Outcomes();
+  for (const Outcome& each : found) wait_->Settle(each);
+  if (!found.empty() && policies_.raise_unmet) {
+    throw ConfigurationError(Describe(found) + ": one store has two names; spell it alike in every service");
+  }
+}
+
+std::map<std::string, std::shared_ptr<Fence>> Call::AskFences() {
+  std::map<std::string, std::shared_ptr<Fence>> fences;
+  for (const auto& [name, marks] : plan_.fenced) {
+    for (const auto& store : registry::StoresOf(name)) {
+      if (!store->Fences()) continue;
+      fences[name] = store->fencer()->Ask(FenceS());
+      break;
+    }
+  }
+  return fences;
+}
+
+double Call::FenceS() const {
+  const double left_s = LeftS();
+  return std::min({left_s, std::max(left_s / 2, kLookS), kConnectS});
+}
+
+void Call::RaiseFences(const std::map<std::string, std::shared_ptr<Fence>>& fences) {
+  for (const auto& [name, fence] : fences) {
+    fence->Cancel();
+    const auto writes = fence->Result();
+    if (writes.empty()) {
+      Count("fence_failed", name);
+      continue;
+    }
+    Count("fences", name);
+    plan_.pending[name].insert(writes.begin(), writes.end());
+    const bool now = options_.at == At::kNow;
+    wait_->Discharge(name, now ? writes : std::set<WriteId>(), plan_.fenced[name]);
+    if (now) continue;
+    for (const WriteId& each : writes) wait_->Settle({each, Status::kDeferred, 0, "", "", false});
+  }
+}
+
+std::shared_ptr<Waiter> Call::MakeWaiter(std::function<void()> notify, bool once) {
+  return std::make_shared<Waiter>(*wait_, std::move(notify), clock_, once);
+}
+
+double Call::LeftS() const {
+  const double deadline_s = wait_ ? wait_->deadline_s() : clock_.Now() + timeout_s_;
+  return std::max(deadline_s - clock_.Now(), 0.0);
+}
+
+BarrierResult Call::Conclude() {
+  BarrierResult result = wait_->Result(clock_.Now());
+  LeaveAged(result);
+  std::set<std::string> unknown;
+  for (const Outcome& each : result.outcomes) {
+    if (each.status == Status::kUnknownStore && each.reported) unknown.insert(DatastoreOf(each.dependency));
+  }
+  for (const std::string& name : unknown) {
+    Count("unknown_store", name);
+    WarnOnce("unknown_store", name, "",
+             "a lineage depends on '" + name + "', which nothing here can wait for: it was let pass");
+  }
+  const auto error = ErrorOf(result);
+  Count(error ? "barrier_" + error->code() : "barrier_ok");
+  if (error && policies_.raise_unmet) Throw(*error);
+  if (!error) LeaveFloors(result);
+  return result;
+}
+
+void Call::LeaveAged(const BarrierResult& result) {
+  std::set<std::string> promises;
+  for (const Outcome& each : result.outcomes) {
+    if (each.status != Status::kAged) continue;
+    Count("aged", DatastoreOf(each.dependency));
+    const auto* write = std::get_if<WriteId>(&each.dependency);
+    if (write == nullptr) {
+      promises.insert(std::get<Promise>(each.dependency).id);
+    } else if (scope_) {
+      scope_->Remove(*write);
+    }
+  }
+  if (!scope_ || promises.empty()) return;
+  Scope::Inside& inside = scope_->inside();
+  const std::lock_guard guard(inside.lock);
+  inside.lineage = inside.lineage.WithoutPromises(promises);
+}
+
+/// Later reads may come by other connections: each satisfies the floor before it reads.
+void Call::LeaveFloors(const BarrierResult& result) {
+  if (!scope_) return;
+  for (const std::string& name : plan_.floored) {
+    const auto stores = registry::StoresOf(name);
+    const bool looked_for =
+        std::any_of(stores.begin(), stores.end(), [](const auto& each) { return each->Floors() && each->Promises(); });
+    std::set<Dependency> demanded;
+    for (const Dependency& each : plan_.pending[name]) {
+      if (looked_for || std::holds_alternative<WriteId>(each)) demanded.insert(each);
+    }
+    if (demanded.empty()) continue;
+    std::set<std::string> servers;
+    for (const Outcome& each : result.outcomes) {
+      if (DatastoreOf(each.dependency) == name && !each.server.empty()) servers.insert(each.server);
+    }
+    if (servers.size() != 1) servers.clear();
+    SetFloor(*scope_, std::make_shared<Floor>(name, demanded, timeout_s_, policies_, servers, clock_));
+  }
+}
+
+void Call::NotStarted(const std::string& cause) {
+  const double now_s = clock_.Now();
+  for (const auto& [name, asked] : Pending(wait_->pending())) wait_->Failed(name, cause, now_s);
+  throw VisibilityCheckError(cause, wait_->Result(now_s));
+}
+
+}  // namespace antipode

@@ -1,0 +1,26 @@
+// Which dependencies a barrier waits for, and what is settled before it starts.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "antipode/barrier.h"
+#include "barrier/decisions.h"
+
+namespace antipode {
+
+struct Plan {
+  Pending pending;                                     ///< What to wait for, now or at the read.
+  std::vector<Outcome> settled;                        ///< What needs no waiting.
+  std::set<Incomplete> incomplete;                     ///< What is missing within the datastores asked for.
+  std::set<std::string> floored;                       ///< Datastores whose reads satisfy floors.
+  std::map<std::string, std::set<Incomplete>> fenced;  ///< What of `incomplete` a fence discharges.
+};
+
+/// `own` are promises that who waits is about to fulfil. Throws ConfigurationError.
+Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, double unix_s,
+             const std::set<std::string>& own, bool scoped);
+
+}  // namespace antipode

@@ -1,0 +1,54 @@
+// What connects one barrier, however it is called, to the watchers of its datastores.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "barrier/decisions.h"
+#include "barrier/watcher.h"
+
+namespace antipode {
+
+/// A `Wait` that watchers feed. Thread-safe; held by `std::shared_ptr`.
+class Waiter final : public Subscriber, public std::enable_shared_from_this<Waiter> {
+ public:
+  /// Calls `notify` once, from any thread, when `wait` is finished; `once`: one look at each datastore is enough.
+  Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once);
+
+  [[nodiscard]] bool Finished();
+  /// Settles what the watchers know already, without a round trip.
+  void Recall();
+  /// Looks from this thread, where there is one datastore and nobody looks at it; false where the watcher has to.
+  bool LookHere();
+  void Subscribe();
+  /// Waits no longer; nothing is recorded any more. Idempotent.
+  void Cancel();
+
+  [[nodiscard]] double since_s() const override { return since_s_; }
+  std::set<Dependency> Wanted(const std::string& datastore) override;
+  void Take(const std::string& datastore, const Observation& observation) override;
+  void Unreached(const std::string& datastore, const std::string& cause) override;
+  void Failed(const std::string& datastore, const std::string& cause) override;
+
+ private:
+  void Update(const std::string& datastore, const std::function<void(double)>& record);
+  /// Under the lock.
+  [[nodiscard]] bool IsFinished() const;
+  void RecallOf(const std::string& datastore);
+
+  Wait& wait_;
+  std::function<void()> notify_;
+  const Clock& clock_;
+  bool once_;
+  double since_s_;
+  std::mutex lock_;
+  std::set<std::string> looked_;
+  bool over_ = false;
+  std::map<std::string, std::shared_ptr<Watcher>> watchers_;
+};
+
+}  // namespace antipode

@@ -1,0 +1,104 @@
+// Looks at one server for everybody who waits there: equal waits share each look.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "antipode/shim.h"
+#include "barrier/decisions.h"
+#include "runtime/clock.h"
+
+namespace antipode {
+
+inline constexpr double kLookS = 1.0;     ///< The longest one look may take.
+inline constexpr double kConnectS = 5.0;  ///< The longest that making a connection may take.
+inline constexpr const char* kClosed = "its shim was closed";
+
+/// Somebody who waits at a watcher. Called from the watcher's thread.
+class Subscriber {
+ public:
+  virtual ~Subscriber() = default;
+  [[nodiscard]] virtual double since_s() const = 0;
+  /// What it still waits for; empty when it waits no longer.
+  virtual std::set<Dependency> Wanted(const std::string& datastore) = 0;
+  virtual void Take(const std::string& datastore, const Observation& observation) = 0;
+  virtual void Unreached(const std::string& datastore, const std::string& cause) = 0;
+  virtual void Failed(const std::string& datastore, const std::string& cause) = 0;
+};
+
+/// What one server incarnation is known to show, over one connection.
+class Knowledge {
+ public:
+  void Learn(const Observation& observation);
+  /// The part that is known to be visible; none where that is nothing.
+  [[nodiscard]] std::optional<Observation> Recall(const std::set<Dependency>& wanted) const;
+  void Forget();
+
+ private:
+  void Add(const WriteId& write);
+  [[nodiscard]] bool Has(const Dependency& wanted) const;
+
+  std::string server_;
+  std::string caveat_;
+  std::map<std::pair<std::string, std::string>, std::uint64_t> positions_;
+  std::set<WriteId> opaque_;
+  std::set<std::string> fulfilled_;
+};
+
+/// The datastores at which a thread looks now.
+std::vector<std::string> WatchersAtWork();
+
+/// What an endpoint shows of writes and promises: one look at one history.
+Observation ObserveAll(Endpoint& endpoint, const std::set<Dependency>& wanted, double deadline_s, const Clock& clock);
+
+class Watcher final : public Stepper, public std::enable_shared_from_this<Watcher> {
+ public:
+  /// Nothing is opened before somebody waits.
+  explicit Watcher(Store& store);
+
+  void Subscribe(const std::shared_ptr<Subscriber>& subscriber);
+  void Unsubscribe(const std::shared_ptr<Subscriber>& subscriber);
+  /// What is known to be visible without a look.
+  std::optional<Observation> Recall(const std::set<Dependency>& wanted);
+  /// Why the last look failed; empty where it did not.
+  std::string Away();
+  /// Looks from the caller's thread; none when the watcher has to: it is at work, or has no connection.
+  std::optional<Observation> TryLook(const std::set<Dependency>& wanted, double timeout_s);
+  void WakeUp() { wake_.Set(); }
+  /// Fails whoever waits, and releases the connection. Idempotent.
+  void Close();
+
+  std::optional<double> Step() override;
+  void Pause(double timeout_s) override;
+  [[nodiscard]] bool Woken() const override { return wake_.IsSet(); }
+
+ private:
+  Observation Look(const std::set<Dependency>& wanted, double timeout_s);
+  std::vector<std::shared_ptr<Subscriber>> Waiting();
+  [[nodiscard]] bool EndsPauses(const std::set<Dependency>& wanted);
+  std::shared_ptr<Endpoint> Held();
+  /// Under the lock.
+  void SetRunning(bool running);
+  void DropEndpoint();
+  void Rest();
+
+  std::string datastore_;
+  std::weak_ptr<Store> store_;
+  Clock& clock_;
+  std::mutex lock_;  ///< Of who waits.
+  std::vector<std::shared_ptr<Subscriber>> subscribers_;
+  bool running_ = false;
+  bool closed_ = false;
+  std::timed_mutex using_;  ///< Held by who uses the connection.
+  std::mutex known_lock_;   ///< Of what is known, and which connection it is of.
+  std::shared_ptr<Endpoint> endpoint_;
+  Knowledge knowledge_;
+  std::string away_;
+  Pacer pacer_;
+  Wake wake_;
+};
+
+}  // namespace antipode

@@ -1,0 +1,191 @@
+// The ways to call a barrier, on the machine's clock: what they come to, and that nothing is left.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "antipode/barrier.h"
+#include "antipode/shim.h"
+#include "barrier/floor.h"
+#include "settings_guard.h"
+
+namespace antipode {
+namespace {
+
+/// A store in memory: one log, whose position any thread may move.
+class Memory final : public Store {
+ public:
+  explicit Memory(const std::string& datastore) : Store(datastore) {}
+
+  std::atomic<std::uint64_t> position{0};
+  std::atomic<int> open{0};
+  std::atomic<int> looks{0};
+  std::atomic<bool> away{false};
+  std::atomic<bool> floors{false};
+
+  [[nodiscard]] bool Floors() const override { return floors; }
+  std::unique_ptr<Endpoint> OpenEndpoint(double) override { return std::make_unique<Connection>(*this); }
+  Observation Shows(const std::set<WriteId>& writes) {
+    ++looks;
+    if (away) throw Unreachable("away");
+    Observation observation;
+    observation.server = "server";
+    for (const WriteId& each : writes) {
+      const bool visible = std::get<std::uint64_t>(each.version) <= position;
+      observation.statuses[each] = visible ? Status::kVisible : Status::kNotYet;
+    }
+    return observation;
+  }
+
+ private:
+  class Connection final : public Endpoint {
+   public:
+    explicit Connection(Memory& store) : store_(store) { ++store_.open; }
+    ~Connection() override { --store_.open; }
+    Observation Observe(const std::set<WriteId>& writes, double) override { return store_.Shows(writes); }
+
+   private:
+    Memory& store_;
+  };
+};
+
+class Faces : public testing::Test {
+ protected:
+  Faces() : store_(std::make_shared<Memory>("posts")) { Register(store_); }
+  ~Faces() override { store_->Close(); }
+
+  static BarrierOptions Options(double timeout_s = 5) {
+    BarrierOptions options;
+    options.timeout = Seconds(timeout_s);
+    options.lineage = Lineage({{"posts", "log", std::uint64_t{5}, 400'000}});
+    return options;
+  }
+  void Reach() { store_->position = 5; }
+
+  std::shared_ptr<Memory> store_;
+
+ private:
+  SettingsGuard settings_;
+};
+
+TEST_F(Faces, WaitUntilTheWriteIsVisible) {
+  auto waiting = BarrierAsync(Options());
+  std::promise<BarrierResult> called;
+  auto handle = BarrierCallback([&](const BarrierResult& result) { called.set_value(result); }, Options());
+  auto blocking = std::async(std::launch::async, [] { return Barrier(Options()); });
+  auto trying = std::async(std::launch::async, [] { return TryBarrier(Options()); });
+  while (store_->looks < 3) std::this_thread::yield();
+  Reach();
+  EXPECT_TRUE(waiting.get().ok());
+  EXPECT_TRUE(called.get_future().get().ok());
+  EXPECT_TRUE(blocking.get().ok());
+  EXPECT_TRUE(trying.get());
+  EXPECT_FALSE(handle.Cancel());
+}
+
+TEST_F(Faces, AgreeAboutWhatIsNotVisible) {
+  EXPECT_THROW(Barrier(Options(0.05)), BarrierTimeout);
+  EXPECT_THROW(BarrierAsync(Options(0.05)).get(), BarrierTimeout);
+  const BarrierAttempt attempt = TryBarrier(Options(0.05));
+  EXPECT_FALSE(attempt);
+  EXPECT_EQ(attempt.code, "barrier_timeout");
+  EXPECT_EQ(attempt.result.outcomes.at(0).status, Status::kNotYet);
+  const BarrierResult checked = Check(Options());
+  EXPECT_EQ(checked.outcomes.at(0).status, Status::kNotYet);
+  BarrierOptions returning = Options(0.05);
+  returning.raise_unmet = false;
+  EXPECT_FALSE(Barrier(returning));
+}
+
+TEST_F(Faces, SayThatAServerIsAway) {
+  store_->away = true;
+  const BarrierAttempt attempt = TryBarrier(Options(0.05));
+  EXPECT_EQ(attempt.code, "barrier_timeout");
+  EXPECT_EQ(attempt.result.outcomes.at(0).status, Status::kUnreachable);
+  EXPECT_EQ(store_->open, 0);
+}
+
+TEST_F(Faces, RefuseWhatHasNoDeadlineOrNothingToWaitFor) {
+  EXPECT_THROW(Barrier(BarrierOptions()), std::invalid_argument);
+  EXPECT_EQ(TryBarrier(BarrierOptions()).code, "argument");
+  BarrierOptions options;
+  options.timeout = Seconds(1);
+  EXPECT_THROW(Barrier(options), ConfigurationError);
+  EXPECT_THROW(BarrierAsync(options), ConfigurationError);
+  const ScopeGuard request;
+  EXPECT_TRUE(Barrier(options).outcomes.empty());
+}
+
+TEST_F(Faces, EndWhenTheShimIsClosed) {
+  auto waiting = BarrierAsync(Options(20));
+  while (store_->looks == 0) std::this_thread::yield();
+  store_->Close();
+  EXPECT_THROW(waiting.get(), VisibilityCheckError);
+  EXPECT_EQ(store_->open, 0);
+}
+
+TEST_F(Faces, CallNobodyBackOnceCancelled) {
+  std::atomic<int> calls{0};
+  auto handle = BarrierCallback([&](const BarrierResult&) { ++calls; }, Options(20));
+  while (store_->looks == 0) std::this_thread::yield();
+  EXPECT_TRUE(handle.Cancel());
+  Reach();
+  EXPECT_TRUE(Barrier(Options()).ok());
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_F(Faces, LookOnOneConnectionHoweverManyWait) {
+  std::vector<std::future<BarrierResult>> waiting;
+  for (int n = 0; n < 20; ++n) waiting.push_back(BarrierAsync(Options()));
+  while (store_->looks < 3) std::this_thread::yield();
+  EXPECT_EQ(store_->open, 1);
+  Reach();
+  for (auto& each : waiting) EXPECT_TRUE(each.get().ok());
+}
+
+TEST_F(Faces, LeaveFloorsToTheScopeThatTheyWereCalledIn) {
+  store_->floors = true;
+  const ScopeGuard request;
+  BarrierOptions options = Options();
+  options.at = At::kRead;
+  EXPECT_EQ(BarrierAsync(options).get().outcomes.at(0).status, Status::kDeferred);
+  const auto floor = FloorIn(*request.scope(), "posts");
+  ASSERT_NE(floor, nullptr);
+  std::thread later([this] {
+    while (store_->looks < 5) std::this_thread::yield();
+    Reach();
+  });
+  const std::set<WriteId> writes{std::get<WriteId>(*floor->demanded().begin())};
+  floor->Hold([&](double) { return store_->Shows(writes); }, store_->watcher());
+  later.join();
+  EXPECT_TRUE(floor->Proved("server", 60));
+}
+
+TEST_F(Faces, HoldAReadNoLongerThanItsTimeout) {
+  store_->floors = true;
+  const ScopeGuard request;
+  BarrierOptions options = Options(0.05);
+  options.at = At::kRead;
+  Barrier(options);
+  const auto floor = FloorIn(*request.scope(), "posts");
+  const std::set<WriteId> writes{std::get<WriteId>(*floor->demanded().begin())};
+  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(writes); }), BarrierTimeout);
+  store_->away = true;
+  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(writes); }), BarrierTimeout);
+}
+
+TEST(MakePromise, EntersTheScopeAndIsBounded) {
+  const SettingsGuard settings;
+  const ScopeGuard request;
+  const Promise made = MakePromise("posts", Seconds(60));
+  EXPECT_EQ(Current().promises(), std::vector<Promise>{made});
+  EXPECT_THROW(MakePromise("posts", Seconds(0)), std::invalid_argument);
+  EXPECT_THROW(MakePromise("posts", Seconds(8 * 86'400)), std::invalid_argument);
+  EXPECT_THROW(Abandon(made), ConfigurationError);
+}
+
+}  // namespace
+}  // namespace antipode
