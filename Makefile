@@ -74,6 +74,7 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 
 nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every Python and OpenTelemetry, load, containers (hours)
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) nightly $(PYTEST_ARGS)
+	@tools/build_cpp.sh tsan
 	@tools/test_valkey.sh $(PY)
 	@$(PY) -m tools.wheel_matrix
 	@$(MAKE) --no-print-directory load

@@ -14,6 +14,12 @@ need ccache ccache
 need clang-format-14 clang-format-14
 need /usr/include/nlohmann/json.hpp nlohmann-json3-dev
 need /usr/include/gtest/gtest.h libgtest-dev
+case $preset in
+    clang | tsan | fuzz | tidy)
+        need clang++-14 clang-14
+        need /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.tsan-x86_64.a libclang-rt-14-dev
+        ;;
+esac
 ((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
 
 find agent fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "runtime/observers.h"
 
@@ -34,6 +35,30 @@ AtWork& TheWork() {
 }
 
 }  // namespace
+
+void TimedMutex::lock() {
+  std::unique_lock guard(lock_);
+  free_.wait(guard, [this] { return !held_; });
+  held_ = true;
+}
+
+bool TimedMutex::try_lock() {
+  const std::lock_guard guard(lock_);
+  return !std::exchange(held_, true);
+}
+
+bool TimedMutex::try_lock_for(std::chrono::duration<double> timeout) {
+  std::unique_lock guard(lock_);
+  if (!free_.wait_for(guard, timeout, [this] { return !held_; })) return false;
+  held_ = true;
+  return true;
+}
+
+void TimedMutex::unlock() {
+  const std::lock_guard guard(lock_);
+  held_ = false;
+  free_.notify_one();
+}
 
 std::vector<std::string> WatchersAtWork() {
   AtWork& work = TheWork();
@@ -168,7 +193,7 @@ std::string Watcher::Away() {
 }
 
 std::optional<Observation> Watcher::TryLook(const std::set<Dependency>& wanted, double timeout_s) {
-  const std::unique_lock<std::timed_mutex> guard(using_, std::try_to_lock);
+  const std::unique_lock<TimedMutex> guard(using_, std::try_to_lock);
   if (!guard.owns_lock() || !Held()) return std::nullopt;
   {
     const std::lock_guard waiting(lock_);

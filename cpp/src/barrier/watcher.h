@@ -1,6 +1,8 @@
 // Looks at one server for everybody who waits there: equal waits share each look.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -48,6 +50,21 @@ class Knowledge {
   std::set<std::string> fulfilled_;
 };
 
+/// A mutex that can be waited for for a while. The library's own: thread sanitizers do not know what `std::timed_mutex`
+/// calls.
+class TimedMutex {
+ public:
+  void lock();
+  bool try_lock();
+  bool try_lock_for(std::chrono::duration<double> timeout);
+  void unlock();
+
+ private:
+  std::mutex lock_;
+  std::condition_variable free_;
+  bool held_ = false;
+};
+
 /// The datastores at which a thread looks now.
 std::vector<std::string> WatchersAtWork();
 
@@ -92,8 +109,8 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   std::vector<std::shared_ptr<Subscriber>> subscribers_;
   bool running_ = false;
   bool closed_ = false;
-  std::timed_mutex using_;  ///< Held by who uses the connection.
-  std::mutex known_lock_;   ///< Of what is known, and which connection it is of.
+  TimedMutex using_;       ///< Held by who uses the connection.
+  std::mutex known_lock_;  ///< Of what is known, and which connection it is of.
   std::shared_ptr<Endpoint> endpoint_;
   Knowledge knowledge_;
   std::string away_;
