@@ -253,6 +253,8 @@ void Script(FakeStore& store, const Json& event) {
     store.SetStatus(json::WriteOf(event.at("write")), json::StatusOf(event.at("status")), at_s);
   } else if (event.contains("record")) {
     store.SetRecord(json::PromiseOf(event.at("promise")), RecordOf(event.at("record")), at_s);
+  } else if (event.contains("records_server")) {
+    store.MoveRecords(event.at("records_server"), at_s);
   } else if (event.contains("server")) {
     store.ReplaceServer(event.at("server"), at_s);
   } else if (event.contains("down_until_s") || event.contains("down")) {
@@ -331,6 +333,9 @@ Json RunScript(const Json& script) {
   Process process(script);
   std::optional<ScopeGuard> guard;
   if (script.contains("scope")) guard.emplace(json::LineageOf(script.at("scope")));
+  std::optional<Fulfilling> branch;
+  if (script.contains("fulfils")) branch.emplace(json::PromiseOf(script.at("fulfils")));
+  const auto scope = CurrentScope();
   std::vector<std::unique_ptr<VirtualBarrier>> barriers;
   for (const Json& found : script.at("barriers")) {
     barriers.push_back(std::make_unique<VirtualBarrier>(process.clock, found));
@@ -344,11 +349,11 @@ Json RunScript(const Json& script) {
              {"fences", Json::array()},   {"floors", Json::object()}, {"promises", Json::object()}};
   for (const auto& barrier : barriers) value["barriers"].push_back(barrier->Ended());
   for (const auto& read : reads) value["reads"].push_back(read->Answered());
-  value["scope"] = guard ? json::Of(guard->scope()->lineage()) : Json();
+  value["scope"] = scope ? json::Of(scope->lineage()) : Json();
   for (const auto& store : process.stores) {
     value["looks"].push_back(store->looks());
     value["fences"].push_back(store->fences());
-    const auto floor = guard ? FloorIn(*guard->scope(), store->datastore()) : nullptr;
+    const auto floor = scope ? FloorIn(*scope, store->datastore()) : nullptr;
     if (!floor) continue;
     Json& writes = value["floors"][store->datastore()] = Json::array();
     Json& promises = value["promises"][store->datastore()] = Json::array();

@@ -148,6 +148,7 @@ Observation FakeStore::LookAt(const std::set<WriteId>& writes, const std::set<Pr
   if (Now() >= broken_from_s_) throw std::runtime_error("scripted to be broken");
   Observation observation;
   observation.server = *Latest(servers_, Now());
+  if (!promises.empty()) observation.server = Latest(records_servers_, Now()).value_or(observation.server);
   observation.eta_s = Latest(etas_, Now());
   for (const WriteId& each : writes) observation.statuses[each] = Judge(each);
   for (const Promise& each : promises) {

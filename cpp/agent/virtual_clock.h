@@ -59,6 +59,7 @@ class FakeStore final : public Store {
   void SetStatus(const WriteId& write, Status status, double at_s);
   void SetRecord(const Promise& promise, Status status, double at_s);
   void ReplaceServer(const std::string& server, double at_s) { servers_.emplace_back(at_s, server); }
+  void MoveRecords(const std::string& server, double at_s) { records_servers_.emplace_back(at_s, server); }
   void TakeDown(double from_s, double until_s) { down_.emplace_back(from_s, until_s); }
   void BreakDown(double from_s) { broken_from_s_ = from_s; }
   void Freeze(double from_s) { frozen_from_s_ = from_s; }
@@ -103,6 +104,7 @@ class FakeStore final : public Store {
   std::map<Promise, Timeline<Status>> records_;
   std::map<std::string, Timeline<std::uint64_t>> positions_;
   Timeline<std::string> servers_{{0.0, "server-1"}};
+  Timeline<std::string> records_servers_;  ///< Which looks for promises reach, and no others do.
   Timeline<double> down_;
   Timeline<double> etas_;
   Timeline<WriteId> primary_;

@@ -14,8 +14,8 @@ struct File {
   Json vectors;
 };
 
-/// What all files of a folder have under `kind`.
-std::vector<File> Files(const std::string& folder, const std::string& kind) {
+/// All files of a folder.
+std::vector<File> Files(const std::string& folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(ANTIPODE_VECTORS) / folder)) {
     if (file.path().extension() == ".json") paths.push_back(file.path());
@@ -24,12 +24,29 @@ std::vector<File> Files(const std::string& folder, const std::string& kind) {
   std::vector<File> files;
   for (const auto& path : paths) {
     std::ifstream stream(path);
-    files.push_back({path.stem().string(), Json::parse(stream).value(kind, Json::array())});
+    files.push_back({path.stem().string(), Json::parse(stream)});
   }
   return files;
 }
 
+/// What all files of a folder have under `kind`.
+std::vector<File> Files(const std::string& folder, const std::string& kind) {
+  std::vector<File> files = Files(folder);
+  for (File& file : files) file.vectors = Json(file.vectors.value(kind, Json::array()));
+  return files;
+}
+
 }  // namespace
+
+std::set<std::string> Kinds(const std::string& folder) {
+  std::set<std::string> kinds;
+  for (const File& file : Files(folder)) {
+    for (const auto& [kind, vectors] : file.vectors.items()) {
+      if (vectors.is_array()) kinds.insert(kind);
+    }
+  }
+  return kinds;
+}
 
 std::vector<Json> Entries(const std::string& folder, const std::string& kind) {
   std::vector<Json> entries;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ inline std::ostream& operator<<(std::ostream& stream, const Case& one) { return 
 
 /// The vectors under `kind` in all files of a folder.
 std::vector<Case> Cases(const std::string& folder, const std::string& kind);
+
+/// What kinds of vectors the files of a folder have.
+std::set<std::string> Kinds(const std::string& folder);
 
 /// What has no names.
 std::vector<Json> Entries(const std::string& folder, const std::string& kind);

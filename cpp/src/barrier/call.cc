@@ -133,8 +133,7 @@ std::map<std::string, std::shared_ptr<Fence>> Call::AskFences() {
 }
 
 double Call::FenceS() const {
-  const double left_s = LeftS();
-  return std::min({left_s, std::max(left_s / 2, kLookS), kConnectS});
+  return std::min(LeftS() / 2, kConnectS);  // The other half is for looks.
 }
 
 void Call::RaiseFences(const std::map<std::string, std::shared_ptr<Fence>>& fences) {

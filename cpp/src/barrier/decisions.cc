@@ -51,7 +51,7 @@ std::pair<Status, std::string> Policies::Judge(const Promise& promise, double un
   const double late_s = unix_s - static_cast<double>(promise.expires_s);
   if (late_s <= kPromiseGraceS) return {Status::kNotYet, ""};
   // Records last until then: afterwards their absence says nothing.
-  if (late_s > std::max(horizon_h * 3'600, kPromiseGraceS)) return {Status::kAged, "its record would be gone by now"};
+  if (late_s > horizon_h * 3'600) return {Status::kAged, "its record would be gone by now"};
   return {Status::kAbandoned, "it expired unfulfilled"};
 }
 

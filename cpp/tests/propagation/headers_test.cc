@@ -185,5 +185,14 @@ TEST_P(Scopes, AreOpenEndedOrStopped) {
 
 INSTANTIATE_TEST_SUITE_P(L3, Scopes, testing::ValuesIn(vectors::Cases("L3-headers", "scopes")), vectors::NameOf);
 
+TEST(Level3, HasNoKindThatIsNeitherReadHereNorNamedAsLacking) {
+  const std::set<std::string> read{"requests_in", "calls",         "responses_out", "strips",
+                                   "hosts",       "refused_hosts", "scopes"};
+  // C++ has no dry run and no session cookies.
+  std::set<std::string> all{"finding_ids", "records", "sessions", "verdicts"};
+  all.insert(read.begin(), read.end());
+  EXPECT_EQ(vectors::Kinds("L3-headers"), all);
+}
+
 }  // namespace
 }  // namespace antipode
