@@ -15,7 +15,10 @@ ROOT = Path(judge.__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "benchmarks.post_notification")
 SMALL = ("--requests", "60", "--blocks", "1", "--kinds", "update")
 #: What takes the place of the library, or of the observer, in every process of a run.
-SLEEP = "import antipode, time; antipode.barrier = lambda *a, **k: time.sleep(0.12)"
+SLEEP = """
+import antipode, threading
+antipode.barrier = lambda *a, **k: threading.Event().wait(0.12)
+"""
 NOTHING = "import antipode; antipode.barrier = lambda *a, **k: None"
 FORGETFUL = "import antipode.shim; antipode.shim.record_write = lambda *a, **k: None"
 BLIND = """
