@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from antipode.testing import MariaDBTopology
 
 ROOT = Path(__file__).resolve().parents[3]
+#: How far the replica is behind, and how far where the customers shall get ahead of it, however
+#: slow the machine makes their pages.
 LAG_MS = 1_000
+LONG_LAG_MS = 5_000
 #: What each customer does, and looks at.
 STEPS = 4
 _PASSWORD = "a-password-of-72"  # noqa: S105 - of customers on loopback
@@ -116,7 +119,12 @@ def make_tables(topology: MariaDBTopology) -> None:
 
 
 def stale_pages(
-    topology: MariaDBTopology, what: str, customers: range, *, sessions: str = "signed_cookies"
+    topology: MariaDBTopology,
+    what: str,
+    customers: range,
+    *,
+    sessions: str = "signed_cookies",
+    lag_ms: int = LAG_MS,
 ) -> int:
     """How many pages of new customers do not show what they have just done.
 
@@ -125,9 +133,10 @@ def stale_pages(
         what: how the shop is set up.
         customers: their numbers; some are there at a time.
         sessions: where Django's own are.
+        lag_ms: how far the replica is behind.
     """
-    topology.set_lag(LAG_MS)
-    with _shop(topology, what, sessions) as site, ThreadPoolExecutor(4) as pool:
+    topology.set_lag(lag_ms)
+    with _shop(topology, what, sessions) as site, ThreadPoolExecutor(8) as pool:
         return sum(pool.map(lambda number: Customer(site, number).visit(), customers))
 
 
