@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 class Fenced(Protocol):
     """Whose primary is asked: a store."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """What its thread runs on."""
+        ...
 
     @property
     def datastore(self) -> str:
