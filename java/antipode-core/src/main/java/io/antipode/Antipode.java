@@ -9,7 +9,9 @@ import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Future;
 import java.util.function.Supplier;
 
 /**
@@ -249,6 +251,16 @@ public final class Antipode {
         branch.finish();
       }
     };
+  }
+
+  /**
+   * Returns a task that an executor is given, as {@link #branching} runs it: for decorators of
+   * tasks.
+   */
+  public static Runnable decorate(Runnable task) {
+    boolean completesItself =
+        task instanceof Future || task instanceof CompletableFuture.AsynchronousCompletionTask;
+    return completesItself ? Context.current().wrap(task) : branch(task);
   }
 
   /**

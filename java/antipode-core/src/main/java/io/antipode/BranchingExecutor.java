@@ -1,11 +1,9 @@
 package io.antipode;
 
-import io.opentelemetry.context.Context;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
@@ -22,9 +20,7 @@ final class BranchingExecutor implements ExecutorService {
 
   @Override
   public void execute(Runnable task) {
-    boolean completesItself =
-        task instanceof Future || task instanceof CompletableFuture.AsynchronousCompletionTask;
-    executor.execute(completesItself ? Context.current().wrap(task) : Antipode.branch(task));
+    executor.execute(Antipode.decorate(task));
   }
 
   @Override

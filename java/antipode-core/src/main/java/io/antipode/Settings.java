@@ -316,6 +316,20 @@ public final class Settings {
     return settings;
   }
 
+  /**
+   * Returns these settings with one that is given as text, as in the environment.
+   *
+   * @param name as in the reference, such as {@code max_timeout}
+   * @throws ConfigurationException if the text is not what the setting takes
+   */
+  public Settings with(String name, String text) {
+    Reader reader = READERS.get(name);
+    if (reader == null) {
+      throw new ConfigurationException("there is no setting " + name);
+    }
+    return reader.read(this, name, text.strip());
+  }
+
   private static String property(String name) {
     return "antipode." + name.replace('_', '-');
   }

@@ -1,0 +1,77 @@
+package io.antipode.spring;
+
+import io.antipode.Antipode;
+import io.antipode.Settings;
+import io.antipode.runtime.KillSwitch;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.task.TaskExecutionAutoConfiguration;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.web.client.RestClientCustomizer;
+import org.springframework.boot.web.client.RestTemplateCustomizer;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.Ordered;
+import org.springframework.core.task.TaskDecorator;
+import org.springframework.web.client.RestClient;
+
+/** Sets up the library in a Spring Boot application. Each bean backs off for one of yours. */
+@AutoConfiguration(before = TaskExecutionAutoConfiguration.class)
+@EnableConfigurationProperties(AntipodeProperties.class)
+public class AntipodeAutoConfiguration {
+  /** Puts the properties in force. */
+  public AntipodeAutoConfiguration(AntipodeProperties properties) {
+    Settings.configure(properties::applied);
+  }
+
+  /**
+   * Runs tasks of {@code @Async} methods and of Boot's executors in the scope that they were given
+   * in. An application that has a decorator of its own calls {@link Antipode#decorate} in it.
+   */
+  @Bean
+  @ConditionalOnMissingBean(TaskDecorator.class)
+  TaskDecorator antipodeTaskDecorator() {
+    return KillSwitch.isDisabled() ? task -> task : Antipode::decorate;
+  }
+
+  /** Gives each request a scope. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+  static class Servlets {
+    @Bean
+    @ConditionalOnMissingBean(AntipodeFilter.class)
+    FilterRegistrationBean<AntipodeFilter> antipodeFilter() {
+      FilterRegistrationBean<AntipodeFilter> filter =
+          new FilterRegistrationBean<>(new AntipodeFilter());
+      filter.setOrder(Ordered.HIGHEST_PRECEDENCE + 10);
+      filter.setDispatcherTypes(AntipodeFilter.DISPATCHES);
+      filter.setAsyncSupported(true);
+      filter.setEnabled(!KillSwitch.isDisabled());
+      return filter;
+    }
+  }
+
+  /** Sends the lineage with calls of Spring's synchronous clients. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(RestClient.class)
+  static class Clients {
+    @Bean
+    @ConditionalOnMissingBean
+    AntipodeClientInterceptor antipodeClientInterceptor() {
+      return new AntipodeClientInterceptor();
+    }
+
+    @Bean
+    RestClientCustomizer antipodeRestClientCustomizer(AntipodeClientInterceptor interceptor) {
+      return builder -> builder.requestInterceptor(interceptor);
+    }
+
+    @Bean
+    RestTemplateCustomizer antipodeRestTemplateCustomizer(AntipodeClientInterceptor interceptor) {
+      return template -> template.getInterceptors().add(interceptor);
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package io.antipode.spring;
+
+import io.antipode.propagation.Headers;
+import io.antipode.propagation.IncomingRequest;
+import io.antipode.runtime.Counts;
+import io.antipode.runtime.KillSwitch;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletRequestWrapper;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.logging.Level;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs each request in a scope of its own, through its dispatches and in whatever threads, and
+ * answers with what it added.
+ */
+public final class AntipodeFilter implements Filter {
+  /** The dispatches that it is to be registered for. */
+  static final EnumSet<DispatcherType> DISPATCHES =
+      EnumSet.of(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+
+  private static final String ATTRIBUTE = AntipodeFilter.class.getName();
+
+  /** Makes the filter. */
+  public AntipodeFilter() {}
+
+  @Override
+  public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+      throws IOException, ServletException {
+    if (KillSwitch.isDisabled()
+        || !(request instanceof HttpServletRequest http)
+        || !(response instanceof HttpServletResponse answer)) {
+      chain.doFilter(request, response);
+      return;
+    }
+    if (request.getAttribute(ATTRIBUTE) instanceof IncomingRequest held) {
+      again(held, request, answer, chain);
+      return;
+    }
+    IncomingRequest begun = begin(http);
+    if (begun == null) {
+      chain.doFilter(request, response);
+    } else {
+      begun(begun, http, new LineageResponse(answer, begun), chain);
+    }
+  }
+
+  /** Another dispatch of the same request. That to an error page makes a new response. */
+  private static void again(
+      IncomingRequest held, ServletRequest request, HttpServletResponse response, FilterChain chain)
+      throws IOException, ServletException {
+    try (io.opentelemetry.context.Scope entered = held.context().makeCurrent()) {
+      if (request.getDispatcherType() == DispatcherType.ERROR) {
+        LineageResponse answer = new LineageResponse(response, held);
+        chain.doFilter(request, answer);
+        answer.start();
+      } else {
+        chain.doFilter(request, response);
+      }
+    }
+  }
+
+  private static void begun(
+      IncomingRequest begun,
+      HttpServletRequest request,
+      LineageResponse response,
+      FilterChain chain)
+      throws IOException, ServletException {
+    request.setAttribute(ATTRIBUTE, begun);
+    try {
+      chain.doFilter(request, response);
+    } finally {
+      begun.leave();
+      if (request.isAsyncStarted()) {
+        request.getAsyncContext().addListener(new Ending(begun, response));
+      } else {
+        response.start();
+        begun.close();
+      }
+    }
+  }
+
+  private static @Nullable IncomingRequest begin(HttpServletRequest request) {
+    try {
+      List<String> baggage = Collections.list(request.getHeaders(Headers.BAGGAGE));
+      boolean sent = request.getHeader(Headers.SENT) != null;
+      return IncomingRequest.begin(
+          baggage, sent, request, carrier -> unwrapped(carrier) == unwrapped(request));
+    } catch (RuntimeException error) {
+      Counts.LOG.log(Level.WARNING, "a request is served without a scope", error);
+      return null;
+    }
+  }
+
+  /** The container's own request, which filters before this one may have wrapped. */
+  private static Object unwrapped(Object request) {
+    Object found = request;
+    while (found instanceof ServletRequestWrapper wrapper) {
+      found = wrapper.getRequest();
+    }
+    return found;
+  }
+
+  /** Ends a request that went on after its first thread had left. */
+  private static final class Ending implements AsyncListener {
+    private final IncomingRequest request;
+    private final LineageResponse response;
+
+    Ending(IncomingRequest request, LineageResponse response) {
+      this.request = request;
+      this.response = response;
+    }
+
+    @Override
+    public void onComplete(AsyncEvent event) {
+      response.start();
+      request.close();
+    }
+
+    @Override
+    public void onTimeout(AsyncEvent event) {}
+
+    @Override
+    public void onError(AsyncEvent event) {}
+
+    @Override
+    public void onStartAsync(AsyncEvent event) {
+      event.getAsyncContext().addListener(this);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+package io.antipode.spring;
+
+import io.antipode.PeerAnswers;
+import io.antipode.Settings;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+
+/**
+ * The settings of the library. What is not given stays as it is. Times are as in the environment:
+ * {@code 2.5} seconds, {@code 12h}, {@code 7d}.
+ *
+ * @param mode what barriers do: enforce, dry-run or off
+ * @param region the name of this region, for people and reports
+ * @param maxTimeout the longest any barrier waits, whatever its caller says; default 30
+ * @param maxLineageBytes how many bytes of baggage the lineage may have, from 64 to 4096
+ * @param horizon after how long a dependency on an unknown log counts as aged; default 7d
+ * @param maxPromise the longest that a promise may live; default 7d
+ * @param onUnknown what a barrier does about what it cannot decide: raise or report
+ * @param onIncomplete what a barrier does about an incomplete lineage: raise or report
+ * @param onUnscoped what happens without a scope: raise or report
+ * @param egress the datastores that may be named outside of this process; all by default
+ * @param egressHosts the hosts to which clients send lineages; all by default
+ * @param peers by host and path, whether those who are called answer with lineages
+ * @param appPackages the application's packages, whose lines logs name
+ */
+@ConfigurationProperties("antipode")
+public record AntipodeProperties(
+    @Nullable String mode,
+    @Nullable String region,
+    @Nullable String maxTimeout,
+    @Nullable String maxLineageBytes,
+    @Nullable String horizon,
+    @Nullable String maxPromise,
+    @Nullable String onUnknown,
+    @Nullable String onIncomplete,
+    @Nullable String onUnscoped,
+    @Nullable Set<String> egress,
+    @Nullable Set<String> egressHosts,
+    @Nullable Map<String, PeerAnswers> peers,
+    @Nullable Set<String> appPackages) {
+
+  /** Returns settings with what is given. */
+  Settings applied(Settings settings) {
+    Settings changed = settings;
+    changed = with(changed, "mode", mode);
+    changed = with(changed, "region", region);
+    changed = with(changed, "max_timeout", maxTimeout);
+    changed = with(changed, "max_lineage_bytes", maxLineageBytes);
+    changed = with(changed, "horizon", horizon);
+    changed = with(changed, "max_promise", maxPromise);
+    changed = with(changed, "on_unknown", onUnknown);
+    changed = with(changed, "on_incomplete", onIncomplete);
+    changed = with(changed, "on_unscoped", onUnscoped);
+    changed = egress == null ? changed : changed.withEgress(egress);
+    changed = egressHosts == null ? changed : changed.withEgressHosts(egressHosts);
+    changed = peers == null ? changed : changed.withPeers(peers);
+    return appPackages == null ? changed : changed.withAppPackages(appPackages);
+  }
+
+  private static Settings with(Settings settings, String name, @Nullable String text) {
+    return text == null || text.isBlank() ? settings : settings.with(name, text);
+  }
+}

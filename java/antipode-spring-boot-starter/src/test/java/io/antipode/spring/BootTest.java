@@ -1,0 +1,279 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.antipode.Antipode;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.PeerAnswers;
+import io.antipode.Scope;
+import io.antipode.ScopeBlock;
+import io.antipode.Settings;
+import io.antipode.WriteId;
+import io.antipode.propagation.Headers;
+import io.antipode.propagation.OutgoingCall;
+import jakarta.servlet.http.HttpServletRequest;
+import java.net.InetAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.web.client.RestTemplateBuilder;
+import org.springframework.boot.web.servlet.context.ServletWebServerApplicationContext;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.http.ResponseEntity;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.client.HttpServerErrorException;
+import org.springframework.web.client.ResourceAccessException;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.client.RestTemplate;
+import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
+
+/** An application of Spring Boot on the loopback. */
+class BootTest {
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+
+  private static ConfigurableApplicationContext application;
+  private static String address;
+  private static Settings before;
+
+  @Configuration
+  @EnableAutoConfiguration
+  @EnableAsync
+  static class Application {
+    @Bean
+    Service service() {
+      return new Service();
+    }
+
+    @Bean
+    Controller controller(Service service, RestClient.Builder clients) {
+      return new Controller(service, clients.build());
+    }
+  }
+
+  static class Service {
+    @Async
+    public CompletableFuture<Lineage> write() {
+      return CompletableFuture.completedFuture(Antipode.append(ADDED));
+    }
+  }
+
+  @RestController
+  static class Controller {
+    private final Service service;
+    private final RestClient client;
+
+    Controller(Service service, RestClient client) {
+      this.service = service;
+      this.client = client;
+    }
+
+    @GetMapping("/read")
+    String read() {
+      return Antipode.current().serialize();
+    }
+
+    @GetMapping("/write")
+    String write() {
+      return Antipode.append(ADDED).serialize();
+    }
+
+    @GetMapping("/relay")
+    @Nullable String relay(HttpServletRequest request) {
+      String uri = "http://127.0.0.1:" + request.getLocalPort() + "/write";
+      client.get().uri(uri).retrieve().body(String.class);
+      return Antipode.current().serialize();
+    }
+
+    @GetMapping("/async")
+    String async() {
+      service.write().join();
+      return Antipode.current().serialize();
+    }
+
+    @GetMapping("/callable")
+    Callable<String> callable() {
+      return () -> Antipode.append(ADDED).serialize();
+    }
+
+    @GetMapping("/throw")
+    String fail() {
+      Antipode.append(ADDED);
+      throw new IllegalStateException("of the handler");
+    }
+
+    @GetMapping("/stream")
+    ResponseEntity<StreamingResponseBody> stream() {
+      Antipode.append(ADDED);
+      return ResponseEntity.ok(
+          out -> {
+            for (int i = 0; i < 100; i++) {
+              out.write(new byte[1_000]);
+              out.flush();
+            }
+          });
+    }
+  }
+
+  @BeforeAll
+  static void start() {
+    before = Settings.current();
+    application =
+        new SpringApplication(Application.class)
+            .run(
+                "--server.port=0",
+                "--server.address=127.0.0.1",
+                "--spring.main.banner-mode=off",
+                "--logging.level.root=error",
+                "--antipode.max-timeout=2.5",
+                "--antipode.region=eu",
+                "--antipode.peers.[127.0.0.1/never]=never",
+                "--antipode.on-unknown=raise");
+    int port = ((ServletWebServerApplicationContext) application).getWebServer().getPort();
+    address = "http://" + InetAddress.getLoopbackAddress().getHostAddress() + ":" + port;
+  }
+
+  @AfterAll
+  static void stop() {
+    application.close();
+    Settings.configure(settings -> before);
+  }
+
+  @BeforeEach
+  void forget() {
+    OutgoingCall.forgetPeers();
+    assertThat(Scope.currentOrNull()).isNull();
+  }
+
+  private static RestClient client() {
+    return application.getBean(RestClient.Builder.class).baseUrl(address).build();
+  }
+
+  private static @Nullable Lineage get(String path) {
+    String text = client().get().uri(path).retrieve().body(String.class);
+    return text == null ? null : Lineage.deserialize(text);
+  }
+
+  @Test
+  void propertiesAreSettings() {
+    Settings settings = Settings.current();
+    assertThat(settings.maxTimeout()).isEqualTo(Duration.ofMillis(2_500));
+    assertThat(settings.region()).isEqualTo("eu");
+    assertThat(settings.peers()).isEqualTo(Map.of("127.0.0.1/never", PeerAnswers.NEVER));
+    assertThat(settings.maxLineageBytes()).as("not given").isEqualTo(1_024);
+  }
+
+  @Test
+  void aWrongPropertyKeepsTheApplicationFromStarting() {
+    assertThatThrownBy(
+            () ->
+                new SpringApplication(Application.class)
+                    .run("--server.port=0", "--logging.level.root=off", "--antipode.horizon=soon"))
+        .rootCause()
+        .hasMessageContaining("horizon must be like 7d, 12h or 3600, not soon");
+  }
+
+  @Test
+  void aRequestHasTheLineageOfItsCaller() {
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      assertThat(get("/read")).isEqualTo(Lineage.of(CAME));
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME));
+    }
+    assertThat(get("/read")).as("a scope of its own").isEqualTo(Lineage.empty());
+  }
+
+  @Test
+  void anAnswerBringsBackWhatWasAdded() {
+    for (String path : List.of("/write", "/relay", "/async", "/callable")) {
+      try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+        assertThat(get(path)).as(path).isEqualTo(Lineage.of(CAME, ADDED));
+        assertThat(block.scope().leaving()).as(path).isEqualTo(Lineage.of(CAME, ADDED));
+      }
+    }
+  }
+
+  @Test
+  void restTemplatesCarryItAsWell() {
+    RestTemplate template = application.getBean(RestTemplateBuilder.class).build();
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      template.getForObject(address + "/write", String.class);
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME, ADDED));
+    }
+  }
+
+  @Test
+  void anErrorAnswersAsWell() {
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      assertThatThrownBy(() -> get("/throw"))
+          .isInstanceOf(HttpServerErrorException.InternalServerError.class);
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME, ADDED));
+    }
+  }
+
+  @Test
+  void aStreamAnswersAsItStarts() {
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      byte[] body = client().get().uri("/stream").retrieve().body(byte[].class);
+      assertThat(body).hasSize(100_000);
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME, ADDED));
+    }
+  }
+
+  @Test
+  void whoSendsNoLineageNeedsNoAnswer() throws Exception {
+    HttpClient plain = HttpClient.newHttpClient();
+    HttpRequest read = HttpRequest.newBuilder(URI.create(address + "/read")).build();
+    HttpResponse<String> answer = plain.send(read, HttpResponse.BodyHandlers.ofString());
+    assertThat(answer.headers().firstValue(Headers.LINEAGE)).isEmpty();
+    HttpRequest sent =
+        HttpRequest.newBuilder(URI.create(address + "/read")).header("antipode-sent", "1").build();
+    HttpResponse<String> stripped = plain.send(sent, HttpResponse.BodyHandlers.ofString());
+    assertThat(Lineage.deserialize(Objects.requireNonNull(stripped.body())).incomplete())
+        .containsExactly(new Incomplete("baggage", "stripped"));
+    assertThat(stripped.headers().firstValue(Headers.LINEAGE)).hasValue("1");
+  }
+
+  @Test
+  void aCallThatWasNotSentLeavesNoMark() {
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      RestClient client = application.getBean(RestClient.Builder.class).build();
+      assertThatThrownBy(
+              () -> client.get().uri("http://127.0.0.1:1/").retrieve().body(String.class))
+          .isInstanceOf(ResourceAccessException.class);
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME));
+    }
+  }
+
+  @Test
+  void anotherHostGetsNothingOfOurs() {
+    Settings held = Settings.configure(settings -> settings.withEgressHosts(Set.of("posts")));
+    try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+      assertThat(get("/write")).isEqualTo(Lineage.of(ADDED));
+      assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME));
+    } finally {
+      Settings.configure(settings -> held);
+    }
+  }
+}
