@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from . import propagation as propagation
     from . import shim as shim
     from . import telemetry as telemetry
+    from ._barrier.automatic import barriers
     from ._propagation.propagator import instrument
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "barrier",
     "barrier_async",
     "barrier_callback",
+    "barriers",
     "branch",
     "check",
     "check_async",
@@ -108,10 +110,12 @@ _MODULES = frozenset({"propagation", "shim", "telemetry"})
 
 
 def __getattr__(name: str) -> object:
-    """Load the other public modules, and OpenTelemetry's propagators, when they are first used."""
+    """Load the other public modules, propagators and automatic barriers when they are used."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name == "instrument":
         return import_module(f"{__name__}.propagation").instrument
+    if name == "barriers":
+        return import_module(f"{__name__}._barrier.automatic").barriers
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

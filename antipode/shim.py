@@ -16,7 +16,7 @@ from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
 from ._barrier.registry import register, shims_of, unregister, watcher_beside
 from ._barrier.shim import OnRead, ServerShim, Shim, beside_names
-from ._barrier.store import ReadsFrom
+from ._barrier.store import Barriers, ReadsFrom
 from ._lineage.codec import decode, encode
 from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
@@ -44,6 +44,7 @@ __all__ = [
     "PROMISE_GRACE_S",
     "SYSTEM_CLOCK",
     "UNTRACED",
+    "Barriers",
     "Cancellable",
     "Clock",
     "Config",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
 from antipode._lineage.unmet_errors import error_of
 from antipode._runtime import observers
-from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from antipode._lineage.errors import StaleSnapshot
     from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import Promise, WriteId
     from antipode._request.scope import Scope
@@ -84,7 +84,10 @@ class Floor:
         datastore: whose reads it is for.
         writes: what must be visible.
         promises: what must be fulfilled; none where no shim of the datastore looks for them.
+        served: whether a read is answered although it was not shown all of that.
     """
+
+    served = False
 
     def __init__(
         self,
@@ -104,15 +107,14 @@ class Floor:
         self._clock = clock
         self._proved = dict.fromkeys(proved_on, clock.monotonic())
         self._policies = policies
-        self._left_s = timeout_s
-        self._lock = threading.Lock()
+        self._allowance = Allowance(timeout_s)
 
     def raised(self, other: Floor) -> Floor:
         """A floor that demands both; the later barrier's timeout and policies hold."""
         raised = Floor(
             self.datastore,
             self.writes | other.writes,
-            timeout_s=other._left_s,
+            timeout_s=other.left_s,
             policies=other._policies,
             promises=self.promises | other.promises,
             clock=other._clock,
@@ -126,7 +128,7 @@ class Floor:
         without = Floor(
             self.datastore,
             self.writes,
-            timeout_s=self._left_s,
+            timeout_s=self.left_s,
             policies=self._policies,
             promises=frozenset(each for each in self.promises if each.id not in ids),
             clock=self._clock,
@@ -150,12 +152,16 @@ class Floor:
     @property
     def left_s(self) -> float:
         """Seconds left for holding reads back."""
-        return self._left_s
+        return self._allowance.left_s(self._clock.monotonic())
+
+    def block_s(self, longest_s: float) -> float:
+        """How long the server may block during a look: *longest_s*, or not at all."""
+        return longest_s if self.left_s > 0 else 0.0
 
     @property
     def look_s(self) -> float:
         """How long a look may last: what is left, but enough for one honest try."""
-        return max(self._left_s, LEAST_LOOK_S)
+        return max(self.left_s, LEAST_LOOK_S)
 
     def accepts(self, observation: Observation) -> bool:
         """Whether a read made at or after this look may be answered.
@@ -171,7 +177,7 @@ class Floor:
             policies=self._policies,
             now_s=now_s,
             unix_s=self._clock.unix_s(),
-            timeout_s=self._left_s,
+            timeout_s=self._allowance.left_s(now_s),
         )
 
     def _judge(self, wait: Wait, observation: Observation) -> bool:
@@ -180,9 +186,25 @@ class Floor:
         if not wait.finished:
             return False
         if (error := _error_of(wait, now_s)) is not None:
-            raise error
-        self._proved = {**self._proved, observation.server: now_s}
+            self._fail(error)
+        else:
+            self._prove(observation.server, now_s)
         return True
+
+    def _prove(self, server: str, now_s: float) -> None:
+        self._proved = {**self._proved, server: now_s}
+
+    def _fail(self, error: UnmetError) -> None:
+        """End a read that is not shown what it demands."""
+        raise error
+
+    def fail_snapshot(self, error: StaleSnapshot) -> None:
+        """End a read whose snapshot is too old.
+
+        Raises:
+            StaleSnapshot: *error*, unless the read is answered all the same.
+        """
+        raise error
 
     def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:
         """Hold a read back until *observe* shows the floor; then read on that connection.
@@ -219,10 +241,11 @@ class Floor:
         """End a read whose own connection showed nothing until the time was up.
 
         Raises:
-            BarrierTimeout: always.
+            BarrierTimeout: unless such reads are answered all the same.
         """
-        wait = self._wait(self._clock.monotonic() - self._left_s)
-        self._spend(wait)
+        wait = self._wait(self._clock.monotonic() - self.left_s)
+        self._allowance.use_up()
+        self._tell(wait)
         self._raise_if_over(wait, cause)
 
     def _raise_if_over(self, wait: Wait, cause: Unreachable) -> None:
@@ -235,12 +258,11 @@ class Floor:
         if now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
             if (error := _error_of(wait, now_s)) is not None:
-                raise error from cause
+                error.__cause__ = cause
+                self._fail(error)
 
-    def _spend(self, wait: Wait) -> None:
+    def _tell(self, wait: Wait) -> None:
         now_s = self._clock.monotonic()
-        with self._lock:
-            self._left_s = max(self._left_s - (now_s - wait.started_s), 0.0)
         observers.telemetry.held(now_s - wait.started_s, lambda: wait.result(now_s))
 
 
@@ -262,6 +284,7 @@ class HeldRead:
         self._subscribed: Hint | None = None
         self._pacer = Pacer()
         self._wait = floor._wait(self._clock.monotonic())  # noqa: SLF001
+        floor._allowance.begin(self._wait.started_s)  # noqa: SLF001
 
     @property
     def look_s(self) -> float:
@@ -279,7 +302,8 @@ class HeldRead:
         now_s = self._clock.monotonic()
         left_s = self._wait.deadline_s - now_s
         if left_s <= 0 and (error := _error_of(self._wait, now_s)) is not None:
-            raise error
+            self._floor._fail(error)  # noqa: SLF001
+            return None
         pause_s = self._pacer.pause_s(now_s - self._wait.started_s)
         if self._watcher is not None and self._subscribed is None:
             floor = self._floor
@@ -310,7 +334,8 @@ class HeldRead:
             if isinstance(exc, Unreachable):
                 self._floor._raise_if_over(self._wait, exc)  # noqa: SLF001
         finally:
-            self._floor._spend(self._wait)  # noqa: SLF001
+            self._floor._allowance.end(self._clock.monotonic())  # noqa: SLF001
+            self._floor._tell(self._wait)  # noqa: SLF001
             if self._subscribed is not None:
                 self._subscribed.cancel()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from antipode._request.context import scope_in
 from antipode._runtime import observers
 
+from .automatic import applies, automatic_floor
 from .floor import floor_in
 
 if TYPE_CHECKING:
@@ -25,13 +26,18 @@ def floor(shim: Store, *, reads: bool = True) -> Floor | None:
         shim: whose client reads.
         reads: False where it is not known yet whether anything is read, for more of a read that
             was asked for already.
+
+    Raises:
+        UnmetError: automatic barriers raise, and it is known without a look that something cannot
+            be seen.
     """
     held = scope_in()
     if held is None:
         return None
     if reads and (observer := observers.dry_run) is not None:
         observer.reads(held, shim)
-    return floor_in(held, shim.datastore)
+    explicit = floor_in(held, shim.datastore)
+    return automatic_floor(held, shim, explicit, reads=reads) if applies(shim) else explicit
 
 
 def record_shown(shim: Store, *writes: WriteId) -> None:

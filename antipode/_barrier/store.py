@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .contract import Endpoint
 
 ReadsFrom = Literal["primary", "replica"]
+Barriers = Literal["auto", "explicit"]
 
 
 class Store(ABC):
@@ -38,6 +39,7 @@ class Store(ABC):
         abandons: whether :meth:`abandon_promise` works.
         clock: by which its watcher paces itself.
         claimed: what tells its server from others of this process; None where nothing does.
+        barriers: whether the reads of its clients wait by themselves; None: as configured.
     """
 
     waitable: bool = True
@@ -48,6 +50,7 @@ class Store(ABC):
     abandons: bool = False
     clock: Clock = SYSTEM_CLOCK
     claimed: Hashable | None = None
+    barriers: Barriers | None = None
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "primary") -> None:
         """Name the datastore and say which of its servers this process reads from.
@@ -69,6 +72,17 @@ class Store(ABC):
         self._watcher: Watcher | None = None
         self._fencer: Fencer | None = None
         self._watcher_lock = threading.Lock()
+
+    def wait_by(self, barriers: Barriers | None) -> None:
+        """Have the reads of its clients wait by themselves, or not; None: as configured.
+
+        Raises:
+            ConfigurationError: *barriers* is none of these.
+        """
+        if barriers not in (None, "auto", "explicit"):
+            msg = f"barriers must be 'auto', 'explicit' or None, not {barriers!r}"
+            raise ConfigurationError(msg)
+        self.barriers = barriers
 
     @property
     def watcher(self) -> Watcher:

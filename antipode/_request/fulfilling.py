@@ -28,6 +28,7 @@ class Branch(Scope):
         self.answered = outer.answered
         self.own = outer.own | {promise.id}
         self.notes = outer.notes
+        self._allowance = outer.allowance()
         lineage, self._came, self._deferred, attached, self._branches = outer.parts()
         self._lineage = self._noted(lineage)
         self.attached = {key: each.branched(self.own) for key, each in attached.items()}

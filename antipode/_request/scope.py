@@ -18,7 +18,7 @@ from antipode._lineage.lineage import Lineage, without_promises
 from antipode._lineage.shortening import MOST_HELD
 from antipode._lineage.write_id import Incomplete
 from antipode._runtime import observers
-from antipode._runtime.clock import SYSTEM_CLOCK
+from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count
 
@@ -94,6 +94,7 @@ class Scope:
     holder: Holder | None = None
     #: What :func:`stop` detaches; for :func:`root`, which has no block to do it at the end.
     root_token: Token[Context] | None = None
+    _allowance: Allowance | None = None
     _lineage = _EMPTY
     _came = _EMPTY
     _text: tuple[Lineage, Config, frozenset[str], str] | None = None
@@ -247,6 +248,14 @@ class Scope:
         with self._lock:
             self._take_in()
             self._lineage = without_promises(self._lineage, {each.id for each in promises})
+
+    def allowance(self) -> Allowance:
+        """The time that reads of the request may wait by themselves, all of them together."""
+        found = self._allowance
+        if found is None:
+            with self._lock:
+                found = self._allowance = self._allowance or Allowance(config().auto_timeout)
+        return found
 
     def parts(
         self,

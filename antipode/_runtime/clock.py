@@ -65,6 +65,41 @@ class Clock(Protocol):
         ...
 
 
+class Allowance:
+    """Seconds that may be waited in all. Whoever waits at the same time spends them together."""
+
+    def __init__(self, seconds: float) -> None:
+        """Allow *seconds*."""
+        self._left_s = seconds
+        self._waiting = 0
+        self._since_s = 0.0
+        self._lock = threading.Lock()
+
+    def left_s(self, now_s: float) -> float:
+        """Seconds that are left at *now_s*."""
+        with self._lock:
+            return max(self._left_s - (now_s - self._since_s if self._waiting else 0.0), 0.0)
+
+    def begin(self, now_s: float) -> None:
+        """Somebody begins to wait."""
+        with self._lock:
+            if not self._waiting:
+                self._since_s = now_s
+            self._waiting += 1
+
+    def end(self, now_s: float) -> None:
+        """Somebody who began waits no longer."""
+        with self._lock:
+            self._left_s = max(self._left_s - (now_s - self._since_s), 0.0)
+            self._since_s = now_s
+            self._waiting -= 1
+
+    def use_up(self) -> None:
+        """Somebody waited for all of it, elsewhere."""
+        with self._lock:
+            self._left_s = 0.0
+
+
 class SystemClock:
     """The machine's clocks; steppers run in daemon threads."""
 

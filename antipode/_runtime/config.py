@@ -7,7 +7,7 @@ import re
 import threading
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypedDict, TypeVar, cast
 
 from antipode._lineage.errors import ConfigurationError
 
@@ -17,9 +17,14 @@ from . import peers as _peers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from typing_extensions import Unpack
+
 Mode = Literal["enforce", "dry-run", "off"]
 MODES = ("enforce", "dry-run", "off")
 Policy = Literal["raise", "report"]
+Barriers = Literal["explicit", "auto"]
+BARRIERS = ("explicit", "auto")
+OnStale = Literal["serve", "raise"]
 #: A lineage of one mark, ``1~isize.-``, and its member name fit in this.
 MIN_LINEAGE_BYTES = 64
 #: Members over this size are dropped by SDKs, silently.
@@ -40,11 +45,37 @@ class Config:
     on_unknown: Policy | None = None
     on_incomplete: Policy = "raise"
     on_unscoped: Policy | None = None
+    barriers: Barriers = "explicit"
+    auto_timeout: float = 1.0
+    on_stale: OnStale = "serve"
     egress: frozenset[str] | None = None
     egress_hosts: frozenset[str] | None = None
     peers: _peers.Peers = ()
     dry_run_dir: str | None = None
     app_packages: frozenset[str] | None = None
+
+
+class Settings(TypedDict, total=False):
+    """What :func:`configure` takes."""
+
+    mode: Mode
+    region: str | None
+    max_timeout: float
+    max_lineage_bytes: int
+    horizon: timedelta
+    max_promise: timedelta
+    session_max_age: timedelta
+    on_unknown: Policy | None
+    on_incomplete: Policy
+    on_unscoped: Policy | None
+    barriers: Barriers
+    auto_timeout: float
+    on_stale: OnStale
+    egress: Iterable[str] | None
+    egress_hosts: Iterable[str] | None
+    peers: Mapping[str, _peers.Answers]
+    dry_run_dir: str | os.PathLike[str] | None
+    app_packages: Iterable[str] | None
 
 
 _Value = TypeVar("_Value")
@@ -54,13 +85,6 @@ Listener: TypeAlias = "Callable[[Config | None, Config | None], None]"
 _lock = threading.Lock()
 _current: Config | None = None
 _listeners: list[Listener] = []
-
-
-class _Unset:
-    """The default of an argument that was not given."""
-
-
-_UNSET = _Unset()
 
 
 def config() -> Config:
@@ -99,30 +123,13 @@ def on_change(listener: Listener) -> None:
     _listeners.append(listener)
 
 
-def configure(
-    *,
-    mode: Mode | _Unset = _UNSET,
-    region: str | _Unset | None = _UNSET,
-    max_timeout: float | _Unset = _UNSET,
-    max_lineage_bytes: int | _Unset = _UNSET,
-    horizon: timedelta | _Unset = _UNSET,
-    max_promise: timedelta | _Unset = _UNSET,
-    session_max_age: timedelta | _Unset = _UNSET,
-    on_unknown: Policy | _Unset | None = _UNSET,
-    on_incomplete: Policy | _Unset = _UNSET,
-    on_unscoped: Policy | _Unset | None = _UNSET,
-    egress: Iterable[str] | _Unset | None = _UNSET,
-    egress_hosts: Iterable[str] | _Unset | None = _UNSET,
-    peers: Mapping[str, _peers.Answers] | _Unset = _UNSET,
-    dry_run_dir: str | os.PathLike[str] | _Unset | None = _UNSET,
-    app_packages: Iterable[str] | _Unset | None = _UNSET,
-) -> None:
+def configure(**settings: Unpack[Settings]) -> None:
     """Change settings of this process; what is not given stays as it is.
 
     Every setting can also be given as ``ANTIPODE_<NAME>``, for example
     ``ANTIPODE_MAX_TIMEOUT=5`` or ``ANTIPODE_EGRESS=posts,users``.
 
-    Args:
+    Keyword Args:
         mode: ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is missing
             is counted, logged and written down; or ``off``: barriers return at once, and
             everything else goes on: clients stay instrumented, and lineages are kept and sent.
@@ -142,6 +149,12 @@ def configure(
         on_unscoped: what a write, or a barrier without a lineage, does without a scope:
             ``report`` (count it and log once for each call site) or ``raise``; None: writes
             report, and barriers and checks raise, since they would wait for nothing.
+        barriers: ``explicit``: reads wait where :func:`barrier` was called; ``auto``: every read of
+            an instrumented client waits for what its request depends on there.
+        auto_timeout: how long automatic barriers may hold the reads of one request back, in
+            seconds, for all of them together; 0: never.
+        on_stale: what such a read does whose time is up, or of which waiting makes no sense:
+            ``serve`` what there is, and count it, or ``raise`` as a barrier does.
         egress: the datastores whose entries may leave this process, in whatever way; None for all.
         egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
             take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
@@ -156,11 +169,12 @@ def configure(
 
     Raises:
         ConfigurationError: a value is outside what its setting takes.
+        TypeError: there is no such setting.
     """
-    _configured({name: each for name, each in locals().items() if not isinstance(each, _Unset)})
-
-
-def _configured(given: dict[str, object]) -> None:
+    given: dict[str, object] = {**settings}
+    if unknown := given.keys() - Settings.__annotations__.keys():
+        msg = f"configure() has no setting {', '.join(sorted(unknown))}"
+        raise TypeError(msg)
     with _lock:
         base = _current if _current is not None else _from_environment()
         for name, take in _TAKEN.items():
@@ -186,6 +200,8 @@ def exchange_config(new: Config | None) -> Config | None:
 def _validated(new: Config) -> Config:
     _one_of("mode", new.mode, MODES)
     _one_of("on_incomplete", new.on_incomplete, ("raise", "report"))
+    _one_of("barriers", new.barriers, BARRIERS)
+    _one_of("on_stale", new.on_stale, ("serve", "raise"))
     for name in ("on_unknown", "on_unscoped"):
         if getattr(new, name) is not None:
             _one_of(name, getattr(new, name), ("raise", "report"))
@@ -195,6 +211,9 @@ def _validated(new: Config) -> Config:
     if not isinstance(size, int) or not MIN_LINEAGE_BYTES <= size <= MAX_LINEAGE_BYTES:
         bounds = f"{MIN_LINEAGE_BYTES} to {MAX_LINEAGE_BYTES}"
         _refuse("max_lineage_bytes", size, f"a number of bytes from {bounds}")
+    (budget,) = _untyped(new, "auto_timeout")
+    if not isinstance(budget, (int, float)) or not 0 <= budget < float("inf"):
+        _refuse("auto_timeout", budget, "a number of seconds, 0 or more")
     for name in ("horizon", "max_promise", "session_max_age"):
         (span,) = _untyped(new, name)
         if not isinstance(span, timedelta) or span <= timedelta(0):
@@ -238,6 +257,7 @@ def _variable(name: str) -> str:
 def _from_environment() -> Config:
     readers: dict[str, Callable[[str, str], object]] = {
         "max_timeout": _read_number(float),
+        "auto_timeout": _read_number(float),
         "max_lineage_bytes": _read_number(int),
         "horizon": _read_span,
         "max_promise": _read_span,

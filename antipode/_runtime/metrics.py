@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import NamedTuple
 
 from . import observers
@@ -15,6 +16,10 @@ _lock = threading.Lock()
 _counts: dict[tuple[str, str], int] = {}
 _logged: set[tuple[str, str, object]] = set()
 _MOST_LOGGED = 10_000
+#: When each was logged last, by name and datastore.
+_told_s: dict[tuple[str, str], float] = {}
+#: Seconds between two log entries of one kind.
+SELDOM_S = 60
 #: Names of datastores come from outside as well, in lineages that anybody may forge.
 _MOST_COUNTS = 2_000
 #: The datastore of what is counted beyond that.
@@ -52,6 +57,19 @@ def metrics() -> dict[Metric, int]:
     """All counts of this process since it started."""
     with _lock:
         return {Metric(*metric): number for metric, number in _counts.items()}
+
+
+def log_seldom(name: str, datastore: str, message: str, *args: object) -> None:
+    """Warn, once a minute at most for each *datastore*; others are only counted."""
+    now_s = time.monotonic()
+    with _lock:
+        told_s = _told_s.get((name, datastore))
+        if told_s is not None and now_s - told_s < SELDOM_S:
+            return
+        if told_s is None and len(_told_s) >= _MOST_COUNTS:
+            return
+        _told_s[name, datastore] = now_s
+    logger.warning(message, *args)
 
 
 def log_once(name: str, datastore: str, site: object, message: str, *args: object) -> None:

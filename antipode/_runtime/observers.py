@@ -185,6 +185,10 @@ class Telemetry(Protocol):
         """A read did not get what its floor demands."""
         ...
 
+    def served(self, datastore: str, code: str) -> None:
+        """A read of *datastore* was answered although its request depends on more."""
+        ...
+
     def operation(
         self, name: str
     ) -> AbstractContextManager[Callable[[BarrierResult | None], None]]:

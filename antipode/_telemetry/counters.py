@@ -209,6 +209,11 @@ COUNTERS: dict[str, Counter] = {
     "late_response": Counter(
         "antipode.late_responses", "{response}", "Responses whose request was over already"
     ),
+    "served_stale": Counter(
+        "antipode.served_stale_reads",
+        "{read}",
+        "Reads that automatic barriers let go although their request depends on more",
+    ),
     "session_forged": _ignored_session("forged"),
     "session_old": _ignored_session("old"),
     "session_unreadable": _ignored_session("unreadable"),

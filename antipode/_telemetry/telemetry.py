@@ -247,6 +247,19 @@ def unmet(error: UnmetError, operation: str = "read") -> None:
         logger.debug("what is unmet was not counted", exc_info=True)
 
 
+def served(datastore: str, code: str) -> None:
+    """Note in the current span that a read was answered stale; *code* is of the error it is."""
+    if not recording():
+        return
+    try:
+        from opentelemetry.trace import get_current_span
+
+        attributes = {"antipode.datastore": bounded(datastore), "antipode.code": code}
+        get_current_span().add_event("antipode.served_stale", attributes)
+    except Exception:  # noqa: BLE001 - telemetry never raises
+        logger.debug("a stale read was not recorded", exc_info=True)
+
+
 @contextmanager
 def operation(name: str) -> Generator[Callable[[BarrierResult | None], None]]:
     """A block that is one ``barrier`` or ``check``; it hands its result over where it ends well."""

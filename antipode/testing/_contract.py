@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from ._contract_automatic import AutomaticContract
 from ._contract_base import CATEGORIES, ContractBase
 from ._contract_dry import DryRunContract
 from ._contract_faults import FaultContract
@@ -15,7 +16,13 @@ from ._contract_wait import WaitContract
 
 
 class ShimContract(
-    WaitContract, PromiseContract, StoredContract, FaultContract, DryRunContract, ContractBase
+    WaitContract,
+    AutomaticContract,
+    PromiseContract,
+    StoredContract,
+    FaultContract,
+    DryRunContract,
+    ContractBase,
 ):
     """Subclass it as ``Test...`` and give it a fixture ``store``, a `ContractStore`.
 

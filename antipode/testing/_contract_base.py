@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CATEGORIES = (
     "abandonment",
+    "automatic",
     "codec_abuse",
     "deletes",
     "dry_run",

@@ -76,6 +76,7 @@ class TestOwnShim(ShimContract):
         "deletes": "no delete",
         "dry_run": "reads are not judged without floors",
         "fences": "no fence: what was dropped stays incomplete",
+        "automatic": "reads are not held back: barriers wait at='now'",
         "floors": "reads are not held back: barriers wait at='now'",
         "partial_updates": "values are written whole",
         "promises": "no promises",

@@ -142,6 +142,7 @@ class TestRabbitMQ(ShimContract):
             "ends at its deadline; tests/integration/rabbitmq/test_receipts.py shows it"
         ),
         "dry_run": "a queue hands out what it has: no read comes early, and none is judged",
+        "automatic": "a queue hands out what it has: no read can be held back for what it lacks",
         "floors": "a queue hands out what it has: no read can be held back for what it lacks",
         "fences": "a broker keeps no log whose position a consumer could wait for",
         "partial_updates": "a message has no parts that are written alone",

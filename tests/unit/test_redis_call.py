@@ -17,7 +17,7 @@ from antipode_shims.redis._clients.tap import PACKED_INFO, Tap
 
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
-    shim: Any = SimpleNamespace(datastore=datastore, beside=None)
+    shim: Any = SimpleNamespace(datastore=datastore, beside=None, barriers=None)
     return Rules(shim)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HOUR = 500_000
 _RECORDS = {"fulfilled": Status.VISIBLE, "abandoned": Status.ABANDONED, "none": Status.NOT_YET}
 #: Settings that are durations.
-_DURATIONS = frozenset({"horizon", "max_promise"})
+_DURATIONS = frozenset({"horizon", "max_promise", "session_max_age"})
 _STORE_OPTIONS = (
     "reads_from",
     "waitable",
@@ -174,8 +174,8 @@ def of_settings(settings: antipode.shim.Config) -> dict[str, Any]:
     for name, value in vars(settings).items():
         if name in _DURATIONS:
             found[f"{name}_s"] = value.total_seconds()
-        elif name == "max_timeout":
-            found["max_timeout_s"] = value
+        elif name in ("max_timeout", "auto_timeout"):
+            found[f"{name}_s"] = value
         else:
             found[name] = sorted(value) if isinstance(value, (frozenset, tuple)) else value
     return found

@@ -271,7 +271,8 @@ class RemoteAntipode:
 
     def configure(self, **settings: Any) -> None:
         """As `antipode.configure`."""
-        self.ask("configure", settings=_json(settings))
+        seconds = {f"{name}_s": settings.pop(name) for name in _SECONDS & settings.keys()}
+        self.ask("configure", settings={**_json(settings), **seconds})
 
     def config(self) -> Any:
         """As `antipode.shim.config`."""
@@ -281,6 +282,10 @@ class RemoteAntipode:
         """As `antipode.telemetry.metrics`."""
         found = self._agent.ask("statistics")["metrics"]
         return {telemetry.Metric(name, datastore): count for name, datastore, count in found}
+
+
+#: Settings that are numbers of seconds.
+_SECONDS = frozenset({"auto_timeout", "max_timeout"})
 
 
 class _Settings:

@@ -15,7 +15,7 @@ from ._shim.base import BaseMongoShim
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode.shim import OnRead, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
 
@@ -35,6 +35,7 @@ def instrument_client(
     collections: Collection[str] = (),
     one_server: bool | None = None,
     promise_database: str | None = None,
+    barriers: Barriers | None = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
 
@@ -55,6 +56,7 @@ def instrument_client(
         one_server: whether all its reads go to one server, where ``at="now"`` can look; None: so
             for the primary, and for a client with ``directConnection=True``.
         promise_database: where promises are recorded; None: the database that its URL names.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -79,12 +81,19 @@ def instrument_client(
         one_server=one_server,
         promise_database=_promised_in(plain, promise_database),
     )
+    shim.wait_by(barriers)
     register(shim)
+    _adopt(client, shim, names, asynchronous=asynchronous)
+    return client
+
+
+def _adopt(
+    client: object, shim: InstrumentedShim, names: tuple[str, ...], *, asynchronous: bool
+) -> None:
     if asynchronous:
         adopt(client, AsyncClient, AsyncHooks(shim, client, names))
     else:
         adopt(client, SyncClient, SyncHooks(shim, client, names))
-    return client
 
 
 def _promised_in(client: Any, named: str | None) -> str:

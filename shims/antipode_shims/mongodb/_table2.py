@@ -284,6 +284,10 @@ class MongoTable2(BaseMongoShim):
                 return Observation("", {}, promises=found.statuses)
             kept.append(found)
         covering = kept[0].covering if kept else frozenset[WriteId]()
+        if not held.block_s(SLICE_S):
+            shown = yield from self.observe(held.writes, majority=self.majority, wait_s=0.0)
+            if any(shown.statuses.get(each) is not Status.VISIBLE for each in held.writes):
+                return shown
         try:
             answer = yield from self._read(key, self.after({*held.writes, *covering}))
         except pymongo_module().errors.OperationFailure as error:

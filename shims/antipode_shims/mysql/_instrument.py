@@ -16,7 +16,7 @@ from ._shim.base import BaseMySQLShim
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode.shim import OnRead, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
 
 ConnectionT = TypeVar("ConnectionT")
 
@@ -54,6 +54,7 @@ def instrument_connection(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    barriers: Barriers | None = None,
 ) -> ConnectionT:
     """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
 
@@ -74,6 +75,7 @@ def instrument_connection(
         one_server: whether its address is one server's, where ``at="now"`` can look. Say False
             where it is a balancer's or a proxy's. None: it is.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -90,10 +92,16 @@ def instrument_connection(
         uninstrument_connection(connection)
     settings = client.settings(connection)
     place = settings.where, settings.database, promise_table
-    key = (datastore, reads_from, names, on_read, one_server, place)
+    key = (datastore, reads_from, names, on_read, one_server, place, barriers)
     options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
     options |= {"reads_from": reads_from, "on_read": on_read, "one_server": one_server}
-    attach(connection, _shared_shim(key, lambda: InstrumentedShim(datastore, settings, **options)))
+
+    def make() -> InstrumentedShim:
+        shim = InstrumentedShim(datastore, settings, **options)
+        shim.wait_by(barriers)
+        return shim
+
+    attach(connection, _shared_shim(key, make))
     return connection
 
 

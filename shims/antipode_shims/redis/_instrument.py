@@ -17,7 +17,7 @@ from ._shim.base import BaseRedisShim
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode.shim import OnRead, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
 
 ClientT = TypeVar("ClientT")
 
@@ -44,6 +44,7 @@ def instrument_client(
     log_history: bool = False,
     one_server: bool | None = None,
     prefix: str = "ap:",
+    barriers: Barriers | None = None,
 ) -> ClientT:
     """Let the writes of *client* enter the current lineage, and its reads wait for floors.
 
@@ -64,6 +65,7 @@ def instrument_client(
         one_server: whether its connections all go to one server, where ``at="now"`` can look;
             None: as its pool shows. Say False where the address is a balancer or a proxy.
         prefix: of companion keys, whose changes the server pushes to waiting barriers.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -85,13 +87,18 @@ def instrument_client(
         log_history=log_history,
         one_server=one_server,
     )
+    instrumented.wait_by(barriers)
     instrumented.keep_beside(names)
     register(instrumented)
-    if is_async:
-        adopt(client, AsyncClient, AsyncHooks(instrumented))
-    else:
-        adopt(client, SyncClient, SyncHooks(instrumented))
+    _adopt(client, instrumented, is_async=is_async)
     return client
+
+
+def _adopt(client: object, shim: InstrumentedShim, *, is_async: bool) -> None:
+    if is_async:
+        adopt(client, AsyncClient, AsyncHooks(shim))
+    else:
+        adopt(client, SyncClient, SyncHooks(shim))
 
 
 def _instrumented(client: Any, datastore: str) -> bool:

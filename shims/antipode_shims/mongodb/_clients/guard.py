@@ -131,7 +131,7 @@ class Guard:
                 "older than what the barrier waited for: end its transaction, or open a new one, "
                 "before the read"
             )
-            raise StaleSnapshot(msg)
+            self.held.fail_snapshot(StaleSnapshot(msg))
 
     def steps(self, timeout_s: float, *, majority: bool) -> Look:
         """The conversation of one look, and of a wait within *timeout_s* where it is too early.
@@ -144,7 +144,8 @@ class Guard:
         self._majority = majority or (self._implied and defaults.majority)
         shim, held = self._rules.shim, self.held
         # Half of the time: the connection is cut where its server has not answered by then.
-        shown = yield from shim.observe(held.writes, majority=self._majority, wait_s=timeout_s / 2)
+        wait_s = held.block_s(timeout_s / 2)
+        shown = yield from shim.observe(held.writes, majority=self._majority, wait_s=wait_s)
         if not held.promises:
             return shown
         if not shim.promised_in:
@@ -154,6 +155,10 @@ class Guard:
 
     def learn(self, observation: Observation) -> None:
         """Note what the server showed when the floor was met."""
+        if self.held.served:
+            if self._call is not None:
+                self._call.proved = None
+            return
         memory, majority = self._rules.memory, self._majority
         memory.learn(self.connection, observation.server, self.held, majority=majority)
 

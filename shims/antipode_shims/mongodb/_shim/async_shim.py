@@ -117,6 +117,8 @@ class MongoAsyncShim(MongoTable2):
             return self.seen(await converse_async(self._ask, self._read(key)))
         answers: list[Answer] = []
         await held.hold_async(self._observing(held, key, answers, []))
+        if not answers:  # It is answered without having been shown what it depends on.
+            return self.seen(await converse_async(self._ask, self._read(key)))
         return self.seen(answers[0])
 
     def _observing(

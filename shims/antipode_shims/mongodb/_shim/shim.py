@@ -178,6 +178,8 @@ class MongoShim(MongoTable2):
             return self.seen(converse(self._ask, self._read(key)))
         answers: list[Answer] = []
         held.hold(self._observing(held, key, answers, []))
+        if not answers:  # It is answered without having been shown what it depends on.
+            return self.seen(converse(self._ask, self._read(key)))
         return self.seen(answers[0])
 
     def _observing(

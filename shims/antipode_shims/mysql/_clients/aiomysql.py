@@ -205,12 +205,12 @@ class AsyncConnection:
             return
         facts, renews = tap.known(), False
         if verdict is not Verdict.HOLD:
-            steps = old_snapshot(tap, verdict)
+            steps = old_snapshot(tap, held, verdict)
             renews = await tap.shim.converse_async(steps, self._antipode_ask)
         seen: list[Observation] = []
 
         async def look(timeout_s: float) -> Observation:
-            wait_s = min(timeout_s, SLICE_S)
+            wait_s = held.block_s(min(timeout_s, SLICE_S))
             steps = held_look(tap, held, renews=renews, wait_s=wait_s)
             try:
                 observation = await tap.shim.converse_async(steps, self._antipode_ask)
@@ -221,8 +221,9 @@ class AsyncConnection:
 
         await held.hold_async(look)
         if verdict is Verdict.TRIGGERED and not renews:
-            await tap.shim.converse_async(untriggered(tap), self._antipode_ask)
-        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
+            await tap.shim.converse_async(untriggered(tap, held), self._antipode_ask)
+        if not held.served:
+            tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
     async def _antipode_finish(self) -> None:
         """What the end of a reply left to do."""

@@ -19,7 +19,7 @@ from antipode_shims.mysql._promises.records import TABLE
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from antipode.shim import OnRead, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
 
 
 class AliasHooks:
@@ -71,6 +71,7 @@ def instrument_django(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    barriers: Barriers | None = None,
 ) -> None:
     """Let the writes of a Django database enter the lineage, and its reads wait for floors.
 
@@ -88,6 +89,7 @@ def instrument_django(
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: whether its address is one server's, where ``at="now"`` can look. None: it is.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Raises:
         ConfigurationError: Django is missing, the alias is not MySQL's, its client cannot keep
@@ -112,6 +114,7 @@ def instrument_django(
         tables=names,
         promise_table=promise_table,
     )
+    shim.wait_by(barriers)
     register(shim)
     hooks = _hooks[alias] = AliasHooks(alias, shim, wrapper)
     created.connect(hooks.created, weak=False, dispatch_uid=("antipode", alias))

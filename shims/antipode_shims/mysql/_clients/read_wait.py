@@ -103,11 +103,11 @@ def hold(
         return
     facts, renews = tap.known(), False
     if verdict is not Verdict.HOLD:
-        renews = tap.shim.converse(old_snapshot(tap, verdict), ask)
+        renews = tap.shim.converse(old_snapshot(tap, held, verdict), ask)
     seen: list[Observation] = []
 
     def look(timeout_s: float) -> Observation:
-        steps = held_look(tap, held, renews=renews, wait_s=min(timeout_s, longest_s))
+        steps = held_look(tap, held, renews=renews, wait_s=held.block_s(min(timeout_s, longest_s)))
         try:
             observation = tap.shim.converse(steps, ask)
         except Unreachable:  # An upstream's: this connection raises the client's errors.
@@ -117,8 +117,9 @@ def hold(
 
     held.hold(look)
     if verdict is Verdict.TRIGGERED and not renews:
-        tap.shim.converse(untriggered(tap), ask)
-    tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
+        tap.shim.converse(untriggered(tap, held), ask)
+    if not held.served:
+        tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
 
 def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[Observation]:
@@ -148,21 +149,21 @@ def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[O
     return replace(shown, promises=found.statuses, promise_causes=found.causes(held.promises))
 
 
-def old_snapshot(tap: Tap, verdict: Verdict) -> Asking[bool]:
+def old_snapshot(tap: Tap, held: Floor, verdict: Verdict) -> Asking[bool]:
     """Whether reads of the open transaction see what was committed last.
 
     Raises:
-        StaleSnapshot: they do not, and its snapshot is older than the floor.
+        StaleSnapshot: they do not, and its snapshot is older than *held*.
     """
     rows = yield Ask(ISOLATION[tap.known().flavor])
     if tap.session.reads_committed(text(rows[0]["level"])):
         return True
     if verdict is Verdict.OLD_SNAPSHOT:
-        raise tap.stale()
+        tap.stale(held)
     return False
 
 
-def untriggered(tap: Tap) -> Asking[None]:
+def untriggered(tap: Tap, held: Floor) -> Asking[None]:
     """Make sure that what the open transaction wrote took no snapshot of its own accord.
 
     Asked once the floor is met, for MySQL may take the snapshot here.
@@ -172,7 +173,7 @@ def untriggered(tap: Tap) -> Asking[None]:
     """
     rows = yield Ask(_UNTRIGGERED)
     if not rows[0]["untriggered"]:
-        raise tap.stale()
+        tap.stale(held)
 
 
 def _look(tap: Tap, held: Floor, shown: Observation, *, renews: bool) -> Asking[Records]:
@@ -196,5 +197,5 @@ def _look(tap: Tap, held: Floor, shown: Observation, *, renews: bool) -> Asking[
     found = yield from look
     session.snapshot_taken()
     if any(each not in found.statuses for each in held.promises):
-        raise tap.stale()
+        tap.stale(held)
     return found

@@ -24,7 +24,7 @@ from .detect import NO_PACKETS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from antipode.shim import OnRead, ReadsFrom
+    from antipode.shim import Barriers, OnRead, ReadsFrom
     from antipode_shims.mysql._shim.base import BaseMySQLShim
 
 EngineT = TypeVar("EngineT")
@@ -145,6 +145,7 @@ def instrument_engine(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    barriers: Barriers | None = None,
 ) -> EngineT:
     """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
 
@@ -165,6 +166,7 @@ def instrument_engine(
         one_server: whether its URL is one server's, where ``at="now"`` can look, no balancer's or
             proxy's. None: where the URL or ``connect_args`` name a host or socket.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
         The same object. Instrumenting it again changes nothing.
@@ -190,11 +192,16 @@ def instrument_engine(
         tables=names,
         promise_table=promise_table,
     )
-    register(shim)
-    hooks = EngineHooks(plain, shim)
-    hooks.listen()
-    _hooks[plain.dialect] = hooks
+    shim.wait_by(barriers)
+    _install(plain, shim)
     return engine
+
+
+def _install(engine: Any, shim: InstrumentedShim) -> None:
+    register(shim)
+    hooks = EngineHooks(engine, shim)
+    hooks.listen()
+    _hooks[engine.dialect] = hooks
 
 
 def _is_instrumented(engine: Any, datastore: str) -> bool:

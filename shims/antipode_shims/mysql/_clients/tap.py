@@ -483,11 +483,18 @@ class Tap:
             error, self._error = self._error, None
             raise error
 
-    def stale(self) -> StaleSnapshot:
-        """What a read from an old snapshot raises."""
-        return StaleSnapshot(
-            f"this connection to {self.shim.datastore!r} reads from a snapshot that is older than "
-            "what the barrier waited for: commit or roll back its transaction before the read"
+    def stale(self, held: Floor) -> None:
+        """End a read from a snapshot that is older than *held*.
+
+        Raises:
+            StaleSnapshot: unless *held* lets such reads be answered.
+        """
+        held.fail_snapshot(
+            StaleSnapshot(
+                f"this connection to {self.shim.datastore!r} reads from a snapshot that is older "
+                "than what the barrier waited for: commit or roll back its transaction before the "
+                "read"
+            )
         )
 
     def known(self) -> Facts:

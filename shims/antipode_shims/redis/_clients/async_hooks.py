@@ -14,7 +14,7 @@ from .asked import Asked
 from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange_async, look_on_async, refusal_on_async
-from .redis_py import link_errors, response_error, run_batch
+from .redis_py import link_errors, response_error, run_batch, timed_out
 from .tap import AsyncTappedConnection, Tap, packet_mark
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class AsyncHooks:
             return None, error
         except Unreachable as away:
             held.expire(away)
-            raise
+            raise timed_out(away) from away
 
     async def _held(
         self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None

@@ -15,7 +15,7 @@ from .asked import Asked
 from .beside_tap import BesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange, look_on, refusal_on
-from .redis_py import link_errors, response_error, run_batch
+from .redis_py import link_errors, response_error, run_batch, timed_out
 from .tap import Tap, TappedConnection, packet_mark
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class SyncHooks:
             return None, error
         except Unreachable as away:
             held.expire(away)
-            raise
+            raise timed_out(away) from away
 
     def _held(
         self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None

@@ -58,6 +58,12 @@ def link_errors() -> tuple[type[Exception], ...]:
     return errors.ConnectionError, errors.TimeoutError, OSError
 
 
+def timed_out(away: Exception) -> Exception:
+    """What a server that does not answer in time raises."""
+    error: Exception = redis_module().exceptions.TimeoutError(str(away))
+    return error
+
+
 @lru_cache(maxsize=1)
 def no_script() -> type[Exception]:
     """What the server says to the digest of a script that it does not have."""

@@ -19,6 +19,7 @@ from antipode_shims.redis._clients.redis_py import (
     link_errors,
     redis_module,
     take_connection,
+    timed_out,
     watch_error,
 )
 from antipode_shims.redis._clients.sentinel import settings_of
@@ -169,7 +170,7 @@ class RedisShim(RedisTable2):
             return self._attempts(connection, commands, timeout_s=held.look_s)
         except Unreachable as away:
             held.expire(away)
-            raise
+            raise timed_out(away) from away
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Observation]:
         def observe(timeout_s: float) -> Observation:
@@ -317,7 +318,7 @@ class RedisAsyncShim(RedisTable2):
             return await self._attempts(connection, commands, timeout_s=held.look_s)
         except Unreachable as away:
             held.expire(away)
-            raise
+            raise timed_out(away) from away
 
     def _look(self, held: Floor, connection: Any) -> Callable[[float], Awaitable[Observation]]:
         async def observe(timeout_s: float) -> Observation:

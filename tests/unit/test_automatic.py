@@ -1,0 +1,258 @@
+"""Automatic barriers: reads demand what their request depends on, by a time of the request."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+import antipode
+from antipode import (
+    BarrierTimeout,
+    ConfigurationError,
+    IncompleteLineage,
+    Lineage,
+    StaleSnapshot,
+    Status,
+    WriteId,
+)
+from antipode._barrier.decisions import Policies
+from antipode._barrier.floor import set_floor
+from antipode._runtime.clock import SystemClock
+from antipode.shim import Floor, Observation, floor, register, unregister
+from antipode.telemetry import Metric, metrics
+
+from ._fake_server import FakeServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+RAISING = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
+POST = WriteId("posts", "log", 7)
+LATER = WriteId("posts", "log", 9, 490_000)
+ORDER = WriteId("orders", "log", 3)
+
+
+class HandClock(SystemClock):
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        """Seconds that the test let pass."""
+        return self.now_s
+
+    def advance(self, seconds: float) -> None:
+        """Let *seconds* pass."""
+        self.now_s += seconds
+
+
+@pytest.fixture(autouse=True)
+def _automatic() -> Iterator[None]:
+    antipode.configure(barriers="auto", auto_timeout=1.0, on_stale="serve")
+    yield
+    antipode.configure(barriers="explicit", auto_timeout=1.0, on_stale="serve")
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """What the store's time is."""
+    return HandClock()
+
+
+@pytest.fixture
+def posts(clock: HandClock) -> Iterator[FakeServer]:
+    """A store whose clients hold reads back."""
+    server = FakeServer("posts")
+    server.floors = True
+    server.clock = clock
+    register(server)
+    yield server
+    unregister(server)
+
+
+def asked(posts: FakeServer) -> Floor:
+    """The floor of the next read, which has one."""
+    found = floor(posts)
+    assert found is not None
+    return found
+
+
+def explicit_floor(clock: HandClock) -> Floor:
+    """What a barrier of five seconds for POST leaves."""
+    return Floor("posts", frozenset([POST]), timeout_s=5, policies=RAISING, clock=clock)
+
+
+def after(
+    clock: HandClock, seconds: float, status: Status = Status.NOT_YET
+) -> Callable[[float], Observation]:
+    """Looks that take so long, and show all writes with *status*."""
+
+    def look(_: float) -> Observation:
+        clock.advance(seconds)
+        return Observation("server-1", dict.fromkeys((POST, LATER), status))
+
+    return look
+
+
+def served() -> int:
+    """How many reads were answered stale."""
+    return metrics().get(Metric("served_stale", "posts"), 0)
+
+
+def test_nothing_is_demanded_of_other_stores(posts: FakeServer) -> None:
+    """Without a dependency on the datastore, and without a scope, a read is the plain read."""
+    assert floor(posts) is None
+    with antipode.scope():
+        assert floor(posts) is None
+    with antipode.scope(Lineage([ORDER])):
+        assert floor(posts) is None
+
+
+def test_what_the_lineage_has_is_demanded(posts: FakeServer) -> None:
+    """The demand follows the lineage, and what was shown of the same demand is remembered."""
+    with antipode.scope(Lineage([POST, ORDER])) as scope:
+        first = asked(posts)
+        assert first.writes == {POST}
+        assert first.accepts(Observation("server-1", {POST: Status.VISIBLE}))
+        assert asked(posts).proved_on == {"server-1"}
+        scope.append(ORDER)
+        assert asked(posts).proved_on == {"server-1"}
+        scope.append(LATER)
+        assert asked(posts).writes == {LATER}
+        assert not asked(posts).proved_on
+
+
+def test_block_client_and_process(posts: FakeServer) -> None:
+    """A block goes before what was said of a client, and that before the setting."""
+    with antipode.scope(Lineage([POST])):
+        posts.wait_by("explicit")
+        assert floor(posts) is None
+        with antipode.barriers("auto"):
+            assert floor(posts) is not None
+        posts.wait_by("auto")
+        antipode.configure(barriers="explicit")
+        assert floor(posts) is not None
+        with antipode.barriers("off"):
+            assert floor(posts) is None
+        for mode in ("off", "dry-run"):
+            antipode.configure(mode=mode)
+            try:
+                assert floor(posts) is None
+            finally:
+                antipode.configure(mode="enforce")
+
+
+def test_what_is_neither_is_refused(posts: FakeServer) -> None:
+    """A word that is none of the settings is an error where it is given."""
+    with pytest.raises(ConfigurationError), antipode.barriers("explicit"):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(ConfigurationError):
+        posts.wait_by("off")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError):
+        antipode.configure(barriers="automatic")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError):
+        antipode.configure(auto_timeout=-1)
+    with pytest.raises(ConfigurationError):
+        antipode.configure(on_stale="pass")  # type: ignore[arg-type]
+
+
+def test_time_is_of_the_request(posts: FakeServer, clock: HandClock) -> None:
+    """Reads spend one time; what is left then is one look for each, for which nobody waits."""
+    with antipode.scope(Lineage([POST])):
+        asked(posts).hold(after(clock, 0.6, Status.VISIBLE))
+        assert asked(posts).left_s == pytest.approx(0.4)
+        before = served()
+        asked(posts).hold(after(clock, 0.6))
+        assert served() == before + 1
+        late = asked(posts)
+        assert late.left_s == late.block_s(1.0) == 0
+        assert late.accepts(Observation("server-1", {POST: Status.NOT_YET}))
+        assert served() == before + 2
+
+
+def test_reads_at_the_same_time_spend_it_once(posts: FakeServer, clock: HandClock) -> None:
+    """Two reads that are held during the same half second leave the other half."""
+    looking = threading.Barrier(3)
+
+    def look(_: float) -> Observation:
+        looking.wait(5)
+        looking.wait(5)
+        return Observation("server-1", {POST: Status.VISIBLE})
+
+    with antipode.scope(Lineage([POST])):
+        floors = [asked(posts), asked(posts)]
+        threads = [threading.Thread(target=each.hold, args=(look,)) for each in floors]
+        for thread in threads:
+            thread.start()
+        looking.wait(5)
+        clock.advance(0.5)
+        looking.wait(5)
+        for thread in threads:
+            thread.join(5)
+        assert asked(posts).left_s == pytest.approx(0.5)
+
+
+def test_branches_share_the_time(posts: FakeServer, clock: HandClock) -> None:
+    """A branch that fulfils a promise spends the time of its request."""
+    with antipode.scope(Lineage([POST])):
+        promise = antipode.promise("orders", expires_in_s=60)
+        with antipode.fulfilling(promise):
+            asked(posts).hold(after(clock, 0.7, Status.VISIBLE))
+        assert asked(posts).left_s == pytest.approx(0.3)
+
+
+def test_raising(posts: FakeServer, clock: HandClock) -> None:
+    """With ``on_stale="raise"`` a read raises, of an incomplete lineage, too."""
+    antipode.configure(on_stale="raise")
+    with antipode.scope(Lineage([POST])):
+        with pytest.raises(BarrierTimeout):
+            asked(posts).hold(after(clock, 2))
+        with pytest.raises(BarrierTimeout):
+            asked(posts).accepts(Observation("server-1", {POST: Status.NOT_YET}))
+    with antipode.scope(Lineage(incomplete=[("posts", "in_doubt")])):
+        with pytest.raises(IncompleteLineage):
+            floor(posts)
+        assert floor(posts, reads=False) is None
+
+
+def test_explicit_floor_goes_first(posts: FakeServer, clock: HandClock) -> None:
+    """An explicit floor has its own timeout and errors; then the request's time is spent."""
+    with antipode.scope(Lineage([POST])) as scope:
+        set_floor(scope, explicit_floor(clock))
+        explicit = asked(posts)
+        assert explicit.left_s == pytest.approx(5)
+        scope.append(LATER)
+        both = asked(posts)
+        assert both.writes == {POST, LATER}
+        before = served()
+        both.hold(_shows_post_after(clock, 3))
+        assert served() == before + 1
+        with pytest.raises(BarrierTimeout):
+            asked(posts).hold(after(clock, 3))
+
+
+def _shows_post_after(clock: HandClock, seconds: float) -> Callable[[float], Observation]:
+    def look(_: float) -> Observation:
+        clock.advance(1)
+        seen = Status.VISIBLE if clock.monotonic() >= start_s + seconds else Status.NOT_YET
+        return Observation("server-1", {POST: seen, LATER: Status.NOT_YET})
+
+    start_s = clock.monotonic()
+    return look
+
+
+def test_old_snapshot_is_served(posts: FakeServer, clock: HandClock) -> None:
+    """A snapshot that is too old stays, and is counted, unless an explicit floor is against it."""
+    error = StaleSnapshot("old")
+    antipode.configure(on_stale="raise")
+    with antipode.scope(Lineage([POST])) as scope:
+        before = served()
+        asked(posts).fail_snapshot(error)
+        assert served() == before + 1
+        set_floor(scope, explicit_floor(clock))
+        scope.append(LATER)
+        with pytest.raises(StaleSnapshot):
+            asked(posts).fail_snapshot(error)
