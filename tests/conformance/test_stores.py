@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "tokens": ("token", {"lineage": {}, "notes": {}}),
     "batches": ("batch", {"reads": None, "may_write": None, "repeatable": None}),
+    "positions": ("position", {"position": None}),
+    "documents": ("found", {"lineage": None, "match": None}),
     "covers": ("cover", {"lineage": None}),
     "sets": ("gtid_set", {"logs": None}),
     "servers": ("server", {"waits": None, "numbers": None}),
@@ -45,6 +47,14 @@ def test_looks(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
     """One look says of each write what the server's state proves."""
     found = asked(agent, "decide", store=store, kind="look_at", given=vector)
     assert found["statuses"] == [write["status"] for write in vector["writes"]]
+
+
+@pytest.mark.parametrize(("store", "vector"), vectors.of_stores("scripts"))
+def test_scripts(agent: AgentProcess, store: str, vector: dict[str, Any]) -> None:
+    """Receipts say of each publication what was heard, and no more."""
+    found = asked(agent, "decide", store=store, kind="receipts", given=vector)
+    expected = [step["status"] for step in vector["steps"] if step["op"] == "shows"]
+    assert found["statuses"] == expected
 
 
 @pytest.mark.parametrize(("store", "vector"), vectors.of_stores("groups"))

@@ -7,10 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
+import pytest
+
 import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import Incomplete, encode, stored_text
 from antipode_shims.mysql._beside.superseded import superseded
+from tests.conformance._vectors import HERE, load
 from tests.integration.mysql.test_beside import beside, found
 
 from ._beside import CAUSE, OTHER, texts
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 WRITERS = 4
 UPDATES = 1000
+FIRST = "SET @antipode_lineage = %s, @antipode_passed = NULL, @antipode_until = 0"
 LOG = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
@@ -168,3 +172,19 @@ def test_an_update_costs_no_round_trip_more(posts: Sql) -> None:
         with antipode.scope(Lineage([moving(number)])):
             run(connection, "UPDATE posts SET body = %s", str(number))
     assert {two - one for one, two in pairwise(counts)} == {3}  # Its lineage, itself, and asking.
+
+
+@pytest.mark.slow
+def test_the_server_merges_as_the_vectors_say(posts: Sql) -> None:
+    """What the trigger makes of a row's texts, with the pattern that a writer sends."""
+    plain = posts.plain()
+    for vector in load(HERE / "S3-stored" / f"{posts.topology.store}.json")["updates"]:
+        run(plain, FIRST, vector["row"])
+        run(plain, "REPLACE INTO posts VALUES (1, 'a', 'b')")
+        text, before = vector["text"], texts(posts)
+        pattern = superseded(text) if text else ""
+        run(plain, "SET @antipode_lineage = %s, @antipode_passed = %s", text, pattern or None)
+        run(plain, "UPDATE posts SET body = 'c'")
+        after = vector["after"]
+        assert before == (vector["row"].split(",") if vector["row"] else []), vector["name"]
+        assert texts(posts) == (after.split(",") if after else []), vector["name"]

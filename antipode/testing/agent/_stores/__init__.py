@@ -8,7 +8,13 @@ from typing import Any
 from antipode.testing.agent._values import Unsupported
 
 #: Where each store's are.
-_MODULES = {"mariadb": "mysql", "mysql": "mysql", "redis": "redis"}
+_MODULES = {
+    "mariadb": "mysql",
+    "mongodb": "mongodb",
+    "mysql": "mysql",
+    "rabbitmq": "rabbitmq",
+    "redis": "redis",
+}
 
 
 def decide(store: str, kind: str, given: dict[str, Any]) -> Any:

@@ -1,0 +1,38 @@
+"""RabbitMQ: receipts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from antipode.testing.agent._values import write_at
+from antipode_shims.rabbitmq._position.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Given = Mapping[str, Any]
+
+#: When the process of each script begins to listen.
+_START_S = 1_800_000_000.0
+_GAP_AGE_S = 5.0
+
+
+def receipts(given: Given) -> dict[str, list[str]]:
+    """What is said at each step that asks."""
+    now = [_START_S]
+    ledger = Ledger(gap_age_s=_GAP_AGE_S, monotonic=lambda: now[0], wall=lambda: now[0])
+    statuses = []
+    for step in given["steps"]:
+        now[0] = _START_S + step["at_s"]
+        match step["op"]:
+            case "see":
+                for version in step["versions"]:
+                    ledger.see(write_at({"key": step["key"], "version": version}))
+            case "listening":
+                ledger.listening()
+            case "delivered":
+                ledger.deliver(write_at(step["write"]), after=int(step["after"]))
+            case _:
+                write = write_at(step["write"])
+                statuses.append(str(ledger.judge([write])[write][0]))
+    return {"statuses": statuses}
