@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -316,3 +319,51 @@ def test_the_guides_application() -> None:
     with asgi(names["app"]) as port:
         read_again = ask(port, "/", cookie(ask(port, "/", method="POST")))
     assert antipode.deserialize(json.loads(read_again.body)) == Lineage([WROTE])
+
+
+async def test_a_websocket_starts_from_the_cookie_and_sets_none() -> None:
+    """Its connection has one scope, which begins with what the page's requests wrote."""
+    with site("asgi", Session(KEY)) as port:
+        header = cookie(ask(port, "/write"))["Cookie"].encode()
+    found: list[Lineage] = []
+    sent_messages: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.append(antipode.current())
+        antipode.append(WriteId("users", "user:1", 4))
+        await send({"type": "websocket.accept", "headers": []})
+
+    async def send(message: Any) -> None:
+        sent_messages.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    scope = {"type": "websocket", "headers": [(b"cookie", header)], "scheme": "wss"}
+    await on_asgi.AntipodeMiddleware(app, session=Session(KEY))(scope, receive, send)
+    assert found == [Lineage([WROTE])]
+    assert sent_messages == [{"type": "websocket.accept", "headers": []}]
+
+
+def test_a_disabled_process_reads_and_sets_none() -> None:
+    """The kill switch leaves the application as it is without us, cookies included."""
+    program = """
+import antipode
+from antipode.integrations import wsgi
+from antipode.integrations.session import Session
+
+def app(environ, start_response):
+    antipode.append(antipode.WriteId("orders", "order:1", 3))
+    start_response("200 OK", [("X-Own", "1")])
+    return [b""]
+
+wsgi.AntipodeMiddleware(app, session=Session("a secret of the service"))(
+    {"HTTP_COOKIE": "antipode=forged"}, lambda status, headers: print(headers)
+)
+"""
+    environment = {**os.environ, "ANTIPODE_DISABLED": "true"}
+    command = [sys.executable, "-c", program]
+    told = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert told.stdout == "[('X-Own', '1')]\n"
