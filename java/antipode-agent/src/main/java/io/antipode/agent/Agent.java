@@ -23,6 +23,7 @@ public final class Agent {
   /** The operations of the specification that this agent does not have. */
   private static final Set<String> UNSUPPORTED =
       Set.of(
+          "decide",
           "statistics",
           "open_shim",
           "write",
