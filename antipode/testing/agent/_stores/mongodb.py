@@ -73,7 +73,8 @@ def _oplog(entries: Any, question: Question) -> Any:
 
 def position(given: Given) -> dict[str, Any]:
     """What a reply names."""
-    told, reply = given["reply"], {}
+    told: Given = given["reply"]
+    reply: dict[str, Any] = {}
     if "opTime" in told:
         reply["opTime"] = _document(told["opTime"])
     if "operationTime" in told:
