@@ -194,11 +194,7 @@ std::string Watcher::Away() {
 
 std::optional<Observation> Watcher::TryLook(const std::set<Dependency>& wanted, double timeout_s) {
   const std::unique_lock<TimedMutex> guard(using_, std::try_to_lock);
-  if (!guard.owns_lock() || !Held()) return std::nullopt;
-  {
-    const std::lock_guard waiting(lock_);
-    if (closed_) return std::nullopt;
-  }
+  if (!guard.owns_lock() || !Held() || IsClosed()) return std::nullopt;
   return Look(wanted, timeout_s);
 }
 
@@ -260,6 +256,21 @@ void Watcher::SetRunning(bool running) {
 }
 
 std::optional<double> Watcher::Step() {
+  const auto store = store_.lock();  // Lives until what this step opened is dropped.
+  const auto pause_s = Work();
+  if (IsClosed()) {
+    const std::lock_guard guard(using_);
+    DropEndpoint();
+  }
+  return pause_s;
+}
+
+bool Watcher::IsClosed() {
+  const std::lock_guard guard(lock_);
+  return closed_;
+}
+
+std::optional<double> Watcher::Work() {
   wake_.Clear();
   const auto subscribers = Waiting();
   if (subscribers.empty()) {
@@ -318,13 +329,10 @@ void Watcher::Pause(double timeout_s) {
 /// Tells the endpoint that nobody waits, unless somebody came meanwhile.
 void Watcher::Rest() {
   const std::lock_guard guard(using_);
-  bool closed = false;
   {
     const std::lock_guard waiting(lock_);
-    closed = closed_;
-    if (running_ && !closed) return;
+    if (running_ || closed_) return;
   }
-  if (closed) DropEndpoint();
   const auto endpoint = Held();
   if (!endpoint) return;
   try {

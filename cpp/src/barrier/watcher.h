@@ -93,6 +93,8 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   [[nodiscard]] bool Woken() const override { return wake_.IsSet(); }
 
  private:
+  std::optional<double> Work();
+  bool IsClosed();
   Observation Look(const std::set<Dependency>& wanted, double timeout_s);
   std::vector<std::shared_ptr<Subscriber>> Waiting();
   [[nodiscard]] bool EndsPauses(const std::set<Dependency>& wanted);
