@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from antipode.testing import MariaDBTopology
 
 ROOT = Path(__file__).resolve().parents[3]
-#: How far the replica is behind, and how far where the customers shall get ahead of it, however
-#: slow the machine makes their pages.
 LAG_MS = 1_000
-LONG_LAG_MS = 5_000
 #: What each customer does, and looks at.
 STEPS = 4
 _PASSWORD = "a-password-of-72"  # noqa: S105 - of customers on loopback
@@ -38,29 +35,26 @@ class Customer:
         self._email = f"customer{number}@example.org"
         self._number = number
 
-    def visit(self) -> int:
-        """Do everything once.
-
-        Returns:
-            How many pages did not show at once what had been done. Each shows it in the end.
-        """
         self._get("/accounts/login/")
-        steps = [
+        self._steps = [
             (self._register, self._login),
             (self._rename, self._is_renamed),
             (self._move, self._has_moved),
             (self._take, self._has_taken),
         ]
-        assert len(steps) == STEPS
-        stale = 0
-        try:
-            for act, shown in steps:
-                if not act():
-                    stale += 1
-                    wait_until(shown, what=f"the shop to show {act.__name__}", timeout_s=60)
-        finally:
-            self._browser.close()
-        return stale
+        assert len(self._steps) == STEPS
+
+    def act(self, step: int) -> bool:
+        """Do something, and look: whether the page shows it at once."""
+        return self._steps[step][0]()
+
+    def wait(self, step: int) -> None:
+        """Look until the page shows what was done."""
+        wait_until(self._steps[step][1], what=f"the shop to show step {step}", timeout_s=60)
+
+    def close(self) -> None:
+        """Leave."""
+        self._browser.close()
 
     def _get(self, path: str) -> str:
         answer = self._browser.get(self._site + path, timeout=60)
@@ -121,23 +115,37 @@ def make_tables(topology: MariaDBTopology) -> None:
 def stale_pages(
     topology: MariaDBTopology,
     what: str,
-    customers: range,
+    numbers: range,
     *,
     sessions: str = "signed_cookies",
-    lag_ms: int = LAG_MS,
+    held: bool = False,
 ) -> int:
     """How many pages of new customers do not show what they have just done.
 
     Args:
-        topology: with the tables.
+        topology: with the tables. Its replica is a second behind.
         what: how the shop is set up.
-        customers: their numbers; some are there at a time.
+        numbers: of the customers; some of them are there at a time.
         sessions: where Django's own are.
-        lag_ms: how far the replica is behind.
+        held: whether the replica shows nothing new before all have looked, however slow the
+            machine makes their pages.
     """
-    topology.set_lag(lag_ms)
+    topology.set_lag(0 if held else LAG_MS)
     with _shop(topology, what, sessions) as site, ThreadPoolExecutor(8) as pool:
-        return sum(pool.map(lambda number: Customer(site, number).visit(), customers))
+        customers = list(pool.map(lambda number: Customer(site, number), numbers))
+        stale = 0
+        for step in range(STEPS):
+            if held:
+                topology.pause_applier()
+            shown = list(pool.map(lambda customer, step=step: customer.act(step), customers))
+            if held:
+                topology.resume_applier()
+            late = [one for one, seen in zip(customers, shown, strict=True) if not seen]
+            list(pool.map(lambda customer, step=step: customer.wait(step), late))
+            stale += len(late)
+        for customer in customers:
+            customer.close()
+        return stale
 
 
 @contextmanager
