@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -153,6 +154,8 @@ def _shop(topology: MariaDBTopology, *how: str) -> Iterator[str]:
     with subprocess.Popen(
         _command(topology, *how),
         cwd=ROOT,
+        # For a replica a second behind, and requests that write and read by turns.
+        env={**os.environ, "ANTIPODE_AUTO_TIMEOUT": "20"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -139,7 +139,6 @@ def configure(primary: str, replica: str, what: str, sessions: str) -> None:
     if what == "guided":
         names = guided(**given)
         given |= {name: value for name, value in names.items() if name.isupper()}
-        given["DATABASE_ROUTERS"] = [names["Replica"]()]
     settings.configure(**{**shop, **given})
 
 
