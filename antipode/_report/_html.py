@@ -9,7 +9,7 @@ from ._html_style import STYLE
 from ._html_timeline import timeline
 from ._html_waits import waits
 from ._model import Finding, LintFinding
-from ._text import LINTS, cost, few, notes, plural, summary
+from ._text import AUTOMATIC, LINTS, choice, cost, few, notes, plural, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,9 +53,16 @@ def html_text(report: Report) -> str:
     )
     return (
         f"{_HEAD}<header>\n<h1>Missing barriers</h1>\n<p>{escape(summary(report))}</p>\n"
+        f"{_choice(report)}"
         f'<nav aria-label="Sections">{links}</nav>\n</header>\n'
         f"<main>\n{_tally(report)}{body}</main>\n</body>\n</html>\n"
     )
+
+
+def _choice(report: Report) -> str:
+    if not report.new:
+        return ""
+    return f"<p>Choose: {escape(choice(report))}; {escape(AUTOMATIC)}.</p>\n"
 
 
 def badge(text: str, style: str = "") -> str:

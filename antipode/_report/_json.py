@@ -30,6 +30,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "failed": report.failed,
         "fail_on": report.fail_on,
         "barriers_missing": report.barriers,
+        "automatic": asdict(report.automatic),
         "findings": [_finding(report, one) for one in report.findings],
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),

@@ -145,6 +145,24 @@ class LintFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class AutomaticCost:
+    """What automatic barriers would have waited in place of those that are missing.
+
+    Attributes:
+        requests: how many there are in all.
+        waiting: how many of them have an unguarded read.
+        known: of how many of these evidence says how long that would have been.
+        mean_s: seconds for each of all requests, those without a wait included; None where no
+            evidence says so.
+    """
+
+    requests: int
+    waiting: int
+    known: int
+    mean_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that the formats render.
 
@@ -190,6 +208,24 @@ class Report:
     def barriers(self) -> int:
         """How many barriers would guard all new findings."""
         return len({finding.advice.before for finding in self.new})
+
+    @property
+    def automatic(self) -> AutomaticCost:
+        """What automatic barriers would have cost at the new findings.
+
+        The reads of a request overlap: while one waits, time passes for the others, too.
+        """
+        requests = {line.request for line in self.records.lines if line.request is not None}
+        waits: dict[str, float | None] = {}
+        for one in (each for finding in self.new for each in finding.occurrences):
+            request = one.read.request
+            if request is not None:
+                known = [waits.get(request), *one.waits[-1:]]
+                waits[request] = max((s for s in known if s is not None), default=None)
+        told = [wait for wait in waits.values() if wait is not None]
+        # What is not known is taken to be as what is.
+        mean_s = sum(told) / len(told) * len(waits) / len(requests) if told else None
+        return AutomaticCost(len(requests), len(waits), len(told), mean_s)
 
     def fails(self, finding: Finding | LintFinding) -> bool:
         """Whether *finding* is one that ``fail_on`` asks for, and new.

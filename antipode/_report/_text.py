@@ -39,6 +39,9 @@ def text_lines(report: Report) -> Iterator[Line]:
         noun = "an id" if len(report.gone) == 1 else "ids"
         gone = ", ".join(report.gone)
         yield (Span(f"the baseline has {noun} that no record shows any more: {gone}", "dim"),)
+    if report.new:
+        yield from _rows(("choice", choice(report)), ("", AUTOMATIC))
+        yield ()
     bad = bool(report.new or report.new_lints or report.unreasoned)
     yield (Span(summary(report), "bold yellow" if bad else "green"),)
 
@@ -87,6 +90,26 @@ LINTS = {
     "unscoped-write": "written without a scope, so nothing can wait for it",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
 }
+
+
+#: What automatic barriers do not do.
+AUTOMATIC = (
+    "automatic barriers hold the reads of instrumented clients alone: effects that leave the "
+    'system, as an e-mail or a charge, need antipode.barrier(at="now") before them'
+)
+
+
+def choice(report: Report) -> str:
+    """What to choose from: the missing barriers, or automatic ones and how long they would wait."""
+    found = report.automatic
+    barriers = plural(report.barriers, "barrier")
+    wait = "for a wait that no evidence tells"
+    if found.mean_s is not None:
+        wait = f"for about {duration(found.mean_s)} a request at this lag"
+    return (
+        f'the {barriers} above, or antipode.configure(barriers="auto") {wait} '
+        f"({found.waiting} of {plural(found.requests, 'request')} would wait, {found.known} known)"
+    )
 
 
 def fix(finding: Finding) -> str:

@@ -412,3 +412,25 @@ def test_the_advice_is_a_barrier_on_what_is_read(tmp_path: Path) -> None:
         shown = unescape(render(found, format_))
         assert one.advice.call in shown
     assert json.loads(render(found, "json"))["findings"][0]["barrier_datastores"] == ["posts"]
+
+
+def test_automatic_barriers_cost_the_longest_wait_of_each_request(tmp_path: Path) -> None:
+    """While one read of a request waits, time passes for its others; half wait for none."""
+    storage, notifier = post_notification()  # Waits of 90 and 110 ms, in two requests.
+    again = notifier.read(0.2, SHOW, entry(10))
+    notifier.evidence(0.3, again, 0.030, stale=True)
+    other = Recorder("eeeeeeeeeeee")
+    for each in range(2):
+        other.scope(each, opened="here", request=f"00000000000000c{each}")
+    found = reported(tmp_path, storage, notifier, other).automatic
+    assert (found.requests, found.waiting, found.known) == (4, 2, 2)
+    assert found.mean_s == pytest.approx(0.050)
+
+
+def test_without_evidence_nobody_knows_what_automatic_barriers_cost(tmp_path: Path) -> None:
+    """As in a test suite that has no replica of its own."""
+    one = Recorder("aaaaaaaaaaaa")
+    one.read(0, SHOW, entry(1))
+    found = reported(tmp_path, one)
+    assert (found.automatic.waiting, found.automatic.mean_s) == (1, None)
+    assert "for a wait that no evidence tells" in render(found, "text")

@@ -64,6 +64,12 @@ def test_text_is_the_write_the_read_the_fix_and_the_id(tmp_path: Path) -> None:
         "  cost  a wait of 90 ms at the median, 110 ms at p99 (2 of 2 known)\n"
         "  test  tests/test_feed.py::test_shown\n"
         "\n"
+        '  choice the 1 barrier above, or antipode.configure(barriers="auto") for about 100 ms a'
+        " request at this lag (2 of 2 requests would wait, 2 known)\n"
+        "        automatic barriers hold the reads of instrumented clients alone: effects that"
+        ' leave the system, as an e-mail or a charge, need antipode.barrier(at="now") before'
+        " them\n"
+        "\n"
         "antipode: 1 missing barrier (2 requests of 2 processes,"
         " 2 reads of replicas with a write to see)\n"
     )
