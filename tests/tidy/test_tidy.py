@@ -20,6 +20,7 @@ OTHER_EXTRAS = {
 }
 # Guides that are not of a datastore.
 OTHER_GUIDES = {
+    "automatic-barriers",
     "testing",
     "containers",
     "post-notification",
