@@ -248,6 +248,11 @@ class AutomaticFloor(Floor):
         own_s = super().left_s
         return own_s if self._below is None else max(own_s, self._below.left_s)
 
+    @property
+    def stages(self) -> tuple[Floor, ...]:
+        """The explicit floor first, where there is one."""
+        return (self,) if self._below is None else (self._below, self)
+
     def accepts(self, observation: Observation) -> bool:
         """Whether a read made at or after this look may be answered.
 

@@ -163,6 +163,11 @@ class Floor:
         """How long a look may last: what is left, but enough for one honest try."""
         return max(self.left_s, LEAST_LOOK_S)
 
+    @property
+    def stages(self) -> tuple[Floor, ...]:
+        """What holds the read back, one after the other."""
+        return (self,)
+
     def accepts(self, observation: Observation) -> bool:
         """Whether a read made at or after this look may be answered.
 

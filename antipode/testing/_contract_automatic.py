@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from ._contract_store import ContractStore
 
 READS = 20
+#: How many requests with random lag, time and writes.
+STEPS = 30
+#: How many of them come after another write.
+_WRITES = 0.5
 
 
 @contextmanager
@@ -121,6 +126,32 @@ class AutomaticContract:
             store.antipode.barrier(timeout=0.1, at="read")
             with pytest.raises(BarrierTimeout):
                 store.read(key)
+
+    @category("automatic")
+    def test_stale_reads_are_counted(self, store: ContractStore, key: str) -> None:
+        """Whatever the lag and the time, a read that shows less than its request depends on counts.
+
+        Nor does any request wait for more than its time and half a second.
+        """
+        choose = random.Random(7)  # noqa: S311 - the same in every run
+        newest, lineage = 0, Lineage([replicated(store, key, b"0")])
+        for _ in range(STEPS):
+            if choose.random() < _WRITES:
+                newest += 1
+                lineage = Lineage([written(store, key, b"%d" % newest)])
+            choose.choice((store.topology.pause, store.topology.resume))()
+            allowed_s = choose.choice((0.0, 0.02, 0.1))
+
+            def request(lineage: Lineage = lineage, newest: int = newest) -> None:
+                with store.antipode.scope(lineage):
+                    for _ in range(choose.randint(1, 3)):
+                        before = stale_reads(store)
+                        value = store.read(key)[0]
+                        assert int(value or b"-1") >= newest or stale_reads(store) > before
+
+            with automatic(store, auto_timeout=allowed_s):
+                assert in_time(allowed_s + 0.5, request)
+        store.topology.resume()
 
     @category("automatic", "failover")
     def test_lost_write_is_not_waited_for(self, store: ContractStore, key: str) -> None:

@@ -5,27 +5,37 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import AntipodeError, Status, WriteId
+from antipode import AntipodeError, Status, WriteId, barriers
 from antipode._barrier.barrier import Barrier
 from antipode._barrier.fence import Fencer
 from antipode._barrier.floor import HeldRead
 from antipode._barrier.registry import watcher_beside
 from antipode._barrier.watcher import LOOK_S
 from antipode._runtime.wake import Wake
-from antipode.shim import Endpoint, Observation, ReadsFrom, Shim, Unreachable, floor
+from antipode.shim import (
+    Endpoint,
+    Observation,
+    ReadsFrom,
+    Shim,
+    Unreachable,
+    floor,
+    record_write,
+)
+from antipode.telemetry import Metric, metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from antipode import BarrierResult, Lineage, Promise
     from antipode._barrier.fence import Fence
     from antipode._barrier.waiter import Waiter
     from antipode._runtime.clock import Stepper
+    from antipode.shim import Floor
 
 #: The hour at which virtual clocks start; any would do.
 START_HOUR = 500_000
@@ -96,6 +106,8 @@ class VirtualClock:
         *,
         at_s: float = 0.0,
         watched: bool = False,
+        wrote: Sequence[WriteId] = (),
+        off: bool = False,
     ) -> VirtualRead:
         """Read from *store* when it is *at_s*, as its instrumented client does.
 
@@ -104,8 +116,10 @@ class VirtualClock:
             connection: the server behind the connection that reads, for this read alone.
             at_s: when.
             watched: whether the watcher of *store* looks for the read while it is held back.
+            wrote: what the request writes just before.
+            off: whether it is made in a block without automatic barriers.
         """
-        read = VirtualRead(self, store, connection, watched=watched)
+        read = VirtualRead(self, store, connection, watched=watched, wrote=wrote, off=off)
         self.at(at_s, read.start)
         return read
 
@@ -258,7 +272,14 @@ class VirtualRead:
     """
 
     def __init__(
-        self, clock: VirtualClock, store: FakeStore, connection: FakeStore, *, watched: bool
+        self,
+        clock: VirtualClock,
+        store: FakeStore,
+        connection: FakeStore,
+        *,
+        watched: bool,
+        wrote: Sequence[WriteId],
+        off: bool,
     ) -> None:
         """Not started; see :meth:`VirtualClock.read`."""
         self.error: Exception | None = None
@@ -270,6 +291,11 @@ class VirtualRead:
         self._store = store
         self._connection = connection
         self._watched = watched
+        self._wrote = wrote
+        self._off = off
+        self._left: list[Floor] = []
+        #: Whether an automatic barrier let it go although it may be stale.
+        self.served = False
         self._demanded: frozenset[WriteId] = frozenset()
         self._promised: frozenset[Promise] = frozenset()
         self._silent = False
@@ -281,17 +307,33 @@ class VirtualRead:
 
     def start(self) -> None:
         """Read now."""
-        demand = floor(self._store)
+        before = self._stale_reads()
+        record_write(*self._wrote)
+        with barriers("off") if self._off else nullcontext():
+            try:
+                demand = floor(self._store)
+            except AntipodeError as error:
+                self.error, self.finished_s = error, self._clock.monotonic()
+                return
+        self.served = self._stale_reads() > before
         if demand is None:
             self.finished_s = self._clock.monotonic()
             return
         self._demanded, self._promised = demand.writes, demand.promises
-        self.held = HeldRead(demand, watcher_beside(self._store) if self._watched else None)
+        self._left = list(demand.stages)
+        self._hold()
         self._clock.spawn(self)
+
+    def _hold(self) -> None:
+        watcher = watcher_beside(self._store) if self._watched else None
+        self.held = HeldRead(self._left.pop(0), watcher).__enter__()
+
+    def _stale_reads(self) -> int:
+        return metrics().get(Metric("served_stale", self._store.datastore), 0)
 
     def step(self) -> float | None:
         """Look once; None when the read is over."""
-        pause_s = None
+        pause_s, before = None, self._stale_reads()
         try:
             with ExitStack() as ends:
                 if self.held is not None:
@@ -301,6 +343,10 @@ class VirtualRead:
                     ends.pop_all()
         except Exception as error:  # noqa: BLE001 - what the client would raise
             self.error = error
+        self.served = self.served or self._stale_reads() > before
+        if pause_s is None and self._left and self.error is None:
+            self._hold()
+            return 0.0
         if pause_s is None:
             self.finished_s = self._clock.monotonic()
         return pause_s

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing.agent.client import AgentProcess, Unsupported
+from antipode.testing.agent.client import AgentFailed, AgentProcess, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,11 @@ LANGUAGES = ("python", *BUILT)
 #: Languages whose agent must be there, with commas between them; CI names all.
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
-#: `decide redis` or `decide redis look_at`. One that it has must not stand here.
+#: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers.
+#: One that it has must not stand here.
 LACKING = {
-    "cpp": frozenset({"decide"}),
-    "java": frozenset({"decide"}),
+    "cpp": frozenset({"decide", "script automatic"}),
+    "java": frozenset({"decide", "script automatic"}),
 }
 
 
@@ -60,12 +61,16 @@ def asked(agent: AgentProcess, op: str, **arguments: object) -> Any:
     """The value of an operation; skips the test where the agent's language lacks it."""
     language = agent.ask("hello")["language"]
     words = [op, *(str(arguments[name]) for name in ("store", "kind") if name in arguments)]
+    script = arguments.get("script")
+    if isinstance(script, dict) and "barriers" in script.get("settings", {}):
+        words.append("automatic")
     named = {" ".join(words[:end]) for end in range(1, len(words) + 1)}
     lacks = not named.isdisjoint(LACKING.get(language, ()))
     try:
         value = agent.ask(op, **arguments)
-    except Unsupported as error:
-        if not lacks:
+    except (AgentFailed, Unsupported) as error:
+        # A setting that a language does not have makes no sense to its agent.
+        if not lacks or (isinstance(error, AgentFailed) and words[-1] != "automatic"):
             raise
         pytest.skip(str(error))
     assert not lacks, f"{language} has {words[-1]!r}: take it out of LACKING"

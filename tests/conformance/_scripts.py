@@ -44,6 +44,7 @@ def _check_barrier(expect: dict[str, Any], ended: dict[str, Any]) -> None:
 
 def _check_read(expect: dict[str, Any], ended: dict[str, Any]) -> None:
     assert ended["code"] == expect.get("code")
+    assert ended.get("served", False) is expect.get("served", False)
     _check_outcomes(expect.get("outcomes", []), ended["outcomes"])
     _check_span(expect["looks"], ended["looks"])
     _check_span(expect["finished_s"], ended["finished_s"])

@@ -20,6 +20,7 @@ FOLDERS = {
     "L2-algebra": "algebra",
     "L3-headers": "headers",
     "L4-barrier": "barrier",
+    "L4-automatic": "barrier",
     "S1-positions": "positions",
     "S2-commands": "commands",
     "S3-stored": "stored",

@@ -87,6 +87,12 @@ def test_script(agent: AgentProcess, script: dict[str, Any]) -> None:
     check(script, found)
 
 
+@pytest.mark.parametrize("script", vectors.cases("L4-automatic", "scripts"))
+def test_automatic(agent: AgentProcess, script: dict[str, Any]) -> None:
+    """Every read waits by itself for what it depends on, within the time of its request."""
+    check(script, asked(agent, "script", script=script))
+
+
 def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:
     """Unknown operations, missing arguments and handles are errors of the agent, and it goes on."""
     for op, arguments in (("dance", {}), ("parse", {}), ("lineage", {"scope": "s999"})):

@@ -11,7 +11,10 @@ from tests.conformance import _vectors as vectors
 from tests.conformance._scripts import check
 
 
-@pytest.mark.parametrize("script", vectors.cases("L4-barrier", "scripts"))
+@pytest.mark.parametrize(
+    "script",
+    [*vectors.cases("L4-barrier", "scripts"), *vectors.cases("L4-automatic", "scripts")],
+)
 def test_script(script: dict[str, Any]) -> None:
     """Every barrier and every read ends as, and when, the script says."""
     check(script, _scripts.run(script))

@@ -261,7 +261,14 @@ def _read(
     for event in scripts[each].get("script", ()) if events is None else events:
         _script(connection, event)
     watched = found.get("watched", False)
-    return clock.read(stores[each], connection, at_s=found["at_s"], watched=watched)
+    return clock.read(
+        stores[each],
+        connection,
+        at_s=found["at_s"],
+        watched=watched,
+        wrote=list(map(write_of, found.get("wrote", ()))),
+        off=found.get("barriers") == "off",
+    )
 
 
 def _answered(read: VirtualRead) -> dict[str, Any]:
@@ -273,6 +280,7 @@ def _answered(read: VirtualRead) -> dict[str, Any]:
     return {
         "code": code,
         "outcomes": outcomes,
+        "served": read.served,
         "looks": read.looks,
         "finished_s": read.finished_s,
     }

@@ -20,6 +20,7 @@ import pymysql
 
 import antipode
 from antipode import StaleSnapshot
+from antipode.telemetry import Metric, metrics
 from antipode_shims import mysql
 from antipode_shims.mysql._position.flavor import Refused
 
@@ -98,6 +99,10 @@ STATEMENTS = (
 )
 
 
+def _stale_reads() -> int:
+    return metrics().get(Metric("served_stale", NOTES), 0)
+
+
 class Connection:
     """One client's connection to the primary, instrumented; everybody's calls alike."""
 
@@ -161,7 +166,13 @@ class Fuzz:
     """
 
     def __init__(
-        self, sql: Sql, client: str, *, triggers: bool = False, tells: bool = False
+        self,
+        sql: Sql,
+        client: str,
+        *,
+        triggers: bool = False,
+        tells: bool = False,
+        automatic: bool = False,
     ) -> None:
         """Make the tables.
 
@@ -170,6 +181,7 @@ class Fuzz:
             client: which of :data:`CLIENTS`.
             triggers: whether there is also a table whose writes read.
             tells: whether the server says what a transaction did.
+            automatic: whether reads wait by themselves: the session only learns of the writes.
         """
         drop_triggers(sql.topology)
         for statement in (*TABLES, *(TRIGGER if triggers else ())):
@@ -179,7 +191,7 @@ class Fuzz:
         self._sql, self._client, self._tells = sql, client, tells
         self._writer = sql.connect()
         run(self._writer, "SET SESSION innodb_lock_wait_timeout = 1")
-        self._number, self._awaited = 0, ""
+        self._number, self._awaited, self._automatic = 0, "", automatic
         self.counts: Counter[str] = Counter()
 
     def sessions(self, seeds: range, *, steps: int = 25) -> Counter[str]:
@@ -199,10 +211,12 @@ class Fuzz:
                     trace.append(self._write_and_wait())
                 else:
                     trace.append(choose.choice(self._statements))
+                before = _stale_reads()
                 found = self._run(one, trace)
                 if found is not None and trace[-1] == self._awaited:
-                    self.counts["fresh"] += 1
-                    assert found, (seed, trace)
+                    counted = _stale_reads() > before
+                    self.counts["stale" if counted else "fresh"] += 1
+                    assert found or (counted and self._automatic), (seed, trace)
 
     def _write_and_wait(self) -> str:
         """Another client writes; the read that has to see it."""
@@ -210,7 +224,10 @@ class Fuzz:
         with antipode.scope() as scope:
             run(self._writer, "INSERT INTO notes VALUES (%s, 'x')", self._number)
             written = scope.lineage
-        antipode.barrier(written, timeout=TIMEOUT_S, at="read")
+        if self._automatic:
+            antipode.transfer(written)
+        else:
+            antipode.barrier(written, timeout=TIMEOUT_S, at="read")
         self._awaited = f"SELECT id FROM notes WHERE id = {self._number}"  # noqa: S608 - a number
         return self._awaited
 
@@ -219,6 +236,7 @@ class Fuzz:
         try:
             return one.run(trace[-1])
         except StaleSnapshot:
+            assert not self._automatic, trace
             trace.append("ROLLBACK")
             with contextlib.suppress(pymysql.MySQLError, MySQLdb.Error, Refused):
                 needless = one.past_the_library(self._awaited)

@@ -8,6 +8,9 @@ import pytest
 
 pytest.importorskip("MySQLdb")
 
+import antipode
+
+from ._clients import TIMEOUT_S
 from ._sessions import CLIENTS, Fuzz
 
 if TYPE_CHECKING:
@@ -22,6 +25,18 @@ def test_no_session_reads_what_is_older_than_its_barrier(sql: Sql, client: str) 
     counts = Fuzz(sql, client).sessions(range(50))
     assert counts["right"] > 20, counts
     assert counts["needless"] * 10 <= counts["right"], counts
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_reads_that_wait_by_themselves_are_fresh_or_counted(sql: Sql, client: str) -> None:
+    """None raises; what a transaction's snapshot cannot show is counted as answered stale."""
+    antipode.configure(barriers="auto", auto_timeout=TIMEOUT_S)
+    try:
+        counts = Fuzz(sql, client, automatic=True).sessions(range(50))
+    finally:
+        antipode.configure(barriers="explicit", auto_timeout=1.0)
+    assert counts["fresh"] > 50, counts
+    assert counts["stale"] > 20, counts
 
 
 @pytest.mark.parametrize("client", CLIENTS)
