@@ -29,7 +29,13 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: One that it has must not stand here.
 LACKING = {
     "cpp": frozenset({"decide", "script automatic"}),
-    "java": frozenset({"decide", "script automatic"}),
+    "java": frozenset(
+        {
+            "script automatic",
+            *(f"decide {store}" for store in ("mariadb", "mongodb", "mysql", "rabbitmq")),
+            *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
+        }
+    ),
 }
 
 

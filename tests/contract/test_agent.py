@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +14,7 @@ from antipode.testing.agent.client import (
     RemoteShim,
     StoreError,
 )
+from tests.conformance._agents import command
 from tests.contract.test_redis import LONG_MS, RedisContractStore
 
 if TYPE_CHECKING:
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-m", "antipode.testing.agent"]
-
 
 @pytest.fixture
-def remote() -> Iterator[RemoteAntipode]:
-    """An agent of this language."""
-    with AgentProcess(COMMAND) as agent:
+def remote(request: pytest.FixtureRequest) -> Iterator[RemoteAntipode]:
+    """An agent of the language of the test's class."""
+    with AgentProcess(command(request.cls.language)) as agent:
         yield RemoteAntipode(agent)
 
 
@@ -86,6 +84,7 @@ class RemoteRedis(Remote, RedisContractStore):
 class TestRedis(ShimContract):
     """Every claim that Python's own shim keeps."""
 
+    language: ClassVar[str] = "python"
     opt_outs: ClassVar[dict[str, str]] = {
         "partial_updates": "Table 2 writes replace string values whole",
         "unknown_writes": "an agent has no client of the store that the suite could call",
@@ -99,3 +98,14 @@ class TestRedis(ShimContract):
             yield store
             store.writer.close()
             store.reader.close()
+
+
+class TestRedisOfJava(TestRedis):
+    """The claims that Java's shim keeps, on the same servers."""
+
+    language: ClassVar[str] = "java"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **TestRedis.opt_outs,
+        "automatic": "Java has no automatic barriers yet",
+        "dry_run": "Java has no dry run yet",
+    }

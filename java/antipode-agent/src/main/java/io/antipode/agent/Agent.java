@@ -10,75 +10,94 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import io.antipode.AntipodeException;
 import io.antipode.Lineage;
 import io.antipode.LineageDecodeException;
+import io.antipode.barrier.UnmetException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /** The conformance agent of the specification: answers each line of its standard input. */
 public final class Agent {
-  /** The operations of the specification that this agent does not have. */
-  private static final Set<String> UNSUPPORTED =
-      Set.of(
-          "decide",
-          "statistics",
-          "open_shim",
-          "write",
-          "delete",
-          "read",
-          "rolled_back",
-          "wait",
-          "close_shim",
-          "barrier",
-          "check",
-          "cancel",
-          "abandon");
-
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private final ObjectMapper mapper = new ObjectMapper();
   private final Scopes scopes = new Scopes();
+  private final Stores stores = new Stores();
+  private final Waits waits = new Waits();
+  private final PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
   private Agent() {}
 
-  /** Answers requests until the standard input ends. */
+  /** Answers requests, each in a thread of its own, until the standard input ends. */
   public static void main(String[] args) throws IOException {
     Agent agent = new Agent();
-    PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    ExecutorService threads = Executors.newCachedThreadPool();
     BufferedReader requests =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = requests.readLine(); line != null; line = requests.readLine()) {
-      answers.println(agent.answer(line));
+      agent.take(line, threads);
     }
+    agent.waits.cancelAll();
+    agent.stores.closeAll(); // Ends who waits at them.
+    threads.shutdown();
+    System.exit(0);
   }
 
-  /** Nothing that this agent does waits, so requests are answered one after the other. */
-  private String answer(String line) throws JsonProcessingException {
-    ObjectNode answer = JSON.objectNode();
+  private void take(String line, ExecutorService threads) {
+    JsonNode request;
     try {
-      JsonNode request = mapper.readTree(line);
-      answer.set("id", request.path("id"));
-      answer.set("value", value(Values.text(request, "op"), request));
-    } catch (LineageDecodeException error) {
-      error(answer, error.code(), error).put("offset", error.offset());
-    } catch (AntipodeException error) {
-      error(answer, error.code(), error);
-    } catch (AgentException error) {
-      error(answer, error.code(), error);
-    } catch (JsonProcessingException | IllegalArgumentException error) {
-      error(answer, "agent", error);
+      request = mapper.readTree(line);
+    } catch (JsonProcessingException error) {
+      ObjectNode answer = JSON.objectNode();
+      fail(answer, error);
+      answers.println(answer);
+      return;
     }
-    return mapper.writeValueAsString(answer);
+    long number = request.path("id").asLong();
+    waits.began(number);
+    threads.execute(
+        () -> {
+          ObjectNode answer = JSON.objectNode();
+          answer.set("id", request.path("id"));
+          try {
+            answer.set(
+                "value", scopes.within(request, () -> value(Values.text(request, "op"), request)));
+          } catch (Exception error) {
+            fail(answer, error);
+          }
+          waits.ended(number);
+          answers.println(answer);
+        });
   }
 
-  private static ObjectNode error(ObjectNode answer, String code, Exception error) {
-    return answer.putObject("error").put("code", code).put("message", error.getMessage());
+  private static void fail(ObjectNode answer, Exception error) {
+    ObjectNode said = answer.putObject("error").put("message", String.valueOf(error.getMessage()));
+    if (error instanceof AntipodeException ours) {
+      said.put("code", ours.code());
+      if (ours instanceof LineageDecodeException decoding) {
+        said.put("offset", decoding.offset());
+      }
+      if (ours instanceof UnmetException unmet) {
+        said.set("result", Values.json(unmet.result()));
+      }
+    } else if (error instanceof AgentException senseless) {
+      said.put("code", senseless.code());
+    } else if (error instanceof CancellationException) {
+      said.put("code", "cancelled");
+    } else if (error instanceof JsonProcessingException
+        || error instanceof IllegalArgumentException) {
+      said.put("code", "agent");
+    } else {
+      said.put("code", "store").put("type", error.getClass().getSimpleName());
+    }
   }
 
-  private JsonNode value(String operation, JsonNode arguments) {
+  private JsonNode value(String operation, JsonNode arguments) throws Exception {
     return switch (operation) {
       case "hello" -> hello();
       case "parse" -> parse(Values.text(arguments, "text"));
@@ -87,6 +106,7 @@ public final class Agent {
       case "script" -> Scripts.run(Values.argument(arguments, "script"));
       case "explain" -> explain(Values.text(arguments, "text"));
       case "configure" -> Configuration.configure(Values.argument(arguments, "settings"));
+      case "statistics" -> Stores.statistics();
       case "open_scope" -> scopes.open(arguments);
       case "close_scope" -> scopes.close(arguments);
       case "lineage" -> scopes.lineage(arguments);
@@ -96,10 +116,19 @@ public final class Agent {
       case "receive" -> scopes.receive(arguments);
       case "fulfilling" -> scopes.fulfilling(arguments);
       case "promise" -> scopes.promise(arguments);
-      default ->
-          throw UNSUPPORTED.contains(operation)
-              ? AgentException.unsupported(operation)
-              : AgentException.senseless("no operation " + operation);
+      case "open_shim" -> stores.open(arguments);
+      case "close_shim" -> stores.close(arguments);
+      case "write" -> stores.write(arguments);
+      case "delete" -> stores.delete(arguments);
+      case "read" -> stores.read(arguments, waits);
+      case "rolled_back" -> stores.rolledBack(arguments);
+      case "wait" -> stores.await(arguments, waits);
+      case "barrier" -> waits.barrier(arguments);
+      case "check" -> waits.check(arguments);
+      case "cancel" -> waits.cancel(arguments);
+      case "abandon" -> waits.abandon(arguments);
+      case "decide" -> Decisions.decide(arguments);
+      default -> throw AgentException.senseless("no operation " + operation);
     };
   }
 
@@ -107,7 +136,7 @@ public final class Agent {
     @Nullable String version = Agent.class.getPackage().getImplementationVersion();
     ObjectNode value = JSON.objectNode();
     value.put("language", "java").put("version", version == null ? "unknown" : version);
-    value.putArray("stores");
+    Stores.NAMES.forEach(value.putArray("stores")::add);
     return value;
   }
 

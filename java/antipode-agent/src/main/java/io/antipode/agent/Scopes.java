@@ -21,9 +21,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** The scopes that are open, and what goes in and out of them. Thread-safe. */
@@ -45,13 +45,13 @@ final class Scopes {
   }
 
   /** Runs something in the scope of a request, or outside of any where it names none. */
-  <T> T within(JsonNode request, Supplier<T> action) {
+  <T> T within(JsonNode request, Callable<T> action) throws Exception {
     if (!request.hasNonNull("scope")) {
-      return action.get();
+      return action.call();
     }
     Context context = held(request).scope.storeInContext(Context.root());
     try (io.opentelemetry.context.Scope entered = context.makeCurrent()) {
-      return action.get();
+      return action.call();
     }
   }
 
@@ -102,7 +102,7 @@ final class Scopes {
     return NullNode.instance;
   }
 
-  JsonNode requestHeaders(JsonNode request) {
+  JsonNode requestHeaders(JsonNode request) throws Exception {
     Map<String, String> carrier = new TreeMap<>();
     headers(request.path("headers"))
         .forEach((name, values) -> carrier.put(name, String.join(",", values)));
@@ -118,7 +118,7 @@ final class Scopes {
         });
   }
 
-  JsonNode responseHeaders(JsonNode request) {
+  JsonNode responseHeaders(JsonNode request) throws Exception {
     return within(
         request,
         () -> {
@@ -127,7 +127,7 @@ final class Scopes {
         });
   }
 
-  JsonNode receive(JsonNode request) {
+  JsonNode receive(JsonNode request) throws Exception {
     return within(
         request,
         () -> {
@@ -142,14 +142,16 @@ final class Scopes {
     return hold(new Held(outer.fulfilling(promise), outer)).set("promise", Values.json(promise));
   }
 
-  JsonNode promise(JsonNode request) {
+  JsonNode promise(JsonNode request) throws Exception {
     String datastore = Values.text(request, "datastore");
     double expiresInS = Values.argument(request, "expires_in_s").asDouble();
     return within(
         request,
         () -> {
           Promise promise = Antipode.promise(datastore, Configuration.duration(expiresInS));
-          return Values.json(promise).put("token", promise.token());
+          return JSON.objectNode()
+              .put("token", promise.token())
+              .set("promise", Values.json(promise));
         });
   }
 

@@ -37,8 +37,12 @@ final class Values {
     return value.textValue();
   }
 
+  /** Returns the strings of a list, or the one that stands alone. */
   static List<String> texts(JsonNode list) {
     List<String> texts = new ArrayList<>();
+    if (list.isTextual()) {
+      texts.add(list.textValue());
+    }
     list.forEach(text -> texts.add(text.asText()));
     return texts;
   }

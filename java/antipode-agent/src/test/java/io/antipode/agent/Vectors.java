@@ -35,6 +35,15 @@ final class Vectors {
                 DynamicTest.dynamicTest(vector.get("name").asText(), () -> check.accept(vector)));
   }
 
+  /** Returns a test for each vector of a kind in the file of a store. */
+  static Stream<DynamicTest> tests(
+      String folder, String store, String kind, Consumer<JsonNode> check) {
+    return vectors(FOLDER.resolve(folder).resolve(store + ".json"), kind)
+        .map(
+            vector ->
+                DynamicTest.dynamicTest(vector.get("name").asText(), () -> check.accept(vector)));
+  }
+
   private static Stream<Path> files(String folder) {
     try (Stream<Path> files = Files.list(FOLDER.resolve(folder))) {
       return files.filter(file -> file.toString().endsWith(".json")).sorted().toList().stream();

@@ -77,7 +77,7 @@ final class Comparison {
         Shim shim = each.shim;
         if (shown.status() == Status.VISIBLE) {
           String cause =
-              "the store that is registered here as " + shim.datastore() + " has its log";
+              "the store that is registered here as '" + shim.datastore() + "' has its log";
           found.add(Outcome.of(each.stranger, Status.UNKNOWN_STORE, cause));
         } else {
           if (shim.strangers().size() >= MOST_STRANGERS) {

@@ -165,6 +165,18 @@ public final class Floor {
     }
   }
 
+  /**
+   * Ends a read whose own connection showed nothing until the time was up.
+   *
+   * @throws UnmetException always
+   */
+  public void expire(UnreachableException cause) {
+    Wait wait = begin();
+    spend(left);
+    wait.unreachable(datastore, Watcher.why(cause), clock.nanoTime());
+    raiseIfUnmet(wait, clock.nanoTime());
+  }
+
   Wait begin() {
     return new Wait(Map.of(datastore, wanted), List.of(), List.of(), policies, clock, left);
   }

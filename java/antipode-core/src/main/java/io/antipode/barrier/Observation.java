@@ -76,6 +76,13 @@ public final class Observation {
     return new Observation(server, both, other.eta == null ? eta : other.eta, other.caveat);
   }
 
+  /** Returns this observation with another status wherever it has one. */
+  public Observation with(Status held, Status other) {
+    Map<Dependency, Said> changed = new HashMap<>(said);
+    changed.replaceAll((each, was) -> was.status == held ? new Said(other, was.cause) : was);
+    return new Observation(server, Map.copyOf(changed), eta, caveat);
+  }
+
   /** Makes an observation. */
   public static final class Builder {
     private final String server;

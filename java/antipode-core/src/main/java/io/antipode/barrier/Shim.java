@@ -3,8 +3,11 @@ package io.antipode.barrier;
 import io.antipode.ConfigurationException;
 import io.antipode.Lineage;
 import io.antipode.Promise;
+import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.runtime.Time;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -139,6 +142,21 @@ public abstract class Shim implements AutoCloseable {
   public boolean abandon(Promise promise, Duration timeout) throws Exception {
     throw new ConfigurationException(
         "no promise can be abandoned on " + datastore + " by this shim");
+  }
+
+  /**
+   * Returns how long the record of a promise must live from now on: until its expiry, and until its
+   * absence says nothing any more.
+   */
+  protected static Duration recordLife(Promise promise) {
+    Settings settings = Settings.current();
+    Duration left = Duration.between(Time.now(), Instant.ofEpochSecond(promise.expiresS()));
+    Duration lives = left.compareTo(settings.maxPromise()) < 0 ? left : settings.maxPromise();
+    Duration kept = settings.horizon();
+    if (kept.compareTo(Policies.PROMISE_GRACE) < 0) {
+      kept = Policies.PROMISE_GRACE;
+    }
+    return (lives.isNegative() ? Duration.ZERO : lives).plus(kept).plus(Policies.PROMISE_GRACE);
   }
 
   /**

@@ -1,0 +1,75 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.Lineage;
+import io.antipode.WriteId;
+import io.antipode.redis.RedisDecisions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** What shims decide without their stores. */
+final class Decisions {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+
+  private Decisions() {}
+
+  static JsonNode decide(JsonNode request) {
+    String store = Values.text(request, "store");
+    String kind = Values.text(request, "kind");
+    JsonNode given = Values.argument(request, "given");
+    if (!store.equals("redis")) {
+      throw AgentException.unsupported("a shim of " + store);
+    }
+    return switch (kind) {
+      case "look_at" -> lookAt(given);
+      case "stored" -> stored(given);
+      case "found" -> found(given);
+      default -> throw AgentException.unsupported("decisions about a " + kind + " of " + store);
+    };
+  }
+
+  private static ObjectNode lookAt(JsonNode given) {
+    JsonNode server = given.path("server");
+    List<WriteId> writes = new ArrayList<>();
+    for (JsonNode write : given.path("writes")) {
+      ObjectNode whole = write.deepCopy();
+      writes.add(Values.write(whole.put("datastore", "posts")));
+    }
+    RedisDecisions.Answer first = answer(server.get("info"), server.get("error"));
+    RedisDecisions.Answer then = server.has("then") ? answer(server.get("then"), null) : first;
+    JsonNode history = server.path("history");
+    ObjectNode value = JSON.objectNode();
+    ArrayNode statuses = value.putArray("statuses");
+    RedisDecisions.lookAt(first, then, log -> text(history.get(log)), writes)
+        .forEach(status -> statuses.add(status.toString()));
+    return value;
+  }
+
+  private static RedisDecisions.Answer answer(@Nullable JsonNode lines, @Nullable JsonNode error) {
+    return new RedisDecisions.Answer(
+        lines == null ? null : String.join("\r\n", Values.texts(lines)), text(error));
+  }
+
+  private static @Nullable String text(@Nullable JsonNode value) {
+    return value == null || value.isNull() ? null : value.asText();
+  }
+
+  private static ObjectNode stored(JsonNode given) {
+    String companion = RedisDecisions.stored(text(given.get("value")), Values.text(given, "text"));
+    return JSON.objectNode().put("companion", companion);
+  }
+
+  private static ObjectNode found(JsonNode given) {
+    Map.Entry<Lineage, String> found =
+        RedisDecisions.found(
+            Values.text(given, "shown"), text(given.get("value")), text(given.get("companion")));
+    ObjectNode value = JSON.objectNode();
+    value.set("lineage", Values.json(found.getKey()));
+    return value.put("match", found.getValue());
+  }
+}

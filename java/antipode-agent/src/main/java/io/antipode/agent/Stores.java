@@ -1,0 +1,145 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.NullNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.Promise;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.Shims;
+import io.antipode.runtime.Counts;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** The shims that are open, and what is done by them. Thread-safe. */
+final class Stores {
+  /** The stores of which there are shims. */
+  static final List<String> NAMES = List.of("redis");
+
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+  private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
+
+  private final Map<String, OpenShim> open = new ConcurrentHashMap<>();
+  private final AtomicInteger handles = new AtomicInteger();
+
+  JsonNode open(JsonNode request) {
+    String store = Values.text(request, "store");
+    if (!store.equals("redis") || request.path("client").asBoolean()) {
+      String kind = request.path("client").asBoolean() ? "an instrumented client" : "a shim";
+      throw AgentException.unsupported(kind + " of " + store);
+    }
+    String handle = "d" + handles.incrementAndGet();
+    open.put(handle, new OpenRedis(request));
+    return JSON.objectNode().put("shim", handle);
+  }
+
+  private OpenShim shim(JsonNode request) {
+    OpenShim shim = open.get(Values.text(request, "shim"));
+    if (shim == null) {
+      throw AgentException.senseless("no such open shim");
+    }
+    return shim;
+  }
+
+  JsonNode close(JsonNode request) {
+    OpenShim shim = shim(request);
+    open.remove(Values.text(request, "shim"));
+    shim.close();
+    return NullNode.instance;
+  }
+
+  void closeAll() {
+    open.values().forEach(OpenShim::close);
+  }
+
+  private static @Nullable Lineage lineage(JsonNode request) {
+    return request.hasNonNull("lineage")
+        ? Lineage.deserialize(Values.text(request, "lineage"))
+        : null;
+  }
+
+  JsonNode write(JsonNode request) throws Exception {
+    @Nullable Promise fulfils =
+        request.hasNonNull("fulfils") ? Values.promise(request.get("fulfils")) : null;
+    String key = Values.text(request, "key");
+    Lineage written =
+        shim(request).write(key, Values.text(request, "value"), lineage(request), fulfils);
+    return TextNode.valueOf(written.serialize());
+  }
+
+  JsonNode delete(JsonNode request) throws Exception {
+    Lineage deleted = shim(request).delete(Values.text(request, "key"), lineage(request));
+    return TextNode.valueOf(deleted.serialize());
+  }
+
+  JsonNode read(JsonNode request, Waits waits) throws Exception {
+    OpenShim shim = shim(request);
+    String key = Values.text(request, "key");
+    OpenShim.Found found =
+        request.path("api").asText().equals("async")
+            ? waits.await(request, shim.readAsync(key))
+            : shim.read(key);
+    return JSON.objectNode()
+        .put("value", found.value())
+        .put("lineage", found.lineage().serialize());
+  }
+
+  JsonNode rolledBack(JsonNode request) throws Exception {
+    Promise fulfils = Values.promise(Values.argument(request, "fulfils"));
+    shim(request).rolledBack(Values.text(request, "key"), Values.text(request, "value"), fulfils);
+    return NullNode.instance;
+  }
+
+  JsonNode await(JsonNode request, Waits waits) throws Exception {
+    BarrierOptions options =
+        BarrierOptions.timeout(
+                Configuration.duration(Values.argument(request, "timeout_s").asDouble()))
+            .withOnly(shim(request).shim().datastore());
+    @Nullable Lineage given = lineage(request);
+    options = options.withLineage(given == null ? Antipode.current() : given);
+    return Values.json(
+        request.path("api").asText().equals("async")
+            ? waits.await(request, Barriers.barrierAsync(options))
+            : Barriers.barrier(options));
+  }
+
+  /** Returns counts, threads that look at stores, and connections. */
+  static JsonNode statistics() throws IOException {
+    ObjectNode value = JSON.objectNode();
+    ArrayNode metrics = value.putArray("metrics");
+    Counts.all()
+        .forEach(
+            (metric, number) ->
+                metrics.addArray().add(metric.name()).add(metric.datastore()).add(number));
+    ArrayNode watchers = value.putArray("watchers");
+    Shims.watchers().forEach(watchers::add);
+    return value.put("connections", sockets());
+  }
+
+  /** A virtual machine opens and closes other descriptors as it likes. */
+  private static long sockets() throws IOException {
+    try (Stream<Path> descriptors = Files.list(DESCRIPTORS)) {
+      return descriptors.filter(Stores::isSocket).count();
+    }
+  }
+
+  private static boolean isSocket(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString().startsWith("socket:");
+    } catch (IOException closed) {
+      return false;
+    }
+  }
+}
