@@ -89,6 +89,20 @@ def test_behind_barriers_everything_is_there(regions: Regions, tmp_path: Path) -
         )
 
 
+def test_reads_that_wait_by_themselves_need_no_barrier(
+    regions: Regions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the two barriers taken out of the code and one setting, no read is early."""
+    without_barriers(tmp_path / "tree", (0, 1))
+    monkeypatch.syspath_prepend(str(tmp_path / "tree"))
+    monkeypatch.setenv("ANTIPODE_BARRIERS", "auto")
+    monkeypatch.setenv("ANTIPODE_AUTO_TIMEOUT", "5")
+    with Services(regions, mode="enforce", directory=tmp_path) as services:
+        regions.set_lag(100)
+        seen = list(tell(services, 10))
+    assert [each.stale for each in seen] == [()] * 10
+
+
 @pytest.mark.parametrize(
     ("removed", "missing"),
     [
