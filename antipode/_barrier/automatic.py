@@ -83,7 +83,7 @@ def automatic_floor(
         UnmetError: it is known without a look that something cannot be seen, and
             ``on_stale="raise"`` is configured.
     """
-    lineage, settings = scope.lineage, config()
+    lineage, settings = scope.known, config()  # What reads deferred would have to be asked for.
     if lineage.empty:
         return explicit
     attached = scope.attached.get(Demands)
@@ -220,6 +220,9 @@ class AutomaticFloor(Floor):
     the same, and counted, unless ``on_stale="raise"`` is configured.
     """
 
+    #: A server that is far away is asked all the same, instead of giving its connection up.
+    least_look_s = 0.5
+
     def __init__(
         self, demand: Demand, allowance: Allowance, shim: Store, below: Floor | None
     ) -> None:
@@ -295,6 +298,11 @@ class AutomaticFloor(Floor):
         if self._below is not None:
             self._below.expire(cause)
         super().expire(cause)
+
+    def _raise_if_over(self, wait: Wait, cause: Unreachable) -> None:
+        if self._demand.settings.on_stale == "raise":
+            super()._raise_if_over(wait, cause)
+        # Else the client's own error follows: there is nothing that could be served.
 
     def fail_snapshot(self, error: StaleSnapshot) -> None:
         """Answer a read whose snapshot is too old, as far as no explicit floor is against it.

@@ -85,9 +85,11 @@ class Floor:
         writes: what must be visible.
         promises: what must be fulfilled; none where no shim of the datastore looks for them.
         served: whether a read is answered although it was not shown all of that.
+        least_look_s: how long a look may last although the time is up, in seconds.
     """
 
     served = False
+    least_look_s = LEAST_LOOK_S
 
     def __init__(
         self,
@@ -155,13 +157,14 @@ class Floor:
         return self._allowance.left_s(self._clock.monotonic())
 
     def block_s(self, longest_s: float) -> float:
-        """How long the server may block during a look: *longest_s*, or not at all."""
-        return longest_s if self.left_s > 0 else 0.0
+        """How long the server may block during a look: at most *longest_s*, and what is left."""
+        left_s = self.left_s
+        return min(longest_s, left_s) if left_s > LEAST_LOOK_S else 0.0
 
     @property
     def look_s(self) -> float:
         """How long a look may last: what is left, but enough for one honest try."""
-        return max(self.left_s, LEAST_LOOK_S)
+        return max(self.left_s, self.least_look_s)
 
     @property
     def stages(self) -> tuple[Floor, ...]:
@@ -294,7 +297,7 @@ class HeldRead:
     @property
     def look_s(self) -> float:
         """How long the next look may last, in seconds."""
-        return max(self._wait.deadline_s - self._clock.monotonic(), LEAST_LOOK_S)
+        return max(self._wait.deadline_s - self._clock.monotonic(), self._floor.least_look_s)
 
     def take(self, observation: Observation) -> float | None:
         """Seconds until the next look; None where the read may be answered.

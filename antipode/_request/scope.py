@@ -254,7 +254,9 @@ class Scope:
         found = self._allowance
         if found is None:
             with self._lock:
-                found = self._allowance = self._allowance or Allowance(config().auto_timeout)
+                settings = config()
+                seconds = min(settings.auto_timeout, settings.max_timeout)
+                found = self._allowance = self._allowance or Allowance(seconds)
         return found
 
     def parts(

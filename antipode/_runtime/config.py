@@ -130,42 +130,49 @@ def configure(**settings: Unpack[Settings]) -> None:
     ``ANTIPODE_MAX_TIMEOUT=5`` or ``ANTIPODE_EGRESS=posts,users``.
 
     Keyword Args:
-        mode: ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is missing
-            is counted, logged and written down; or ``off``: barriers return at once, and
+        mode (Mode): ``enforce``; ``dry-run``: nothing waits or raises, and where a barrier is
+            missing is counted, logged and written down; or ``off``: barriers return at once, and
             everything else goes on: clients stay instrumented, and lineages are kept and sent.
             ``ANTIPODE_DISABLED=true`` in the environment turns all of it off.
-        region: the name of this region, for people and reports; a dry run also goes by it.
-        max_timeout: the longest any barrier waits, in seconds, whatever its caller says.
-        max_lineage_bytes: most bytes of the baggage member, ``antipode=`` included (64 to 4096).
-        horizon: a dependency on an unknown log older than this counts as ``aged`` and passes;
-            ``7d``, ``12h`` or seconds in the environment.
-        max_promise: the longest that a promise may live, from when it is made or received.
-        session_max_age: for how long a user's requests depend on what an earlier one wrote, where
-            a session cookie carries it: longer than replication ever lags.
-        on_unknown: what a barrier does about ``unknown_store``, ``unknown_log`` and
+        region (str | None): the name of this region, for people and reports; a dry run also goes by
+            it.
+        max_timeout (float): the longest any barrier waits, in seconds, whatever its caller says.
+        max_lineage_bytes (int): most bytes of the baggage member, ``antipode=`` included (64 to
+            4096).
+        horizon (timedelta): a dependency on an unknown log older than this counts as ``aged`` and
+            passes; ``7d``, ``12h`` or seconds in the environment.
+        max_promise (timedelta): the longest that a promise may live, from when it is made or
+            received.
+        session_max_age (timedelta): for how long a user's requests depend on what an earlier one
+            wrote, where a session cookie carries it: longer than replication ever lags.
+        on_unknown (Policy | None): what a barrier does about ``unknown_store``, ``unknown_log`` and
             ``undecidable``: ``raise``, or ``report`` and go on; None: all raise, but a datastore
             that this process has no shim for, which is reported as :func:`barrier` says.
-        on_incomplete: what a barrier does about an incomplete lineage: ``raise`` or ``report``.
-        on_unscoped: what a write, or a barrier without a lineage, does without a scope:
-            ``report`` (count it and log once for each call site) or ``raise``; None: writes
+        on_incomplete (Policy): what a barrier does about an incomplete lineage: ``raise`` or
+            ``report``.
+        on_unscoped (Policy | None): what a write, or a barrier without a lineage, does without a
+            scope: ``report`` (count it and log once for each call site) or ``raise``; None: writes
             report, and barriers and checks raise, since they would wait for nothing.
-        barriers: ``explicit``: reads wait where :func:`barrier` was called; ``auto``: every read of
-            an instrumented client waits for what its request depends on there.
-        auto_timeout: how long automatic barriers may hold the reads of one request back, in
+        barriers (Barriers): ``explicit``: reads wait where :func:`barrier` was called; ``auto``:
+            every read of an instrumented client waits for what its request depends on there.
+        auto_timeout (float): how long automatic barriers may hold the reads of one request back, in
             seconds, for all of them together; 0: never.
-        on_stale: what such a read does whose time is up, or of which waiting makes no sense:
-            ``serve`` what there is, and count it, or ``raise`` as a barrier does.
-        egress: the datastores whose entries may leave this process, in whatever way; None for all.
-        egress_hosts: the hosts that instrumented clients send lineages to, and whose answers they
-            take: names or addresses, or ``*.`` and a domain for all names below it, each with ``:``
-            and a port where it is of that port alone; None for all.
-        peers: whether those whom instrumented clients call answer with lineages: hosts as above,
-            each with the path below which it holds or without, and ``always``, ``never`` or
-            ``auto``: learnt from successful answers. ``orders.internal/v1=always`` as variable.
-        dry_run_dir: the directory into which a dry run writes its records, a file for each
-            process; made where it is missing. None: it writes none.
-        app_packages: installed packages, or modules, that are the application's, whose lines logs
-            and dry runs name. None: as the frameworks' handlers show.
+        on_stale (OnStale): what such a read does whose time is up, or of which waiting makes no
+            sense: ``serve`` what there is, and count it, or ``raise`` as a barrier does.
+        egress (Iterable[str] | None): the datastores whose entries may leave this process, in
+            whatever way; None for all.
+        egress_hosts (Iterable[str] | None): the hosts that instrumented clients send lineages to,
+            and whose answers they take: names or addresses, or ``*.`` and a domain for all names
+            below it, each with ``:`` and a port where it is of that port alone; None for all.
+        peers (Mapping[str, Answers]): whether those whom instrumented clients call answer with
+            lineages: hosts as above, each with the path below which it holds or without, and
+            ``always``, ``never`` or ``auto``: learnt from successful answers.
+            ``orders.internal/v1=always`` as variable.
+        dry_run_dir (str | PathLike[str] | None): the directory into which a dry run writes its
+            records, a file for each process; made where it is missing. None: it writes none.
+        app_packages (Iterable[str] | None): installed packages, or modules, that are the
+            application's, whose lines logs and dry runs name. None: as the frameworks' handlers
+            show.
 
     Raises:
         ConfigurationError: a value is outside what its setting takes.
@@ -175,6 +182,10 @@ def configure(**settings: Unpack[Settings]) -> None:
     if unknown := given.keys() - Settings.__annotations__.keys():
         msg = f"configure() has no setting {', '.join(sorted(unknown))}"
         raise TypeError(msg)
+    _configured(given)
+
+
+def _configured(given: dict[str, object]) -> None:
     with _lock:
         base = _current if _current is not None else _from_environment()
         for name, take in _TAKEN.items():
