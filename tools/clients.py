@@ -27,6 +27,7 @@ EXTRAS = (
     "aiohttp",
     "grpc",
     "celery",
+    "session",
 )
 _LIMIT_S = 300
 

@@ -108,7 +108,7 @@ class Extras:
         python = self.alone(wheel, "rabbitmq", tmp_path)
         works(python, "rabbitmq", antipode_rabbitmq.url(), f"extras.{uuid.uuid4().hex}")
 
-    @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery"])
+    @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "session"])
     def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:
         """Each integration needs its framework alone."""
         works(self.alone(wheel, extra, tmp_path), extra)
