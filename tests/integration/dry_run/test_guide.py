@@ -17,6 +17,16 @@ CODE = dict(re.findall(r'```python title="(.*?)"\n(.*?)```', SECTION, flags=re.D
 RUNS = re.findall(r"```console\n(.*?)```", SECTION, flags=re.DOTALL)
 
 
+#: What depends on the machine, and what stands for it; how long a replica lags, and whether that
+#: was seen before the process ended, among it.
+OF_THE_MACHINE = (
+    (re.compile(r"\bu[0-9a-f]{8}\b|\bID\b"), "ID"),
+    (re.compile(r"in [\d.]+s$"), "in 0s"),
+    (re.compile(r"about [\d.]+ ms a request at this lag|a wait that no evidence tells"), "A WAIT"),
+    (re.compile(r"\b[01] known\)$"), "N known)"),
+)
+
+
 def commands(block: str) -> list[tuple[str, list[str]]]:
     """Each command of a console block, and what it prints."""
     _, *parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
@@ -26,10 +36,9 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 def comparable(lines: list[str]) -> list[str]:
     """*lines* without what depends on the machine, and with one id for all."""
     kept = [line.rstrip() for line in lines if not line.startswith("  cost ")]
-    return [
-        re.sub(r"in [\d.]+s$", "in 0s", re.sub(r"\bu[0-9a-f]{8}\b|\bID\b", "ID", line))
-        for line in kept
-    ]
+    for pattern, same in OF_THE_MACHINE:
+        kept = [pattern.sub(same, line) for line in kept]
+    return kept
 
 
 class Shell:
