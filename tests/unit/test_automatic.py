@@ -20,7 +20,7 @@ from antipode import (
 from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import set_floor
 from antipode._runtime.clock import SystemClock
-from antipode.shim import Floor, Observation, floor, register, unregister
+from antipode.shim import Floor, Observation, Unreachable, floor, register, unregister
 from antipode.telemetry import Metric, metrics
 
 from ._fake_server import FakeServer
@@ -193,6 +193,50 @@ def test_reads_at_the_same_time_spend_it_once(posts: FakeServer, clock: HandCloc
         for thread in threads:
             thread.join(5)
         assert asked(posts).left_s == pytest.approx(0.5)
+
+
+def test_no_request_waits_longer_than_any_barrier(posts: FakeServer) -> None:
+    """``max_timeout`` bounds the time of automatic barriers, too."""
+    antipode.configure(auto_timeout=90, max_timeout=2)
+    try:
+        with antipode.scope(Lineage([POST])):
+            assert asked(posts).left_s == pytest.approx(2)
+    finally:
+        antipode.configure(max_timeout=30)
+
+
+def test_far_server_is_asked_once_the_time_is_up(posts: FakeServer, clock: HandClock) -> None:
+    """The look that is left may last half a second: a slow link costs no connection."""
+    given: list[float] = []
+
+    def look(timeout_s: float) -> Observation:
+        given.append(timeout_s)
+        return after(clock, 0.2, Status.VISIBLE)(timeout_s)
+
+    with antipode.scope(Lineage([POST])):
+        asked(posts).hold(after(clock, 2))
+        before = served()
+        asked(posts).hold(look)
+        assert given == [0.5]
+        assert served() == before
+
+
+def test_read_that_fails_is_not_served(posts: FakeServer, clock: HandClock) -> None:
+    """Where the server does not answer, the client's own error follows, and nothing is counted."""
+
+    def look(_: float) -> Observation:
+        clock.advance(2)
+        raise Unreachable("no answer")
+
+    with antipode.scope(Lineage([POST])):
+        before = served()
+        with pytest.raises(Unreachable):
+            asked(posts).hold(look)
+        asked(posts).expire(Unreachable("no answer"))
+        assert served() == before
+        antipode.configure(on_stale="raise")
+        with pytest.raises(BarrierTimeout):
+            asked(posts).expire(Unreachable("no answer"))
 
 
 def test_branches_share_the_time(posts: FakeServer, clock: HandClock) -> None:
