@@ -156,7 +156,7 @@ def configure(**settings: Unpack[Settings]) -> None:
         barriers (Barriers): ``explicit``: reads wait where :func:`barrier` was called; ``auto``:
             every read of an instrumented client waits for what its request depends on there.
         auto_timeout (float): how long automatic barriers may hold the reads of one request back, in
-            seconds, for all of them together; 0: never.
+            seconds, for all of them together, at most ``max_timeout``; 0: never.
         on_stale (OnStale): what such a read does whose time is up, or of which waiting makes no
             sense: ``serve`` what there is, and count it, or ``raise`` as a barrier does.
         egress (Iterable[str] | None): the datastores whose entries may leave this process, in

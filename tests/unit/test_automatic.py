@@ -20,7 +20,7 @@ from antipode import (
 from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import set_floor
 from antipode._runtime.clock import SystemClock
-from antipode.shim import Floor, Observation, Unreachable, floor, register, unregister
+from antipode.shim import Floor, Observation, Unreachable, floor, register
 from antipode.telemetry import Metric, metrics
 
 from ._fake_server import FakeServer
@@ -40,7 +40,7 @@ class HandClock(SystemClock):
     def __init__(self) -> None:
         self.now_s = 100.0
 
-    def monotonic(self) -> float:  # type: ignore[override]
+    def monotonic(self) -> float:
         """Seconds that the test let pass."""
         return self.now_s
 
@@ -70,7 +70,7 @@ def posts(clock: HandClock) -> Iterator[FakeServer]:
     server.clock = clock
     register(server)
     yield server
-    unregister(server)
+    server.close()
 
 
 def asked(posts: FakeServer) -> Floor:
