@@ -248,7 +248,7 @@ def test_statements_on_a_mongos() -> None:
     """What an application sends there goes its way and is marked; what has to wait is refused."""
     with (
         FakeMongos() as port,
-        pymongo.MongoClient("127.0.0.1", port, directConnection=True) as client,
+        pymongo.MongoClient("127.0.0.1", port, directConnection=True, connect=False) as client,
     ):
         mongodb.instrument_client(client, datastore="posts")
         before = counted("uncovered_write")
