@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pymongo
 import pytest
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("mongodb")
 
 LONG_MS = 60_000
-WHERE = {"database": "contract", "collection": "posts"}
 
 
 class MongoContractStore(ContractStore):
@@ -33,6 +32,7 @@ class MongoContractStore(ContractStore):
     already. So that each write is one, values have a number beside them.
     """
 
+    where: ClassVar[dict[str, str]] = {"database": "contract", "collection": "posts"}
     topology: MongoDBTopology
     # A secondary that lost its source looks for it once a second.
     promptly_s = 1.5
@@ -58,15 +58,19 @@ class MongoContractStore(ContractStore):
         """The transaction of a plain client, which fulfils and then fails."""
         plain = self._client(self.topology.primary)
         with plain.start_session() as session, session.start_transaction():
-            plain.contract.posts.insert_one({"_id": key, "value": value}, session=session)
-            mongodb.fulfil(plain.contract, promise, session=session)
+            self._plain(plain).insert_one({"_id": key, "value": value}, session=session)
+            mongodb.fulfil(self._plain(plain).database, promise, session=session)
             raise RuntimeError("the branch fails")
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
-        return _value(self.reader.read(key))
+        return self._value(self.reader.read(key))
 
     def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
-        return _value(self.writer.read(key))
+        return self._value(self.writer.read(key))
+
+    def _plain(self, client: Any) -> Any:
+        """The collection of *client*."""
+        return client[self.where["database"]][self.where["collection"]]
 
     def _client(self, address: Any, **options: Any) -> Any:
         client: Any = pymongo.MongoClient(
@@ -82,7 +86,7 @@ class MongoContractStore(ContractStore):
         return client
 
     def _shim(self, address: Any, **options: Any) -> Any:
-        return mongodb.shim("posts", self._settled(address), **WHERE, **options)
+        return mongodb.shim("posts", self._settled(address), **self.where, **options)
 
     def _reader(self) -> Any:
         return self._shim(self.proxy.address, reads_from="replica")
@@ -100,9 +104,9 @@ class MongoContractStore(ContractStore):
         """Read by the asyncio shim, which looks where the synchronous one does."""
         address = self.proxy.address
         url = f"mongodb://{address}/?directConnection=true"
-        reader = mongodb.shim_async("posts", url, **WHERE, reads_from="replica")
+        reader = mongodb.shim_async("posts", url, **self.where, reads_from="replica")
         try:
-            return _value(await reader.read(key))
+            return self._value(await reader.read(key))
         finally:
             await reader.aclose()
 
@@ -111,7 +115,7 @@ class MongoContractStore(ContractStore):
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
             client = self._client(slow.address, socketTimeoutMS=200)
             client.admin.command("ping")
-            doubtful = mongodb.shim("posts", client, **WHERE)
+            doubtful = mongodb.shim("posts", client, **self.where)
             doubtful.read(key)
             slow.set_lag(LONG_MS)
             try:
@@ -146,7 +150,7 @@ class MongoContractStore(ContractStore):
 
     def corrupt(self, key: str, text: str) -> None:
         """Overwrite the lineage, digest aside."""
-        plain = self._client(self.topology.primary).contract.posts
+        plain = self._plain(self._client(self.topology.primary))
         mark, _, _ = plain.find_one({"_id": key})["_ap"]["w"].partition("|")
         plain.update_one({"_id": key}, {"$set": {"_ap.w": f"{mark}|{text}"}})
         self.topology.wait_replicated()
@@ -181,10 +185,9 @@ class MongoContractStore(ContractStore):
         self.writer.close()
         self.writer = self._shim(self.topology.primary)
 
-
-def _value(found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
-    document, lineage = found
-    return (None if document is None else document.get("value", b"")), lineage
+    def _value(self, found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
+        document, lineage = found
+        return (None if document is None else document.get("value", b"")), lineage
 
 
 class TestMongoDB(ShimContract):
@@ -204,11 +207,15 @@ def test_async_shim_round_trip(antipode_mongodb: MongoDBTopology) -> None:
     """The asyncio shim writes, waits and reads as the synchronous one does."""
 
     async def request() -> None:
+        where = MongoContractStore.where
         primary, replica = antipode_mongodb.primary, antipode_mongodb.replica
         options = "?directConnection=true"
-        writer = mongodb.shim_async("posts", f"mongodb://{primary}/{options}", **WHERE)
+        writer = mongodb.shim_async("posts", f"mongodb://{primary}/{options}", **where)
         reader = mongodb.shim_async(
-            "posts", f"mongodb://{replica}/{options}", **WHERE, reads_from="replica"
+            "posts",
+            f"mongodb://{replica}/{options}",
+            **where,
+            reads_from="replica",
         )
         antipode_mongodb.set_lag(50)
         with antipode.scope() as scope:

@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, ClassVar
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pika
 import pytest
 
-import antipode
-from antipode import Lineage
 from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode.testing.agent._shims.rabbitmq import LastMessages
 from antipode_shims import rabbitmq
 from tests.integration.rabbitmq._bench import Region, once_asked, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode import Promise
+    from antipode import Lineage, Promise
     from antipode.testing import RabbitMQTopology
-    from antipode_shims.rabbitmq import Delivery
 
 pytestmark = pytest.mark.store("rabbitmq")
-
-
-class View:
-    """The last message of each key, as a consumer keeps it that builds a table of a queue."""
-
-    def __init__(self, shim: rabbitmq.RabbitMQShim) -> None:
-        self._shim = shim
-        self._lock = threading.Lock()
-        self._last: dict[str, Delivery] = {}
-
-    def read(self, key: str) -> tuple[bytes | None, Lineage]:
-        """Take in what the queue holds; the key's last value, whose lineage enters the scope."""
-        with self._lock:
-            while self._take_one():
-                pass
-            found = self._last.get(key)
-        if found is None:
-            return None, Lineage()
-        if not found.lineage.empty:
-            antipode.transfer(found.lineage)
-        return found.value, found.lineage
-
-    def _take_one(self) -> bool:
-        with self._shim.receive() as delivery:
-            if delivery is not None:
-                self._last[delivery.key] = delivery
-        return delivery is not None
 
 
 class RabbitMQContractStore(ContractStore):
@@ -60,25 +30,33 @@ class RabbitMQContractStore(ContractStore):
 
     def __init__(self, topology: RabbitMQTopology, stack: ExitStack) -> None:
         self._stack = stack
+        self._views: dict[Any, LastMessages] = {}
         self._exchange = f"geo.{uuid.uuid4().hex}"
         regions: tuple[Region, ...] = ("us", "eu")
         for region in regions:
             self._declare(topology.url(topology.address(region)))
             stack.callback(remove, topology, region, self._exchange)
         us, eu = (
-            rabbitmq.shim(
-                "news",
+            self._shim(
                 topology.url(topology.address(region)),
-                exchange=self._exchange,
-                queue=self._exchange,
-                receipts=region == "eu" or None,
                 reads_from="replica" if region == "eu" else "primary",
             )
             for region in regions
         )
         super().__init__(topology, us, eu)
         topology.wait_federated(self._exchange)
-        self._views = {shim: View(shim) for shim in (us, eu)}
+
+    def _shim(self, url: str, **options: Any) -> Any:
+        made = rabbitmq.shim(
+            "news",
+            url,
+            exchange=self._exchange,
+            queue=self._exchange,
+            receipts=options["reads_from"] == "replica" or None,
+            **options,
+        )
+        self._views[made] = LastMessages(made)
+        return made
 
     def _declare(self, url: str) -> None:
         with pika.BlockingConnection(pika.URLParameters(url)) as connection:
@@ -102,8 +80,8 @@ class RabbitMQContractStore(ContractStore):
         """The message arrives; its confirm does not."""
         with LagProxy(self.topology.address("us")) as proxy:
             url = self.topology.url().replace(str(self.topology.address("us")), str(proxy.address))
-            with rabbitmq.shim("news", url, exchange=self._exchange) as doubtful:
-                with antipode.scope():
+            with closing(self._shim(url, reads_from="primary")) as doubtful:
+                with self.antipode.scope():
                     doubtful.write("opens the connection", b"")
                 with once_asked(proxy, proxy.cut):
                     doubtful.write(key, value)

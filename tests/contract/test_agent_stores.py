@@ -1,0 +1,224 @@
+"""The contract suite of every further store through the conformance agent."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode.testing.agent.client import RemoteAntipode, RemoteShim, StoreError
+from tests.contract import test_rabbitmq
+from tests.contract.test_agent import Remote, remote
+from tests.contract.test_mongodb import MongoContractStore
+from tests.contract.test_mysql import MySQLContract, MySQLContractStore
+from tests.contract.test_rabbitmq import RabbitMQContractStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from antipode import Lineage, WriteId
+    from antipode.testing import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology
+
+__all__ = ["remote"]
+
+LONG_MS = 60_000
+WHOLE_VALUES = "an agent writes whole values"
+DOUBT_S = 0.5
+
+
+class RemoteMySQL(Remote, MySQLContractStore):
+    """Both flavours."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(
+        self,
+        remote: RemoteAntipode,
+        topology: MySQLTopology | MariaDBTopology,
+        stack: ExitStack,
+    ) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, address: Any, **options: Any) -> RemoteShim:
+        topology = self.topology
+        server = {
+            "host": address.host,
+            "port": address.port,
+            "user": topology.user,
+            "password": topology.password,
+            "database": topology.database,
+        }
+        return RemoteShim(self.antipode, topology.store, "posts", server, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A log of MySQL is named by the server's UUID, one of MariaDB by a number."""
+        return self.topology.store == "mysql" and bool(write.key)
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return await self.reader.read_async(key)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary) as slow:
+            doubtful = self._shim(slow.address, timeout_s=DOUBT_S)
+            try:
+                doubtful.read(key)
+                slow.set_lag(LONG_MS)
+                doubtful.write(key, value)
+            finally:
+                slow.cut()
+                doubtful.close()
+
+
+class RemoteMongoDB(Remote, MongoContractStore):
+    """Values are strings, each with a number behind it, so that it is new."""
+
+    where: ClassVar[dict[str, str]] = {"database": "app", "collection": "posts"}
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(self, remote: RemoteAntipode, topology: MongoDBTopology, stack: ExitStack) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, address: Any, **options: Any) -> RemoteShim:
+        server = {
+            "host": address.host,
+            "port": address.port,
+            "database": self.where["database"],
+        }
+        return RemoteShim(self.antipode, "mongodb", "posts", server, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A set's name is the operator's."""
+        del write
+        return False
+
+    def _new(self, value: bytes) -> Any:
+        return b"%s#%d" % (value, next(self._numbers))
+
+    def _value(self, found: tuple[Any, Lineage]) -> tuple[bytes | None, Lineage]:
+        value, lineage = found
+        return (None if value is None else value.rpartition(b"#")[0]), lineage
+
+    async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self._value(await self.reader.read_async(key))
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            doubtful = self._shim(slow.address, timeout_s=DOUBT_S)
+            doubtful.read(key)
+            slow.set_lag(LONG_MS)
+            try:
+                doubtful.write(key, self._new(value))
+            finally:
+                slow.cut()
+                doubtful.close()
+
+
+class RemoteRabbitMQ(Remote, RabbitMQContractStore):
+    """Each region's broker through a shim of the agent, which keeps the last messages."""
+
+    def __init__(
+        self, remote: RemoteAntipode, topology: RabbitMQTopology, stack: ExitStack
+    ) -> None:
+        self.antipode = remote
+        super().__init__(topology, stack)
+
+    def _shim(self, url: str, **options: Any) -> RemoteShim:
+        server = {"url": url, "exchange": self._exchange, "queue": self._exchange}
+        return RemoteShim(self.antipode, "rabbitmq", "news", server, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """Publishers of any broker are minutes of channels."""
+        del write
+        return False
+
+    def read(self, key: str) -> tuple[bytes | None, Lineage]:
+        return self.reader.read(key)
+
+    def read_primary(self, key: str) -> tuple[bytes | None, Lineage]:
+        found: tuple[bytes | None, Lineage] = self.writer.read(key)
+        return found
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """Nobody takes it, and it must be taken."""
+        server = {"url": self.topology.url(), "exchange": "", "queue": self._exchange}
+        with closing(RemoteShim(self.antipode, "rabbitmq", "news", server)) as direct:
+            direct.write(key, value)
+
+
+class Contract(ShimContract):
+    """What Python's agent keeps; a subclass names another language and what that lacks."""
+
+    language: ClassVar[str] = "python"
+
+
+@pytest.mark.store("mysql")
+class TestMySQL(Contract):
+    """Real MySQL servers."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        **MySQLContract.opt_outs,
+        "partial_updates": WHOLE_VALUES,
+    }
+
+    @pytest.fixture
+    def store(self, antipode_mysql: MySQLTopology, remote: RemoteAntipode) -> Iterator[RemoteMySQL]:
+        """A shim at the primary and one at the replica, both in an agent."""
+        yield from running(RemoteMySQL, remote, antipode_mysql)
+
+
+@pytest.mark.store("mariadb")
+class TestMariaDB(Contract):
+    """Real MariaDB servers."""
+
+    opt_outs: ClassVar[dict[str, str]] = TestMySQL.opt_outs
+
+    @pytest.fixture
+    def store(
+        self, antipode_mariadb: MariaDBTopology, remote: RemoteAntipode
+    ) -> Iterator[RemoteMySQL]:
+        """A shim at the primary and one at the replica, both in an agent."""
+        yield from running(RemoteMySQL, remote, antipode_mariadb)
+
+
+@pytest.mark.store("mongodb")
+class TestMongoDB(Contract):
+    """A real replica set."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "partial_updates": WHOLE_VALUES,
+        "unknown_writes": "an agent has no client of the store that the suite could call",
+    }
+
+    @pytest.fixture
+    def store(
+        self, antipode_mongodb: MongoDBTopology, remote: RemoteAntipode
+    ) -> Iterator[RemoteMongoDB]:
+        """A shim at the primary and one at the replica, both in an agent."""
+        yield from running(RemoteMongoDB, remote, antipode_mongodb)
+
+
+@pytest.mark.store("rabbitmq")
+class TestRabbitMQ(Contract):
+    """Two real, federated brokers."""
+
+    opt_outs: ClassVar[dict[str, str]] = test_rabbitmq.TestRabbitMQ.opt_outs
+
+    @pytest.fixture
+    def store(
+        self, antipode_rabbitmq: RabbitMQTopology, remote: RemoteAntipode
+    ) -> Iterator[RemoteRabbitMQ]:
+        """A shim in each region, both in an agent."""
+        yield from running(RemoteRabbitMQ, remote, antipode_rabbitmq)
+
+
+def running(kind: Any, remote: RemoteAntipode, topology: Any) -> Iterator[Any]:
+    """A store of *kind*, until the test has ended."""
+    with ExitStack() as stack:
+        store = kind(remote, topology, stack)
+        yield store
+        store.writer.close()
+        store.reader.close()
