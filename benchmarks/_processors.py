@@ -12,6 +12,7 @@ import os
 import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 #: What keeps all processors from halting while it is open (Linux, its guide to power management).
 LATENCY = Path("/dev/cpu_dma_latency")
 _NEVER = 0  # Microseconds that a processor may take to wake up.
+#: Fields of /proc/PID/stat after the name, and of /proc/net/tcp.
+_USER, _SYSTEM = 11, 12
+_LOCAL, _STATE, _INODE = 1, 3, 9
+_LISTENS = "0A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +102,48 @@ def _kept(processors: Collection[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def spent(port: int) -> float | None:
+    """Seconds of processor time of the process that listens at a port here, its threads included.
+
+    None where the system does not say (Linux does, of processes that this one may look at).
+    """
+    ticks = os.sysconf("SC_CLK_TCK")
+    process = _listening(port)
+    try:
+        fields = (
+            Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        )
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (int(fields[_USER]) + int(fields[_SYSTEM])) / ticks
+
+
+@cache
+def _listening(port: int) -> str | None:
+    """The number of the process that listens at *port*."""
+    wanted = f"socket:[{_socket_of(port)}]"
+    found = (each for each in Path("/proc").glob("[0-9]*/fd/*") if _leads_to(each) == wanted)
+    return next((descriptor.parts[2] for descriptor in found), None)
+
+
+def _leads_to(link: Path) -> str:
+    """Where a link leads; nowhere if its process has just ended, or is somebody else's."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
+def _socket_of(port: int) -> str | None:
+    """The number of the socket that listens at *port*."""
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            if fields[_STATE] == _LISTENS and int(fields[_LOCAL].rpartition(":")[2], 16) == port:
+                return fields[_INODE]
+    return None

@@ -11,18 +11,20 @@ from benchmarks.post_notification._strategies import stores_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SECTIONS = ("table1", "figure6", "figure7", "table3", "strategies")
+    from benchmarks.post_notification._options import Strategy
+
+SECTIONS = ("table1", "figure6", "figure7", "table3", "strategies", "sweep")
 APPLICATION = "benchmarks.post_notification"
 FOOTPRINT = "benchmarks.evaluation.footprint"
 
 #: Requests a second: so few that two processors are far from busy with every pair and strategy.
-RATE = 60
-#: Seconds until servers and the services of one strategy run.
-_SERVERS_S, _SERVICES_S = 12, 5
-#: In as many turns each of the strategies that are compared makes its requests, with services of
-#: its own.
-_BLOCKS = 5
-
+RATE = 75
+#: The same where violations are counted and no time is claimed.
+COUNT_RATE = 120
+#: Seconds until the servers of a store run, until the services of one strategy do, and that a turn
+#: takes beside its requests.
+_SERVERS_S = {"redis": 2, "mysql": 7, "mariadb": 5, "mongodb": 5, "rabbitmq": 9}
+_SERVICES_S, _TURN_S = 1.3, 0.4
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
 #: One way between the regions, where strategies are compared: nothing that crosses is faster.
@@ -32,11 +34,24 @@ _MOSTLY_SHORTER = (0, 5, 10, 20, 30, 40, 50, 60, 70, 150)
 _MOSTLY_LONGER = (20, 150, 160, 170, 180, 190, 200, 220, 240, 260)
 #: The notifier of figures 6 and 7: the broker, where the paper has SNS.
 FIGURE_NOTIFIER = "rabbitmq"
-#: Everywhere else but in figure 6 each post is as late as the next.
+#: In table 1 each post is as late as the next, and where strategies are compared at one lag.
 _STEADY = ("--lag-spread", "0")
-#: Figure 6, where the lag wanders, as it does in the paper.
-DELAYS_MS = (0, 25, 50, 75, 100, 125, 150, 200, 250, 300)
+#: In figure 6 and in the sweep the lag wanders, as it does in the paper.
 LAG_SPREAD = 0.5
+DELAYS_MS = (0, 25, 50, 75, 100, 125, 150, 200, 250, 300)
+#: The sweep: how late posts are, in the middle; one way between regions that are as near as the
+#: least of it; and what is compared, where a store has it.
+SWEEP_LAGS_MS = (25, 50, 100, 200, 400)
+SWEEP_LINK_MS = 20
+SWEEP_STORES = ("redis", "mysql")
+SWEEP_STRATEGIES: tuple[Strategy, ...] = (
+    "none",
+    "instrumented",
+    "auto",
+    "primary",
+    "sticky",
+    "session",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +62,15 @@ class Profile:
         name: for files and tables.
         says: what is late, and how often.
         paper: the settings of the paper's table 1 that it stands for.
+        lag_ms: of posts.
         options: of the benchmark.
     """
 
     name: str
     says: str
     paper: str
-    options: tuple[str, ...]
+    lag_ms: int = LAG_MS
+    options: tuple[str, ...] = ()
 
 
 def _delays(delays_ms: Sequence[int]) -> str:
@@ -65,25 +82,25 @@ PROFILES = (
         "posts-far",
         f"every post {LAG_MS} ms late, notifications at once",
         "S3 with SNS or AMQ (100 %)",
-        ("--lag-ms", str(LAG_MS)),
     ),
     Profile(
         "posts-late",
         f"posts {LAG_MS} ms late, nine of ten notifications faster than that",
         "MySQL, DynamoDB or Redis with SNS (88 % to 95 %)",
-        ("--lag-ms", str(LAG_MS), "--notify-delay-ms", _delays(_MOSTLY_SHORTER)),
+        options=("--notify-delay-ms", _delays(_MOSTLY_SHORTER)),
     ),
     Profile(
         "notices-late",
         f"posts {LAG_MS} ms late, nine of ten notifications slower than that",
         "MySQL, DynamoDB or Redis with AMQ, S3 with DynamoDB (7 % to 13 %)",
-        ("--lag-ms", str(LAG_MS), "--notify-delay-ms", _delays(_MOSTLY_LONGER)),
+        options=("--notify-delay-ms", _delays(_MOSTLY_LONGER)),
     ),
     Profile(
         "notices-far",
         f"posts at once, every notification {LAG_MS} ms late",
         "MySQL, DynamoDB or Redis with DynamoDB (0 %)",
-        ("--lag-ms", "0", "--notifier-lag-ms", str(LAG_MS)),
+        lag_ms=0,
+        options=("--notifier-lag-ms", str(LAG_MS)),
     ),
 )
 
@@ -94,25 +111,30 @@ class Size:
 
     Attributes:
         name: ``full`` or ``quick``.
+        blocks: turns in which strategies that are compared make their requests, with services of
+            their own.
         kinds_requests: of each kind, without and with the barrier, for the profile ``posts-far``.
         profile_requests: of new posts, for the other profiles.
         delay_requests: of new posts, for each delay of figure 6.
         strategy_requests: of new posts and of updates, for each strategy.
+        sweep_requests: of updates, for each strategy and each lag of the sweep.
         posts: that are written to see how much room they take.
         post_storages: that are measured unless others are named.
     """
 
     name: str
+    blocks: int
     kinds_requests: int
     profile_requests: int
     delay_requests: int
     strategy_requests: int
+    sweep_requests: int
     posts: int
     post_storages: tuple[str, ...]
 
 
-FULL = Size("full", 1000, 600, 300, 500, 5000, POST_STORAGES)
-QUICK = Size("quick", 60, 40, 12, 40, 500, ("embedded", "redis"))
+FULL = Size("full", 5, 1000, 180, 100, 100, 100, 5000, POST_STORAGES)
+QUICK = Size("quick", 2, 60, 40, 12, 40, 20, 500, ("embedded", "redis"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +149,8 @@ class Run:
         post_storage: where posts are kept.
         notifier: what carries notifications; empty where nothing is notified.
         profile: the name of the lags; empty where they are none of table 1's.
-        requests: how many it sends, warm-up included, to foretell how long it takes.
-        starts: how often the services of a strategy start, for the same end.
+        requests: how many it sends, warm-up included.
+        expected_s: about how long it takes, servers and services included.
     """
 
     name: str
@@ -139,12 +161,7 @@ class Run:
     notifier: str = ""
     profile: str = ""
     requests: int = 0
-    starts: int = 0
-
-    @property
-    def expected_s(self) -> float:
-        """About how long it takes, servers and services included."""
-        return _SERVERS_S + self.starts * _SERVICES_S + self.requests / RATE
+    expected_s: float = 12.0
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -163,6 +180,11 @@ def plan(
         *_table1(size, post_storages, notifiers),
         *(_figure6(size, store) for store in post_storages if FIGURE_NOTIFIER in notifiers),
         *(_strategies(size, store) for store in post_storages if FIGURE_NOTIFIER in notifiers),
+        *(
+            _sweep(size, store)
+            for store in post_storages
+            if store in SWEEP_STORES and FIGURE_NOTIFIER in notifiers
+        ),
         *(_footprint(size, store) for store in post_storages),
     ]
     return [run for run in every if run.sections.intersection(sections)]
@@ -177,16 +199,23 @@ def _application(
     blocks: int = 1,
     kinds: str = "new",
     strategies: Sequence[str] = ("none", "barrier"),
+    rate: int = RATE,
+    lags_ms: Sequence[int] = (LAG_MS,),
     options: tuple[str, ...],
     profile: str = "",
 ) -> Run:
     post_storage, notifier = pair
-    warmup = min(max(requests // blocks // 20, 10), 100)
+    warmup = min(max(requests // blocks // 20, 5), 100)
+    options = ("--lag-ms", _delays(lags_ms), *options)
     arguments = ["--post-storage", post_storage, "--notifier", notifier]
     arguments += ["--requests", str(requests), "--blocks", str(blocks)]
     arguments += ["--warmup", str(warmup), "--kinds", kinds]
-    arguments += ["--rate", str(RATE), "--strategies", ",".join(strategies), *options]
-    rounds = len(strategies) * len(kinds.split(","))
+    arguments += ["--rate", str(rate), "--strategies", ",".join(strategies), *options]
+    rounds = len(strategies) * len(kinds.split(",")) * len(lags_ms)
+    sent = rounds * (requests + blocks * warmup)
+    turn_s = _TURN_S + sum(lags_ms) / len(lags_ms) / 1000
+    servers_s = sum(_SERVERS_S.get(store, 1) for store in pair)
+    starts_s = len(strategies) * blocks * _SERVICES_S
     return Run(
         f"{name}-{post_storage}-{notifier}",
         sections,
@@ -195,8 +224,8 @@ def _application(
         post_storage,
         notifier,
         profile,
-        rounds * (requests + blocks * warmup),
-        len(strategies) * blocks,
+        sent,
+        servers_s + starts_s + rounds * blocks * turn_s + sent / rate,
     )
 
 
@@ -205,47 +234,69 @@ def _table1(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) 
         for post_storage in post_storages:
             for profile in PROFILES:
                 first = profile is PROFILES[0]
+                timed = first and notifier == FIGURE_NOTIFIER
                 sections = {"table1"} | ({"table3"} if first else set())
-                if first and notifier == FIGURE_NOTIFIER:
+                if timed:
                     sections.add("figure7")
                 yield _application(
                     f"table1-{profile.name}",
                     frozenset(sections),
                     (post_storage, notifier),
                     requests=size.kinds_requests if first else size.profile_requests,
+                    blocks=size.blocks if timed else 1,
                     kinds="new,update,delete" if first else "new",
+                    rate=RATE if timed else COUNT_RATE,
+                    lags_ms=(profile.lag_ms,),
                     options=(*profile.options, *_STEADY),
                     profile=profile.name,
                 )
 
 
 def _figure6(size: Size, post_storage: str) -> Run:
-    lag = ("--lag-ms", str(LAG_MS), "--lag-spread", str(LAG_SPREAD))
     return _application(
         "figure6",
         frozenset({"figure6"}),
         (post_storage, FIGURE_NOTIFIER),
         requests=size.delay_requests * len(DELAYS_MS),
-        strategies=("none",),
-        options=(*lag, "--notify-delay-ms", _delays(DELAYS_MS)),
+        blocks=size.blocks,
+        rate=COUNT_RATE,
+        options=("--lag-spread", str(LAG_SPREAD), "--notify-delay-ms", _delays(DELAYS_MS)),
     )
 
 
 def _strategies(size: Size, post_storage: str) -> Run:
-    lags = ("--lag-ms", str(LAG_MS), "--notifier-lag-ms", str(LINK_MS))
+    links = ("--notifier-lag-ms", str(LINK_MS), "--link-ms", str(LINK_MS))
     return _application(
         "strategies",
         frozenset({"strategies"}),
         (post_storage, FIGURE_NOTIFIER),
         requests=size.strategy_requests,
-        blocks=_BLOCKS,
+        blocks=size.blocks,
         kinds="new,update",
         strategies=[
             each
             for each in STRATEGIES
             if each not in OF_DRY_RUNS and stores_of(each, [post_storage])
         ],
-        options=(*lags, "--link-ms", str(LINK_MS), *_STEADY),
+        options=(*links, *_STEADY),
+    )
+
+
+def _sweep(size: Size, post_storage: str) -> Run:
+    link = str(SWEEP_LINK_MS)
+    return _application(
+        "sweep",
+        frozenset({"sweep"}),
+        (post_storage, FIGURE_NOTIFIER),
+        requests=size.sweep_requests,
+        blocks=size.blocks,
+        kinds="update",
+        strategies=[each for each in SWEEP_STRATEGIES if stores_of(each, [post_storage])],
+        lags_ms=SWEEP_LAGS_MS,
+        options=(
+            *("--notifier-lag-ms", link, "--link-ms", link),
+            *("--lag-spread", str(LAG_SPREAD)),
+        ),
     )
 
 

@@ -66,6 +66,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     blocks = min(given.blocks, given.requests)
     few = max(given.requests // blocks // 20, 10)
     warmup = min(few, 100) if given.warmup is None else given.warmup
+    longest_ms = max(given.lag_ms)
     lag_spread = given.lag_spread
     if lag_spread is None:
         lag_spread = SPREAD if given.stack == "own" else 0.0
@@ -98,13 +99,13 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         kinds=given.kinds,
         strategies=given.strategies,
         rate=given.rate,
-        lag_ms=given.lag_ms,
+        lags_ms=given.lag_ms,
         lag_spread=lag_spread,
         notifier_lag_ms=given.notifier_lag_ms,
         notify_delays_ms=given.notify_delay_ms,
         link_ms=given.link_ms,
-        sleep_ms=given.lag_ms if given.sleep_ms is None else given.sleep_ms,
-        stick_ms=given.lag_ms + _MARGIN_MS if given.stick_ms is None else given.stick_ms,
+        sleep_ms=longest_ms if given.sleep_ms is None else given.sleep_ms,
+        stick_ms=longest_ms + _MARGIN_MS if given.stick_ms is None else given.stick_ms,
         timeout_s=given.timeout,
         post_bytes=given.post_bytes,
         seed=given.seed,
@@ -136,12 +137,13 @@ def _parser() -> argparse.ArgumentParser:
     every = ",".join(STRATEGIES)
     add("--strategies", type=_strategies, default=_DEFAULT, help=f"any of {every} (none,barrier)")
     add("--rate", type=_positive, default=80.0, help="requests a second, on average (80)")
-    add("--lag-ms", type=_lag, default=100.0, help="replication lag of the post storage (100)")
+    lags = "replication lag of the post storage (100), or several: 25,100,400"
+    add("--lag-ms", type=_lags, default=(100.0,), help=lags)
     add("--lag-spread", type=_spread, help=f"how much that lag wanders, from 0 to 2 ({SPREAD})")
     add("--notifier-lag-ms", type=_lag, default=0.0, help="that of the notifier (0)")
     add("--notify-delay-ms", type=_delays, default=(), help="waited before notifying: 0,50,100")
     add("--link-ms", type=_lag, default=40.0, help="of reads of the primary, one way (40)")
-    add("--sleep-ms", type=_lag, help="that the strategy sleep sleeps (the lag)")
+    add("--sleep-ms", type=_lag, help="that the strategy sleep sleeps (the longest lag)")
     add("--stick-ms", type=_lag, help="that the strategy sticky sticks (the lag and a second)")
     add("--timeout", type=_positive, default=10.0, help="seconds a barrier may wait (10)")
     add("--post-bytes", type=_count, default=1024, help="length of a post (1024)")
@@ -177,6 +179,10 @@ def _lag(text: str) -> float:
         msg = f"{text!r} is not a number of milliseconds from 0 to 60000"
         raise argparse.ArgumentTypeError(msg)
     return value
+
+
+def _lags(text: str) -> tuple[float, ...]:
+    return tuple(dict.fromkeys(_lag(part) for part in text.split(",")))
 
 
 def _spread(text: str) -> float:

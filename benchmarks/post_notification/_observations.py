@@ -25,6 +25,7 @@ class Observation:
         strategy: what was done against overtaking.
         warmup: whether it came before the measured ones.
         block: the turn in which it was made.
+        chosen_lag_ms: by how much replication was to be late, in the middle.
         outcome: ``consistent``, ``violation``, ``timed_out`` (the barrier), ``failed`` (any other
             error on the way) or ``missing`` (the notification was not seen in time).
         delay_ms: what it waited before it notified, if it was to wait.
@@ -50,6 +51,7 @@ class Observation:
     strategy: Strategy
     warmup: bool
     block: int = 0
+    chosen_lag_ms: float = 0.0
     outcome: str = "missing"
     delay_ms: float | None = None
     due_ns: int | None = None
@@ -101,7 +103,7 @@ class Observation:
         """What the judge has to know of it."""
         return Trial(
             self.strategy,
-            self.kind,
+            f"{self.kind}, {self.chosen_lag_ms:g} ms late",
             answered=self.outcome in ("consistent", "violation"),
             right=self.outcome == "consistent",
             told=self.seen_ns is not None,
@@ -217,10 +219,12 @@ class Observations:
                 setattr(found, name, value)
             return bool(event == "read")
 
-    def of(self, kind: Kind) -> list[Observation]:
+    def of(self, kind: Kind, lag_ms: float) -> list[Observation]:
         """The observations of one round, in the order of their requests."""
+        wanted = kind, lag_ms
         with self._lock:
-            return [each for each in self._by_id.values() if each.kind == kind]
+            found = self._by_id.values()
+            return [each for each in found if (each.kind, each.chosen_lag_ms) == wanted]
 
     def all(self) -> list[Observation]:
         """All of them."""

@@ -12,7 +12,10 @@ Kind = Literal["new", "update", "delete"]
 Strategy = Literal[
     "none",
     "barrier",
+    "instrumented",
     "at-read",
+    "auto",
+    "artefact",
     "sleep",
     "retry",
     "primary",
@@ -24,11 +27,11 @@ Strategy = Literal[
 Stack = Literal["own", "compose"]
 
 KINDS: tuple[Kind, ...] = ("new", "update", "delete")
-#: What is done so that notifications do not overtake posts. Only with ``barrier`` and ``at-read``,
-#: and without their barrier with ``unguarded``, does anything of the library run.
+#: What is done so that notifications do not overtake posts. Only with those of `OURS`, and without
+#: their barrier with ``unguarded``, does anything of the library run.
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 #: Those with the library, behind which there is no violation.
-OURS: tuple[Strategy, ...] = ("barrier", "at-read")
+OURS: tuple[Strategy, ...] = ("barrier", "instrumented", "at-read", "auto")
 #: No protection; what a dry run is for.
 OF_DRY_RUNS: tuple[Strategy, ...] = ("unguarded",)
 #: Those that change the servers themselves.
@@ -59,7 +62,8 @@ class Options:
         kinds: what requests do to their post.
         strategies: what is compared.
         rate: requests each second, on average; arrivals do not wait for replies.
-        lag_ms: milliseconds by which the replication of the post storage alone is delayed.
+        lags_ms: milliseconds by which the replication of the post storage alone is delayed; each
+            strategy makes its requests at each of them.
         lag_spread: how much that wanders, as the deviation of its logarithm; 0: not at all.
         notifier_lag_ms: milliseconds by which that of the notifier is delayed.
         notify_delays_ms: each request waits one of these before it publishes its notification,
@@ -85,7 +89,7 @@ class Options:
     kinds: tuple[Kind, ...]
     strategies: tuple[Strategy, ...]
     rate: float
-    lag_ms: float
+    lags_ms: tuple[float, ...]
     lag_spread: float
     notifier_lag_ms: float
     notify_delays_ms: tuple[float, ...]

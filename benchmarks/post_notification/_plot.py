@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _COLOURS = {
     "none": "#c44e52",
     "barrier": "#2a7f62",
+    "instrumented": "#17becf",
     "at-read": "#8fb339",
+    "auto": "#1f3b2f",
+    "artefact": "#bcbd22",
     "sleep": "#dd8452",
     "retry": "#937860",
     "primary": "#4c72b0",
@@ -49,7 +52,7 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
     """Draw the run into a PNG file at *path*."""
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     figure.suptitle(
-        f"Post-notification: {options.post_storage} replicates posts {options.lag_ms:g} ms late, "
+        f"Post-notification: {options.post_storage} replicates posts {_lags(options)} ms late, "
         f"{options.notifier} carries notifications; {options.requests} requests of each kind",
         fontsize=12,
     )
@@ -61,25 +64,36 @@ def draw(path: Path, options: Options, rounds: list[Round], summaries: list[Roun
 
 
 def _violations(axes: Axes, options: Options, summaries: list[RoundSummary]) -> None:
-    width = 0.76 / len(options.strategies)
+    width, lags = 0.76 / len(options.strategies), sorted(options.lags_ms)
     for place, strategy in enumerate(options.strategies):
-        chosen = {each.kind: each for each in summaries if each.strategy == strategy}
+        chosen = [each for each in summaries if each.strategy == strategy]
+        cases = sorted(chosen, key=lambda it: (options.kinds.index(it.kind), it.chosen_lag_ms))
         at = [
             number + (place - (len(options.strategies) - 1) / 2) * width
-            for number in range(len(options.kinds))
+            for number in range(len(cases))
         ]
-        shares = [100 * chosen[kind].violations / chosen[kind].requests for kind in options.kinds]
+        shares = [100 * each.violations / each.requests for each in cases]
         bars = axes.bar(at, shares, width * 0.92, color=_COLOURS[strategy], label=strategy)
         if len(options.strategies) <= _LABELLED:
-            labels = [_share(chosen[kind]) for kind in options.kinds]
+            labels = [_share(each) for each in cases]
             axes.bar_label(bars, labels, fontsize=8, padding=2)
-    axes.set_xticks(range(len(options.kinds)), [_LABELS[kind] for kind in options.kinds])
+    ticks = [_LABELS[kind] + _beside(options, lag) for kind in options.kinds for lag in lags]
+    axes.set_xticks(range(len(ticks)), ticks)
     axes.set_ylim(0, 124)
     axes.set_yticks(range(0, 101, 25))
     axes.set_ylabel("% of notifications")
     axes.set_title("Notifications that overtook their post", fontsize=10)
     axes.legend(fontsize=8, loc="upper center", ncols=4, frameon=False)
     _plain(axes)
+
+
+def _lags(options: Options) -> str:
+    return ", ".join(f"{lag:g}" for lag in options.lags_ms)
+
+
+def _beside(options: Options, lag_ms: float) -> str:
+    """Names the lag where there are several."""
+    return f"\n{lag_ms:g} ms" if len(options.lags_ms) > 1 else ""
 
 
 def _share(summary: RoundSummary) -> str:

@@ -35,8 +35,13 @@ if TYPE_CHECKING:
 WIDTH = 100
 _SHOWN = ("requests", "wrong", "came early", "reader ms")
 _PROTECTION = ("lost", "waited", "window ms", "50/99 %", "overshoot ms")
-_COST = ("writer ms", "reader ms", "primary", "bytes", "lines")
-_CALLS = {"barrier": "a barrier", "at-read": "a barrier at the read"}
+_COST = ("writer ms", "reader ms", "primary", "replica", "bytes", "lines")
+_CALLS = {
+    "barrier": "a barrier",
+    "instrumented": "a barrier and the store's own client",
+    "at-read": "a barrier at the read",
+    "auto": "automatic barriers",
+}
 _SIZES = ("calls", "notification", "stored")
 
 
@@ -100,7 +105,7 @@ def show(console: Console, options: Options, summaries: list[RoundSummary], busy
         console.print(busy, style="bold red", highlight=False, soft_wrap=True)
     for line in sentences(options, summaries):
         console.print(line, highlight=False, soft_wrap=True)
-    ordered = sorted(summaries, key=lambda each: options.kinds.index(each.kind))
+    ordered = sorted(summaries, key=lambda it: (options.kinds.index(it.kind), it.chosen_lag_ms))
     console.print(_table(options, ordered, _SHOWN, _shown))
     if options.details:
         console.print(_table(options, ordered, _PROTECTION, _protection))
@@ -111,9 +116,10 @@ def show(console: Console, options: Options, summaries: list[RoundSummary], busy
 
 def sentences(options: Options, summaries: list[RoundSummary]) -> list[str]:
     """What the run shows, for somebody who has never heard of it."""
-    lag = f"{options.lag_ms:g} ms later"
+    named = ", ".join(f"{each:g}" for each in options.lags_ms)
+    lag = f"{named} ms later"
     if options.lag_spread:
-        lag = f"about {options.lag_ms:g} ms later, now more and now less"
+        lag = f"about {named} ms later, now more and now less"
     lines = [
         (
             "Posts are written in one region and read in another; followers there are notified of "
@@ -156,7 +162,10 @@ def _table(
         table.add_column(heading, justify="right", no_wrap=True)
     for each in ordered:
         last = each.strategy == options.strategies[-1]
-        table.add_row(each.kind, each.strategy, *row(each), end_section=last)
+        case = each.kind
+        if len(options.lags_ms) > 1:
+            case += f" {each.chosen_lag_ms:g} ms"  # type: ignore[assignment]
+        table.add_row(case, each.strategy, *row(each), end_section=last)
     return table
 
 
@@ -194,6 +203,7 @@ def _cost(each: RoundSummary) -> tuple[str, ...]:
         _spread(each.writer_ms),
         _spread(each.reader_ms),
         "/".join(f"{count:.1f}" for count in (reads, commands) if count is not None),
+        "/".join(f"{load:.1f}" for load in each.replica.values() if load is not None),
         "/".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
         str(each.lines),
     )
@@ -218,8 +228,9 @@ def notes(options: Options, summaries: list[RoundSummary]) -> list[str]:
             "(none with fewer than 5); window, overshoot, writer and reader: median/99th percentile"
         ),
         (
-            "lost: without answer; primary: reads across the link/commands for a request; bytes: "
-            "calls/notification/stored; lines: of code"
+            "lost: without answer; primary: reads across the link/commands for a request; replica: "
+            "commands/ms of processor time for a request; bytes: calls/notification/stored; "
+            "lines: of code"
         ),
     ]
     unwatched = sum(each.unwatched for each in summaries)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._options import Kind, Options, Strategy
     from ._run import Round
 
-FORMAT = 3
+FORMAT = 4
 OUTCOMES = ("consistent", "violation", "timed_out", "failed", "missing")
 #: Times whose medians are compared.
 _COMPARED = ("window_ms", "writer_ms", "reader_ms", "wait_ms", "overshoot_ms")
@@ -53,6 +53,9 @@ DEFINITIONS = {
     "primary": "for each request, on average: reads of posts that the reader's region sent to the "
     "primary, commands that the primary processed by its own count (whoever sent them), bytes of "
     "those reads on the link, both ways; null where nothing counts them",
+    "replica": "for each request, on average: commands that the replica processed by its own "
+    "count, without those of the poller, and milliseconds of processor time of its process, the "
+    "poller's looks included; null where nothing counts them",
     "lines": "lines of code that the strategy adds, without blank lines, comments, docstrings and "
     "imports: of its class and, for the barrier, of the tracing and the shims' ends",
     "overshoot_ms": "from true visibility until the barrier returned, for barriers that had to "
@@ -71,6 +74,7 @@ class RoundSummary:
     Attributes:
         strategy: what was done against overtaking.
         kind: what the requests did.
+        chosen_lag_ms: by how much replication was to be late, in the middle.
         requests: how many were measured.
         outcomes: how many ended in which way.
         warmup: how the requests of the warm-up ended, which count nowhere else.
@@ -84,6 +88,7 @@ class RoundSummary:
         reads: reads for each request that read.
         lines: of code that the strategy adds.
         primary: what it had to do for each request.
+        replica: the same of the replica.
         window_ms: see `DEFINITIONS`, as all that follow.
         attempt_ms: of all that read.
         overshoot_ms: of the barriers that waited.
@@ -95,6 +100,7 @@ class RoundSummary:
 
     strategy: Strategy
     kind: Kind
+    chosen_lag_ms: float
     requests: int
     outcomes: dict[str, int]
     warmup: dict[str, int]
@@ -118,6 +124,7 @@ class RoundSummary:
     medians: dict[str, Interval | None] = field(default_factory=dict)
     bytes: dict[str, float] = field(default_factory=dict)
     primary: dict[str, float | None] = field(default_factory=dict)
+    replica: dict[str, float | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, done: Round) -> RoundSummary:
@@ -136,6 +143,7 @@ class RoundSummary:
         return cls(
             strategy=done.strategy,
             kind=done.kind,
+            chosen_lag_ms=done.lag_ms,
             requests=len(measured),
             outcomes={name: counts[name] for name in OUTCOMES},
             warmup={name: warmup[name] for name in OUTCOMES},
@@ -159,6 +167,7 @@ class RoundSummary:
             medians={name: _over_blocks(measured, name) for name in _COMPARED},
             bytes=done.sizes,
             primary=done.primary,
+            replica=done.replica,
         )
 
     @property

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks._processors import spent
 from benchmarks.judge import rotated, shares
 
 from ._observations import Observation, Observations
@@ -51,18 +52,23 @@ class Round:
     Attributes:
         strategy: what was done against overtaking.
         kind: what its requests did.
+        lag_ms: by how much replication was to be late, in the middle.
         observations: one for each request, warm-up included.
         sizes: mean bytes for each request: of calls, of the notification, and stored with a post.
         primary: what the primary had to do for each request on average: reads across the link,
             commands by its own count, bytes across the link; None where there is no such count.
+        replica: what the replica had to do: commands by its own count but for the poller's,
+            milliseconds of processor time; None where there is no such count.
         lines: of code that the strategy adds.
     """
 
     strategy: Strategy
     kind: Kind
+    lag_ms: float
     observations: list[Observation] = field(default_factory=list)
     sizes: dict[str, float] = field(default_factory=dict)
     primary: dict[str, float | None] = field(default_factory=dict)
+    replica: dict[str, float | None] = field(default_factory=dict)
     lines: int = 0
 
     def add(
@@ -70,6 +76,7 @@ class Round:
         observations: list[Observation],
         sizes: dict[str, float],
         primary: dict[str, float | None],
+        replica: dict[str, float | None],
     ) -> None:
         """Add a block; means are of all requests."""
         self.observations += observations
@@ -77,10 +84,11 @@ class Round:
         for name, size in sizes.items():
             known = self.sizes.get(name, size)
             self.sizes[name] = known + (size - known) * part
-        for name, load in primary.items():
-            before = self.primary.get(name, load)
-            told = load is not None and before is not None
-            self.primary[name] = before + (load - before) * part if told else None  # type: ignore[operator]
+        for known_loads, loads in ((self.primary, primary), (self.replica, replica)):
+            for name, load in loads.items():
+                before = known_loads.get(name, load)
+                told = load is not None and before is not None
+                known_loads[name] = before + (load - before) * part if told else None  # type: ignore[operator]
 
 
 class Progress:
@@ -103,11 +111,12 @@ def run(options: Options, progress: Progress) -> list[Round]:
         BenchmarkError: a server is missing, or a service died.
     """
     rounds = {
-        (strategy, kind): Round(
-            strategy, kind, lines=lines_of(strategy, options.post_storage, options.notifier)
+        (strategy, kind, lag_ms): Round(
+            strategy, kind, lag_ms, lines=lines_of(strategy, options.post_storage, options.notifier)
         )
         for strategy in options.strategies
         for kind in options.kinds
+        for lag_ms in options.lags_ms
     }
     progress.say(f"starting {options.post_storage} as post storage")
     with post_storage_servers(options) as storage:
@@ -121,8 +130,11 @@ def run(options: Options, progress: Progress) -> list[Round]:
                     with _application(
                         options, progress, strategy, storage, notifier
                     ) as application:
-                        for kind in options.kinds:
-                            application.round(rounds[strategy, kind], block, requests)
+                        for lag_ms in options.lags_ms:
+                            storage.set_lag(lag_ms)
+                            for kind in options.kinds:
+                                into = rounds[strategy, kind, lag_ms]
+                                application.round(into, block, requests)
     return list(rounds.values())
 
 
@@ -164,13 +176,16 @@ class Application:
         place = STRATEGIES.index(self._strategy)  # ids of all are equally long
         # Servers that outlive a run may still have the posts of an earlier one.
         run = "" if options.stack == "own" else f"{time.time_ns():x}-"
-        ids = [f"{run}{place}-{block}-{kind}-{number}" for number in range(count)]
+        turn = f"{run}{place:x}-{block}-{options.lags_ms.index(into.lag_ms)}-{kind}"
+        ids = [f"{turn}-{number}" for number in range(count)]
         if kind != "new":
             self._progress.say(f"writing {count} posts to {kind}")
             self._seed(ids)
         for number, post_id in enumerate(ids):
             warmup = number < options.warmup
-            self._observations.expect(Observation(post_id, kind, self._strategy, warmup, block))
+            self._observations.expect(
+                Observation(post_id, kind, self._strategy, warmup, block, into.lag_ms)
+            )
         self._progress.begin(self._strategy, kind, count)
         order = {
             "ids": ids,
@@ -182,18 +197,15 @@ class Application:
         }
         arranged = strategy_class(self._strategy, options.post_storage).arranged
         with arranged(self._servers.administer):
-            before = self._sizes(), self._load()
+            sizes, loads = self._sizes(), (self._primary(), self._replica())
             self._call("users", "run", order)
-            self._await_observations(kind)
-            after = self._sizes(), self._load()
-        sizes = {name: (after[0][name] - size) / count for name, size in before[0].items()}
-        primary: dict[str, float | None] = {}
-        for name, least in before[1].items():
-            most = after[1][name]
-            primary[name] = None if None in (least, most) else (most - least) / count
+            self._await_observations(kind, into.lag_ms)
+            sizes = {name: (size - sizes[name]) / count for name, size in self._sizes().items()}
+            primary = _grown(loads[0], self._primary(), count)
+            replica = _grown(loads[1], self._replica(), count)
         stored = self._call("post-storage-writer", "stored", {"ids": ids[-_SIZED:]})["bytes"]
         sizes["stored"] = sum(stored) / len(stored)
-        into.add(self._observations.of(kind), sizes, primary)
+        into.add(self._observations.of(kind, into.lag_ms), sizes, primary, replica)
 
     def _seed(self, ids: list[str]) -> None:
         """Write first versions and wait until the reader's region has them."""
@@ -201,7 +213,7 @@ class Application:
         chunks = [ids[at : at + _SEEDED_AT_ONCE] for at in range(0, len(ids), _SEEDED_AT_ONCE)]
         for chunk in chunks:
             self._call("post-storage-writer", "seed", {**order, "ids": chunk})
-        deadline_s = time.monotonic() + _SEED_S + self._options.lag_ms / 1000
+        deadline_s = time.monotonic() + _SEED_S + max(self._options.lags_ms) / 1000
         for chunk in chunks:
             while self._call("post-storage-reader", "present", {"ids": chunk})["count"] < len(
                 chunk
@@ -210,13 +222,13 @@ class Application:
                     raise BenchmarkError("the post storage does not replicate: no posts arrive")
                 time.sleep(_POLL_S)
 
-    def _await_observations(self, kind: Kind) -> None:
+    def _await_observations(self, kind: Kind, lag_ms: float) -> None:
         """Wait until everything is known of every request, or its time is up."""
         options = self._options
-        behind_s = (max(options.lag_ms, options.sleep_ms) + options.notifier_lag_ms) / 1000
+        behind_s = (max(lag_ms, options.sleep_ms) + options.notifier_lag_ms) / 1000
         slack_s = options.timeout_s + behind_s
         deadline_s = time.monotonic() + slack_s
-        while not all(each.complete for each in self._observations.of(kind)):
+        while not all(each.complete for each in self._observations.of(kind, lag_ms)):
             self._processes.check()
             if time.monotonic() > deadline_s:
                 return
@@ -227,7 +239,7 @@ class Application:
         received = self._call("notifier-reader", "received", {})["bytes"]
         return {"calls": calls, "notification": received}
 
-    def _load(self) -> dict[str, Any]:
+    def _primary(self) -> dict[str, float | None]:
         """What the primary has done so far; None: it does not say."""
         passed = None if self._servers.across is None else self._servers.across.traffic()
         return {
@@ -236,12 +248,34 @@ class Application:
             "bytes": None if passed is None else passed.request_bytes + passed.response_bytes,
         }
 
+    def _replica(self) -> dict[str, float | None]:
+        """The same of the replica, without what the poller asks it."""
+        count = self._call("post-storage-reader", "commands", {})["count"]
+        looked = self._call("poller", "commands", {})["count"]
+        port = self._servers.replica
+        spent_s = None if port is None else spent(port)
+        return {
+            "commands": None if count is None else count - looked,
+            "processor_ms": None if spent_s is None else 1000 * spent_s,
+        }
+
     def _call(self, role: str, method: str, payload: Record) -> dict[str, Any]:
         try:
             return self._callers[role].call(method, payload)
         except RpcError as error:
             self._processes.check()
             raise BenchmarkError(f"the benchmark cannot go on: {error}") from error
+
+
+def _grown(
+    before: dict[str, float | None], after: dict[str, float | None], count: int
+) -> dict[str, float | None]:
+    """By how much counts grew for each of *count* requests; None where there is no count."""
+    grown: dict[str, float | None] = {}
+    for name, least in before.items():
+        most = after[name]
+        grown[name] = None if least is None or most is None else (most - least) / count
+    return grown
 
 
 @contextmanager
@@ -288,7 +322,8 @@ def _configure(
             "sleep_s": options.sleep_ms / 1000,
             "stick_s": options.stick_ms / 1000,
         },
-        "lag_s": options.lag_ms / 1000,
+        # The poller looks without rest once the shortest lag may be over.
+        "lag_s": min(options.lags_ms) / 1000,
         "timeout_s": options.timeout_s,
         # A barrier that times out is an answer; only what comes later is none.
         "rpc_timeout_s": options.timeout_s + 5,

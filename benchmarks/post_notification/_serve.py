@@ -144,14 +144,17 @@ def _post_storage_reader(setting: Setting) -> Methods:
     if strategy.far:
         setting.warm("across")
     service = PostStorageReader(strategy)
-    return {"fetch": service.fetch, "present": service.present}
+    return {"fetch": service.fetch, "present": service.present, "commands": service.commands}
 
 
 def _poller(setting: Setting) -> Methods:
     storage = open_post_storage(setting.config["storage"], place="reader")
     poller = Poller(storage, setting.emit, lag_s=setting.config["lag_s"])
     _background(poller.run)
-    return {"address": lambda _: {"port": poller.port}}
+    return {
+        "address": lambda _: {"port": poller.port},
+        "commands": lambda _: {"count": poller.commands},
+    }
 
 
 def _replicator(setting: Setting) -> Methods:
@@ -160,8 +163,13 @@ def _replicator(setting: Setting) -> Methods:
     config = setting.config
     replicator = Replicator(config["source"], config["target"], lag_ms=config["lag_ms"])
     replicator.start()
-    Wander(replicator.set_lag, config["lag_ms"], config["spread"], config["seed"])
-    return {}
+    wander = Wander(replicator.set_lag, config["lag_ms"], config["spread"], config["seed"])
+
+    def late(order: Config) -> Config:
+        wander.about(order["lag_ms"])
+        return {}
+
+    return {"late": late}
 
 
 _ROLES: dict[str, Callable[[Setting], Methods]] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,10 +14,12 @@ from antipode.testing import Topology
 
 from ._options import BenchmarkError
 from ._process import Processes
+from ._rpc import RpcClient
+from ._tracing import NoTracing
 from ._wander import Wander
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from antipode.testing import LagProxy
 
@@ -35,6 +38,7 @@ _TOPOLOGIES = {
 }
 #: The exchange that is federated from the writer's broker to the reader's.
 EXCHANGE = "geo.notifications"
+_RPC_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,15 @@ class PostServers:
         spec: where clients find them.
         administer: runs a statement at a place, where the store has statements.
         across: what delays the reads of the primary from the other region, and counts their bytes.
+        set_lag: sets by how much replication is late, in the middle.
+        replica: the port at which the replica listens, if it is a server of this run.
     """
 
     spec: Spec
     administer: Administer
     across: LagProxy | None
+    set_lag: Callable[[float], None]
+    replica: int | None = None
 
 
 @contextmanager
@@ -61,34 +69,36 @@ def post_storage_servers(options: Options) -> Iterator[PostServers]:
     Raises:
         BenchmarkError: a server is missing or does not start.
     """
-    store, link_ms = options.post_storage, options.link_ms
+    store, link_ms, first_ms = options.post_storage, options.link_ms, options.lags_ms[0]
     if store == "embedded":
-        late = {"lag_ms": options.lag_ms, "spread": options.lag_spread, "seed": options.seed}
-        with _embedded("post-storage", late) as spec:
+        late = {"lag_ms": first_ms, "spread": options.lag_spread, "seed": options.seed}
+        with _embedded("post-storage", late) as (spec, set_lag):
             spec |= {"across": spec["writer"], "link_ms": link_ms}
-            yield PostServers(spec, _nothing_to_administer, None)
+            yield PostServers(spec, _nothing_to_administer, None, set_lag)
     elif options.stack == "compose":
         from . import _stack
 
-        spec = _stack.post_storage(store, options.lag_ms)
+        spec = _stack.post_storage(store, first_ms)
         with _link_to(spec["writer"], link_ms) as (across, proxy):
-            yield PostServers({**spec, "across": across}, _nothing_to_administer, proxy)
+            set_lag = partial(_stack.set_lag, store)
+            yield PostServers({**spec, "across": across}, _nothing_to_administer, proxy, set_lag)
     else:
         with (
-            _own(store, options) as (spec, administer),
-            _link_to(spec["writer"], link_ms) as (across, proxy),
+            _own(store, options) as own,
+            _link_to(own.spec["writer"], link_ms) as (across, proxy),
         ):
-            yield PostServers({**spec, "across": across}, administer, proxy)
+            yield replace(own, spec={**own.spec, "across": across}, across=proxy)
 
 
 @contextmanager
-def _own(store: str, options: Options) -> Iterator[tuple[Spec, Administer]]:
+def _own(store: str, options: Options) -> Iterator[PostServers]:
     """Servers of this run, behind what delays replication and its acknowledgements."""
     from antipode import testing
 
     administer: Administer = _nothing_to_administer
     with _started(getattr(testing, _TOPOLOGIES[store])()) as topology:
         places = topology.primary, topology.replica
+        port = topology.replica.port
         if store in ("mysql", "mariadb"):
             from ._storage_mysql import declare
 
@@ -109,8 +119,9 @@ def _own(store: str, options: Options) -> Iterator[tuple[Spec, Administer]]:
                 topology.set_lag(lag_ms)
                 topology.link().set_lag(lag_ms, request_lag_ms=options.link_ms)
 
-        with Wander(set_lag, options.lag_ms, options.lag_spread, options.seed):
-            yield {"store": store, "writer": places[0], "reader": places[1]}, administer
+        with Wander(set_lag, options.lags_ms[0], options.lag_spread, options.seed) as wander:
+            spec = {"store": store, "writer": places[0], "reader": places[1]}
+            yield PostServers(spec, administer, None, wander.about, port)
 
 
 def _nothing_to_administer(place: str, statement: str) -> list[dict[str, Any]]:
@@ -146,7 +157,7 @@ def notifier_servers(options: Options) -> Iterator[Spec]:
     store = options.notifier
     if store == "embedded":
         late = {"lag_ms": options.notifier_lag_ms, "spread": 0, "seed": 0}
-        with _embedded("notifier", late) as spec:
+        with _embedded("notifier", late) as (spec, _):
             yield spec
         return
     if options.stack == "compose":
@@ -184,8 +195,8 @@ def _started(topology: T) -> Iterator[T]:
 
 
 @contextmanager
-def _embedded(name: str, late: dict[str, float]) -> Iterator[Spec]:
-    """Two files and a replicator in a process of its own."""
+def _embedded(name: str, late: dict[str, float]) -> Iterator[tuple[Spec, Callable[[float], None]]]:
+    """Two files and a replicator in a process of its own; the latter sets how late it is."""
     from antipode_shims.embedded import EmbeddedStore
 
     with (
@@ -196,7 +207,7 @@ def _embedded(name: str, late: dict[str, float]) -> Iterator[Spec]:
         spec |= {region: str(Path(folder, f"{region}.db")) for region in ("writer", "reader")}
         EmbeddedStore(spec["writer"], create="primary").close()
         (replicator,) = processes.start("replicator")
-        replicator.configure(
+        port = replicator.configure(
             {
                 "face": "plain",
                 "source": spec["writer"],
@@ -204,4 +215,9 @@ def _embedded(name: str, late: dict[str, float]) -> Iterator[Spec]:
                 **late,
             }
         )
-        yield spec
+        caller = RpcClient("replicator", port, NoTracing(), timeout_s=_RPC_S)
+
+        def set_lag(lag_ms: float) -> None:
+            caller.call("late", {"lag_ms": lag_ms})
+
+        yield spec, set_lag

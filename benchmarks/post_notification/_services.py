@@ -196,3 +196,7 @@ class PostStorageReader:
     def present(self, request: Payload) -> Payload:
         """How many of some posts are there."""
         return {"count": len(self._storage.versions(request["ids"]))}
+
+    def commands(self, _: Payload) -> Payload:
+        """How many commands the replica has processed, if it counts them."""
+        return {"count": self._storage.commands()}

@@ -44,11 +44,11 @@ def post_storage(store: str, lag_ms: float) -> Spec:
     """
     places = [_address(store, region) for region in ("us", "eu")]
     spec: Spec = {"store": store, "writer": places[0], "reader": places[1]}
-    _set_lag(store, 0)
+    set_lag(store, 0)
     if store == "mysql":
         spec |= {"writer": _MYSQL.format(places[0]), "reader": _MYSQL.format(places[1])}
         _declare_tables(spec)
-    _set_lag(store, lag_ms)
+    set_lag(store, lag_ms)
     return spec
 
 
@@ -60,7 +60,7 @@ def notifier(exchange: str, lag_ms: float) -> Spec:
     """
     from ._notifier_rabbitmq import declare
 
-    _set_lag("rabbitmq", 0)
+    set_lag("rabbitmq", 0)
     urls = [f"amqp://{USER}:{PASSWORD}@{_address('rabbitmq', it)}/%2f" for it in ("us", "eu")]
     spec: Spec = {"store": "rabbitmq", "writer": urls[0], "reader": urls[1]}
     try:
@@ -69,7 +69,7 @@ def notifier(exchange: str, lag_ms: float) -> Spec:
         wait_until(lambda: _federated(exchange), what=what, timeout_s=_TIMEOUT_S, interval_s=0.1)
     except AntipodeError as error:
         raise BenchmarkError(str(error).splitlines()[0]) from error
-    _set_lag("rabbitmq", lag_ms)
+    set_lag("rabbitmq", lag_ms)
     return spec
 
 
@@ -81,7 +81,7 @@ def _port(name: str) -> int:
     return int(os.environ.get(f"ANTIPODE_{name}_PORT") or _PORTS[name])
 
 
-def _set_lag(store: str, lag_ms: float) -> None:
+def set_lag(store: str, lag_ms: float) -> None:
     """Tell the stack's link how long to delay what a store replicates."""
     port = _port("LINK")
     try:

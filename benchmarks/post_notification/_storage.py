@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,13 @@ _CLASSES: dict[Face, str] = {"plain": "Plain", "shim": "Shimmed", "client": "Ins
 
 
 class PostStorage(Protocol):
-    """A client of one server of the post storage. Thread-safe."""
+    """A client of one server of the post storage. Thread-safe.
+
+    Attributes:
+        BATCHED: whether `versions` is one command to the server, however many posts it asks for.
+    """
+
+    BATCHED: ClassVar[bool]
 
     def write(self, post_id: str, value: bytes | None) -> None:
         """Write a post or another version of it, or delete it where there is no *value*.

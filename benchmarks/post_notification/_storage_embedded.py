@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from antipode_shims.embedded import EmbeddedStore
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class Plain:
     """Without the library: values alone."""
+
+    BATCHED: ClassVar[bool] = False
 
     def __init__(self, spec: Spec, place: Place) -> None:
         """Open the file at *place*."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import bson
 import pymongo
@@ -41,6 +41,8 @@ def get(posts: Any, post_id: str, **options: Any) -> bytes | None:  # noqa: ANN4
 
 class Plain:
     """Without the library: values alone."""
+
+    BATCHED: ClassVar[bool] = True
 
     def __init__(self, spec: Spec, place: Place) -> None:
         """Connect to the server at *place*."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import sqlalchemy
 from sqlalchemy import bindparam, text
@@ -74,6 +74,8 @@ def declare(spec: Spec) -> None:
 
 class Plain:
     """Without the library: values alone."""
+
+    BATCHED: ClassVar[bool] = True
 
     def __init__(self, spec: Spec, place: Place) -> None:
         """Connect to the server at *place*."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import redis
 
@@ -23,6 +23,8 @@ _HEAD = 19
 
 class Plain:
     """Without the library: values alone."""
+
+    BATCHED: ClassVar[bool] = False
 
     def __init__(self, spec: Spec, place: Place) -> None:
         """Connect to the server at *place*."""

@@ -58,7 +58,11 @@ class _Sought:
 
 
 class Poller:
-    """Looks at one replica for the writes it is told of, and at nothing else."""
+    """Looks at one replica for the writes it is told of, and at nothing else.
+
+    Attributes:
+        commands: that it has sent to the replica.
+    """
 
     def __init__(
         self, storage: PostStorage, emit: Callable[[dict[str, Any]], None], *, lag_s: float
@@ -73,6 +77,7 @@ class Poller:
         self._socket.setblocking(False)  # noqa: FBT003 - the name of the call says it
         self._sought: dict[str, _Sought] = {}
         self._far_look_ns = 0
+        self.commands = 0
 
     @property
     def port(self) -> int:
@@ -128,6 +133,7 @@ class Poller:
             return
         began_ns = time.monotonic_ns()
         found = self._storage.versions(post_ids)
+        self.commands += 1 if self._storage.BATCHED else len(post_ids)
         ended_ns = time.monotonic_ns()
         for post_id in post_ids:
             sought = self._sought[post_id]

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 HOLD_S = 0.1
 
 
-def lags(median_ms: float, spread: float, seed: int) -> Iterator[float]:
-    """Lags one after another, log-normal: *spread* is the deviation of their logarithm."""
+def factors(spread: float, seed: int) -> Iterator[float]:
+    """By how much lags differ from their median, log-normal: *spread* is their logarithm's."""
     generator = random.Random(seed)
     while True:
-        yield median_ms * math.exp(spread * generator.gauss(0, 1))
+        yield math.exp(spread * generator.gauss(0, 1))
 
 
 class Wander:
@@ -33,17 +33,22 @@ class Wander:
         self, set_lag: Callable[[float], None], median_ms: float, spread: float, seed: int
     ) -> None:
         """Set the median."""
-        set_lag(median_ms)
         self._set_lag = set_lag
-        self._lags = lags(median_ms, spread, seed)
+        self._factors = factors(spread, seed)
+        self.about(median_ms)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wander", daemon=True)
         if spread:
             self._thread.start()
 
+    def about(self, median_ms: float) -> None:
+        """Wander about another median from now on."""
+        self._median_ms = median_ms
+        self._set_lag(median_ms)
+
     def _run(self) -> None:
         while not self._ended.wait(HOLD_S):
-            self._set_lag(next(self._lags))
+            self._set_lag(self._median_ms * next(self._factors))
 
     def close(self) -> None:
         """Leave the lag as it is. Idempotent."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENDS = (PROFILES[0], PROFILES[-1])
-TINY = Size("quick", 20, 20, 2, 20, 100, ("embedded",))
+TINY = Size("quick", 1, 20, 20, 2, 20, 5, 100, ("embedded",))
 NARROW = ("--quick", "--notifiers", "embedded", "--only", "table1,table3")
 
 

@@ -159,7 +159,7 @@ def test_each_post_storage(store: str, request: pytest.FixtureRequest, tmp_path:
 def test_what_users_would_do_instead(tmp_path: Path) -> None:
     """Reads of the primary are right and cross the link; retries help where nothing is found."""
     path = tmp_path / "out.json"
-    strategies = "none,sleep,retry,primary,sticky"
+    strategies = "none,auto,artefact,sleep,retry,primary,sticky"
     process = start(
         *("--requests", "40", "--lag-ms", "150", "--link-ms", "25", "--kinds", "new,update"),
         *("--lag-spread", "0", "--blocks", "1"),
@@ -176,9 +176,12 @@ def test_what_users_would_do_instead(tmp_path: Path) -> None:
             assert summary["outcomes"]["consistent"] == 40
             assert summary["primary"]["reads"] == 1
             assert summary["reader_ms"]["least"] > 2 * 25
-    assert found["retry", "new"]["outcomes"]["consistent"] == 40
-    assert found["retry", "new"]["reads"] > 1
-    assert found["retry", "update"]["violation_share"] > 0.5
+    for kind in ("new", "update"):
+        assert found["auto", kind]["outcomes"]["consistent"] == 40
+        assert found["retry", kind]["outcomes"]["consistent"] == 40
+        assert found["retry", kind]["reads"] > 1
+    assert found["artefact", "new"]["outcomes"]["consistent"] == 40
+    assert found["artefact", "update"]["violation_share"] > 0.5
     assert found["sleep", "new"]["reader_ms"]["least"] > 150
     assert all(it["primary"]["reads"] == 0 for it in found.values() if it["strategy"] == "none")
 
@@ -191,7 +194,7 @@ def test_what_a_store_offers_instead(
     request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where the store is required.
     path = tmp_path / "out.json"
     own = ["synchronous"] if store == "redis" else ["synchronous", "session"]
-    own.append("at-read")
+    own += ["instrumented", "at-read", "auto", "artefact"]
     process = start(
         *("--post-storage", store, "--requests", "40", "--rate", "40", "--kinds", "update"),
         *("--lag-ms", "100", "--link-ms", "30", "--json", str(path)),
@@ -207,12 +210,40 @@ def test_what_a_store_offers_instead(
     assert found["primary"]["outcomes"]["consistent"] == 40
     assert found["primary"]["primary"]["commands"] > 1.9
     assert found["synchronous"]["writer_ms"]["least"] > 100 + 30
-    assert found["at-read"]["outcomes"]["consistent"] == 40
-    assert found["at-read"]["primary"]["reads"] == 0
+    for ours in ("instrumented", "at-read", "auto"):
+        assert found[ours]["outcomes"]["consistent"] == 40
+        assert found[ours]["primary"]["reads"] == 0
+        assert found[ours]["replica"]["processor_ms"] is not None
     if "session" in found:
         assert found["session"]["outcomes"]["consistent"] == 40
         assert found["session"]["primary"]["reads"] == 0
         assert found["session"]["bytes"]["notification"] > found["none"]["bytes"]["notification"]
+
+
+@pytest.mark.parametrize("store", ["embedded", "redis"])
+def test_the_lag_is_swept_in_one_run(
+    store: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Each strategy makes its requests at each lag, and polling costs the replica commands."""
+    if store != "embedded":
+        request.getfixturevalue(f"antipode_{store}")  # Skips, or fails where it is required.
+    path = tmp_path / "out.json"
+    process = start(
+        *("--post-storage", store, "--requests", "20", "--blocks", "1", "--kinds", "new"),
+        *("--lag-ms", "40,160", "--lag-spread", "0", "--json", str(path)),
+        *("--strategies", "none,auto,artefact"),
+    )
+    said, errors = process.communicate(timeout=100)
+    assert process.returncode == 0, said + errors
+    result = json.loads(path.read_text())
+    jsonschema.validate(result, json.loads(SCHEMA.read_text()))
+    found = {(it["strategy"], it["chosen_lag_ms"]): it for it in summaries_of_all(result)}
+    assert len(found) == 6
+    for (_, lag_ms), summary in found.items():
+        assert lag_ms * 0.9 < summary["lag_ms"]["median"] < lag_ms + 100
+    if store != "embedded":
+        polls = {lag: found["artefact", lag]["replica"]["commands"] for lag in (40, 160)}
+        assert polls[160] > polls[40] > found["none", 40]["replica"]["commands"]
 
 
 @pytest.mark.parametrize("started", [1, 4, 10])

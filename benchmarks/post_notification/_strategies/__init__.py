@@ -1,7 +1,7 @@
 """What an application can do so that readers do not read too early, each as its user writes it.
 
 A strategy is a class that says how `Unprotected` is changed. Nothing of the library runs in any of
-them but ``barrier``, ``at-read`` and ``unguarded``.
+them but those of `OURS` and ``unguarded``.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ import tokenize
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._none import Unprotected
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from benchmarks.post_notification._options import Strategy
 
-    from ._none import Unprotected
-
 _HERE = f"{__package__}."
 _ABOVE = _HERE.rpartition("._")[0] + "."
 
+_SERVERS = ("redis", "mysql", "mariadb", "mongodb")
 #: The classes of strategies that know nothing of the store.
 _OF_ANY: dict[Strategy, str] = {
     "none": "_none:Unprotected",
     "barrier": "_barrier:Barrier",
+    "artefact": "_artefact:Artefact",
     "sleep": "_sleep:Sleep",
     "retry": "_retry:Retry",
     "primary": "_primary:Primary",
@@ -36,7 +38,9 @@ _OF_ANY: dict[Strategy, str] = {
 }
 #: Of those that a store must offer something for, by the stores that do.
 _OF_STORE: dict[Strategy, dict[str, str]] = {
-    "at-read": dict.fromkeys(("redis", "mysql", "mariadb", "mongodb"), "_at_read:AtRead"),
+    "instrumented": dict.fromkeys(_SERVERS, "_instrumented:Instrumented"),
+    "at-read": dict.fromkeys(_SERVERS, "_at_read:AtRead"),
+    "auto": {**dict.fromkeys(_SERVERS, "_auto:Auto"), "embedded": "_auto:AutoShimmed"},
     "synchronous": {
         "redis": "_synchronous_redis:Synchronous",
         "mysql": "_synchronous_mysql:Synchronous",
@@ -73,8 +77,11 @@ def lines_of(strategy: Strategy, store: str, notifier: str) -> int:
     """
     if strategy == "none":
         return 0
-    classes: list[Any] = [strategy_class(strategy, store)]
-    face = classes[0].face
+    chosen = strategy_class(strategy, store)
+    classes: list[Any] = [
+        each for each in chosen.__mro__[:-1] if each.__module__ != Unprotected.__module__
+    ]
+    face = chosen.face
     if face != "plain":
         module = f"{_ABOVE}_notifier_{notifier}"
         classes += [

@@ -16,7 +16,7 @@ MS = 1_000_000
 
 def round_of(strategy: str, *found: Observation) -> Round:
     """A round of these."""
-    return Round(strategy, "new", list(found))  # type: ignore[arg-type]
+    return Round(strategy, "new", 100, list(found))  # type: ignore[arg-type]
 
 
 def observation(**known: Any) -> Observation:
@@ -102,7 +102,7 @@ def test_a_violation_stays_one_whatever_fails_after_it() -> None:
     gathered.expect(Observation("a", "new", "none", warmup=False))
     gathered.take({"event": "read", "id": "a", "outcome": "violation", "version": 0})
     gathered.take({"event": "sent", "id": "a", "error": "post-upload: reset"})
-    (only,) = gathered.of("new")
+    (only,) = gathered.of("new", 0)
     assert only.outcome == "violation"
     assert only.error == "post-upload: reset"
 
@@ -120,7 +120,7 @@ def test_requests_that_fail_are_counted(record: dict[str, Any], outcome: str) ->
     gathered = Observations()
     gathered.expect(Observation("a", "new", "barrier", warmup=False))
     gathered.take({**record, "id": "a"})
-    summary = RoundSummary.of(round_of("barrier", *gathered.of("new")))
+    summary = RoundSummary.of(round_of("barrier", *gathered.of("new", 0)))
     assert summary.requests == 1
     assert summary.outcomes[outcome] == 1
     assert summary.lost == 1
@@ -208,8 +208,9 @@ def test_medians_are_of_blocks() -> None:
 
 def test_means_are_of_all_blocks() -> None:
     """Each block counts by its requests; what one does not tell nobody knows."""
-    whole = Round("none", "new")
-    whole.add([observation()] * 3, {"calls": 1.0}, {"commands": 2.0, "bytes": 1.0})
-    whole.add([observation()], {"calls": 5.0}, {"commands": 6.0, "bytes": None})
+    whole = Round("none", "new", 100)
+    whole.add([observation()] * 3, {"calls": 1.0}, {"commands": 2.0, "bytes": 1.0}, {"commands": 0})
+    whole.add([observation()], {"calls": 5.0}, {"commands": 6.0, "bytes": None}, {"commands": 8})
     assert whole.sizes == {"calls": 2.0}
+    assert whole.replica == {"commands": 2.0}
     assert whole.primary == {"commands": 3.0, "bytes": None}

@@ -29,6 +29,8 @@ class Posts:
     def __init__(self) -> None:
         self.there: dict[str, int] = {}
 
+    BATCHED = True
+
     def versions(self, post_ids: Sequence[str]) -> dict[str, int]:
         return {post_id: self.there[post_id] for post_id in post_ids if post_id in self.there}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_pairs_that_do_not_exist() -> None:
     assert stores_of("session", POST_STORAGES) == ("mysql", "mariadb", "mongodb")
 
 
-@pytest.mark.parametrize("name", ["none", "sleep", "retry"])
+@pytest.mark.parametrize("name", ["none", "sleep", "artefact"])
 def test_strategies_of_the_reader_leave_reads_to_the_replica(name: Strategy) -> None:
     """And put nothing into the notification."""
     strategy = made(name)
@@ -94,31 +95,57 @@ def test_sticky_reads_go_to_the_primary_for_a_time() -> None:
     assert strategy.read("a", {"written_s": time.time() - KNOBS.stick_s - 1}) == b"reader"
 
 
-def test_retries_end_when_a_post_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new post that is not there yet is read again."""
+@pytest.mark.parametrize(
+    ("value", "reads"),
+    [(b"1:", [0, 0, 1]), (b"2:", [0, 1, 1, 3]), (None, [1, 2, 0])],
+    ids=["new", "update", "delete"],
+)
+def test_retries_end_with_the_version_that_was_named(
+    value: bytes | None, reads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No post and an older version are read again, and so is one that is to be gone."""
     monkeypatch.setattr(retry, "FIRST_S", 0)
-    fetch, read = answers(0, 0, 1)
-    assert made("retry").follow({"kind": "new"}, fetch) == 1
-    assert read == [0, 0, 1]
+    strategy = made("retry")
+    notice = strategy.write("a", value)
+    fetch, read = answers(*reads)
+    assert strategy.follow(notice, fetch) == reads[-1]
+    assert read == reads
 
 
-@pytest.mark.parametrize("notice", [{"kind": "update"}, {"kind": "delete"}])
-def test_retries_notice_no_older_version(notice: dict[str, Any]) -> None:
-    """What was to be changed or deleted is found as it was, and taken for the answer."""
+def test_retries_are_bounded() -> None:
+    """A version that never comes is given up when the time of any wait is."""
+    strategy = strategy_class("retry", "embedded")(Posts, replace(KNOBS, timeout_s=0.01))
+    fetch, _ = answers(1)
+    with pytest.raises(TimeoutError):
+        strategy.follow({"version": 2}, fetch)
+
+
+def test_the_artefact_polls_for_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the replica has a row: an older version, and what is to be gone, is one."""
+    found = iter([None, None, b"1:"])
+    monkeypatch.setattr(Posts, "read", lambda *_: next(found))
     fetch, read = answers(1)
-    assert made("retry").follow(notice, fetch) == 1
+    strategy = made("artefact")
+    assert strategy.follow({"id": "a", "kind": "update"}, fetch) == 1
+    assert list(found) == []
     assert read == [1]
+    assert strategy.follow({"id": "a", "kind": "delete"}, fetch) == 1
+    monkeypatch.setattr(Posts, "read", lambda *_: None)
+    bounded = strategy_class("artefact", "embedded")(Posts, replace(KNOBS, timeout_s=0.01))
+    with pytest.raises(TimeoutError):
+        bounded.follow({"id": "a", "kind": "new"}, fetch)
 
 
-def test_retries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A post that never comes is given up, and a deleted one is not waited for."""
-    monkeypatch.setattr(retry, "FIRST_S", 0)
-    fetch, read = answers(0)
-    assert made("retry").follow({"kind": "new"}, fetch) == 0
-    assert len(read) == retry.ATTEMPTS
-    fetch, read = answers(0)
-    assert made("retry").follow({"kind": "delete"}, fetch) == 0
-    assert read == [0]
+@pytest.mark.parametrize("store", POST_STORAGES)
+def test_automatic_barriers_cost_the_wiring_alone(store: str) -> None:
+    """The application writes, reads and follows as it does without protection."""
+    auto = strategy_class("auto", store)
+    unprotected = strategy_class("none", store)
+    assert (auto.write, auto.read, auto.follow) == (
+        unprotected.write,
+        unprotected.read,
+        unprotected.follow,
+    )
 
 
 def test_lines_are_those_with_code() -> None:

@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from antipode.testing import wait_until
-from benchmarks.post_notification._wander import Wander, lags
+from benchmarks.post_notification._wander import Wander, factors
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def told() -> list[float]:
 
 def test_lags_lie_about_their_median() -> None:
     """Half are longer; two in three are within one deviation; the seed decides which come."""
-    drawn = list(itertools.islice(lags(100, 0.5, 7), 3000))
+    drawn = [100 * each for each in itertools.islice(factors(0.5, 7), 3000)]
     assert statistics.median(drawn) == pytest.approx(100, rel=0.05)
     near = sum(100 * math.exp(-0.5) < each < 100 * math.exp(0.5) for each in drawn)
     assert near / 3000 == pytest.approx(0.683, abs=0.03)
-    assert drawn == list(itertools.islice(lags(100, 0.5, 7), 3000))
+    assert drawn == [100 * each for each in itertools.islice(factors(0.5, 7), 3000)]
 
 
 def test_a_lag_wanders_until_it_is_closed(told: list[float]) -> None:
@@ -34,7 +34,15 @@ def test_a_lag_wanders_until_it_is_closed(told: list[float]) -> None:
     count = len(told)
     assert told[0] == 100
     assert len(set(told)) == count
-    assert told[1:] == list(itertools.islice(lags(100, 0.5, 7), count - 1))
+    assert told[1:] == [100 * each for each in itertools.islice(factors(0.5, 7), count - 1)]
+
+
+def test_it_wanders_about_another_median_from_then_on(told: list[float]) -> None:
+    """The other one at once, and the same factors on it."""
+    wander = Wander(told.append, 100, 0, 7)
+    wander.about(25)
+    wander.close()
+    assert told == [100, 25]
 
 
 def test_without_a_spread_nothing_wanders(told: list[float]) -> None:
