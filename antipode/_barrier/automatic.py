@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from antipode._request.scope import Scope
     from antipode._runtime.clock import Allowance
     from antipode._runtime.config import Config
+    from antipode._runtime.observers import Client
 
     from .contract import Observation, Unreachable
     from .floor import Observe, ObserveAsync
@@ -61,11 +62,14 @@ def barriers(which: Literal["auto", "off"]) -> Generator[None]:
         _block.reset(token)
 
 
+def chosen(client: Client) -> bool:
+    """Whether automatic barriers are chosen for reads by *client*, here and now, in any mode."""
+    return (_block.get() or client.barriers or config().barriers) == "auto"
+
+
 def applies(shim: Store) -> bool:
     """Whether reads of *shim*'s clients wait by themselves, here and now."""
-    settings = config()
-    which = _block.get() or shim.barriers or settings.barriers
-    return which == "auto" and settings.mode == "enforce"
+    return chosen(shim) and config().mode == "enforce"
 
 
 def automatic_floor(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from antipode._barrier.automatic import chosen
 from antipode._lineage.lineage import exact_of
 from antipode._lineage.write_id import Promise
 from antipode._runtime.call_site import caller
@@ -75,7 +76,9 @@ class JudgedReads:
         notes = request.notes
         guards = notes.guards if isinstance(notes, Notes) else _NO_GUARDS
         missed = [write for write in exact if not covers(guards, self._region, write)]
-        verdict = "unguarded" if missed else "guarded"
+        verdict = "guarded"
+        if missed:
+            verdict = "automatic" if client.floors and chosen(client) else "unguarded"
         about = (
             f'"datastore":{text(datastore)},"verdict":"{verdict}"'
             f',"writes":{writes_text(missed or exact)}'
@@ -83,19 +86,13 @@ class JudgedReads:
         site, test = caller(), running_test()
         place = self._places.of((site.f_code, site.f_lineno))
         number = self._put("read", request, place, about, test=test)
+        if verdict == "unguarded":
+            self._found(datastore, place, missed)
         if missed:
-            self._found(client, place, missed, number, test)
+            self._look_into(client, place, missed, number, test)
 
-    def _found(
-        self,
-        client: Client,
-        place: Place,
-        missed: Sequence[Dependency],
-        number: int,
-        test: str | None,
-    ) -> None:
-        """Count the unguarded read of record *number*, log it once, and look into it."""
-        datastore = client.datastore
+    def _found(self, datastore: str, place: Place, missed: Sequence[Dependency]) -> None:
+        """Count an unguarded read, and log its place once."""
         finding = datastore, place
         count("unguarded_read", datastore)
         if finding not in self._told:
@@ -112,10 +109,21 @@ class JudgedReads:
                 datastore,
                 ", ".join(sorted(map(str, missed))[:3]),
             )
+
+    def _look_into(
+        self,
+        client: Client,
+        place: Place,
+        missed: Sequence[Dependency],
+        number: int,
+        test: str | None,
+    ) -> None:
+        """Find out how long the read of record *number* would have had to wait."""
+        datastore = client.datastore
         seen = missed if client.promises else [w for w in missed if not isinstance(w, Promise)]
         if number == UNWRITTEN or not seen:
             return
-        if not self._evidence.wants(finding):
+        if not self._evidence.wants((datastore, place)):
             count("dry_run_evidence_dropped", datastore)
             return
         of = {"of": number} if test is None else {"test": test, "of": number}

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ._advice import Advisor
-from ._model import Cost, Finding, LintFinding, Occurrence, Place, Report
+from ._model import Cost, Finding, LintFinding, Occurrence, Place, ReadGroup, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,6 +21,7 @@ _DETAILS = 5
 #: Where an environment keeps the packages that are installed in it.
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]", re.DOTALL)
 _Key = tuple[str, str, str, str, str]
+_Groups = defaultdict[_Key, list["Occurrence"]]
 
 
 def report(
@@ -33,10 +34,12 @@ def report(
         baseline: ids of findings that are known already and never fail.
         fail_on: what makes the report fail.
     """
-    findings = _findings(records, baseline)
+    unguarded, held = _grouped(records)
+    findings = _findings(records, unguarded, baseline)
     lints = _lints(records, baseline)
     seen = {finding.id for finding in findings} | {lint.id for lint in lints}
-    return Report(findings, lints, records, tuple(sorted(baseline - seen)), fail_on)
+    gone = tuple(sorted(baseline - seen))
+    return Report(findings, lints, _held(records, held), records, gone, fail_on)
 
 
 def finding_id(kind: str, *parts: str) -> str:
@@ -58,10 +61,20 @@ def percentile(values: Sequence[tuple[float, int]], percent: float) -> float:
     return values[-1][0]
 
 
-def _findings(records: Records, baseline: frozenset[str]) -> tuple[Finding, ...]:
-    grouped: defaultdict[_Key, list[Occurrence]] = defaultdict(list)
+def _grouped(records: Records) -> tuple[_Groups, _Groups]:
+    """The unguarded and the automatic reads, by what makes them the same."""
+    unguarded: _Groups = defaultdict(list)
+    held: _Groups = defaultdict(list)
     for one in _occurrences(records):
-        grouped[_key(one)].append(one)
+        (held if one.read.verdict == "automatic" else unguarded)[_key(one)].append(one)
+    return unguarded, held
+
+
+def _held(records: Records, grouped: _Groups) -> tuple[ReadGroup, ...]:
+    return tuple(_group(grouped[key], key, records) for key in sorted(grouped))
+
+
+def _findings(records: Records, grouped: _Groups, baseline: frozenset[str]) -> tuple[Finding, ...]:
     ids = {key: finding_id("unguarded", *key) for key in grouped}
     advisor = Advisor(
         records, {_identity(o): ids[k] for k, found in grouped.items() for o in found}
@@ -99,20 +112,33 @@ def _finding(
     *,
     known: bool,
 ) -> Finding:
-    datastore, read_file, read_function, write_file, write_function = key
-    reads = {(one.read.process, one.read.n): one for one in found}
+    group = _group(found, key, records)
     return Finding(
         id=name,
+        datastore=group.datastore,
+        read=group.read,
+        write=group.write,
+        occurrences=tuple(found),
+        services=group.services,
+        tests=group.tests,
+        confirmed=group.confirmed,
+        cost=group.cost,
+        advice=advisor.advice(name, found),
+        known=known,
+    )
+
+
+def _group(found: list[Occurrence], key: _Key, records: Records) -> ReadGroup:
+    datastore, read_file, read_function, write_file, write_function = key
+    reads = {(one.read.process, one.read.n): one for one in found}
+    return ReadGroup(
         datastore=datastore,
         read=Place(read_file, read_function, _lines(one.read for one in found)),
         write=Place(write_file, write_function, _lines(one.write for one in found if one.write)),
-        occurrences=tuple(found),
         services=_services(records, (one.read for one in found)),
         tests=_tests(one.read for one in found),
         confirmed=sum(one.read.reads for one in reads.values() if one.confirmed),
         cost=_cost(list(reads.values())),
-        advice=advisor.advice(name, found),
-        known=known,
     )
 
 
@@ -134,7 +160,7 @@ def _occurrences(records: Records) -> Iterable[Occurrence]:
         if line.kind == "evidence":
             evidence[line.process, line.of].append(line)
     for line in records.lines:
-        if line.kind == "read" and line.verdict == "unguarded":
+        if line.kind == "read" and line.verdict != "guarded":
             proofs = evidence.get((line.process, line.n), [])
             confirmed = any(proof.confirmed is True for proof in proofs)
             waits = tuple(proof.waited_s for proof in proofs)

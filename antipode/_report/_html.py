@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from ._html_style import STYLE
 from ._html_timeline import timeline
 from ._html_waits import waits
-from ._model import Finding, LintFinding
-from ._text import AUTOMATIC, LINTS, choice, cost, few, notes, plural, summary
+from ._model import Finding, LintFinding, ReadGroup
+from ._text import AUTOMATIC, LINTS, choice, cost, few, notes, plural, summary, unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,7 @@ def html_text(report: Report) -> str:
     """The whole report, known findings at the end of their list."""
     sections = {
         "findings": ("Findings", _findings(report)),
+        "automatic": ("Guarded by automatic barriers", "".join(map(_held, report.held))),
         "timeline": ("One request", timeline(report)),
         "waits": ("What barriers would have waited", waits(report)),
         "lints": ("Lints", "".join(_lint(report, one) for one in _known_last(report.lints))),
@@ -60,9 +61,11 @@ def html_text(report: Report) -> str:
 
 
 def _choice(report: Report) -> str:
-    if not report.new:
+    if not (report.new or report.held):
         return ""
-    return f"<p>Choose: {escape(choice(report))}; {escape(AUTOMATIC)}.</p>\n"
+    chosen = f"Choose: {escape(choice(report))}; " if report.new else ""
+    said = "; ".join(each for each in (AUTOMATIC, unread(report)) if each)
+    return f"<p>{chosen}{escape(said)}.</p>\n"
 
 
 def badge(text: str, style: str = "") -> str:
@@ -75,6 +78,7 @@ def _tally(report: Report) -> str:
         (report.barriers, "missing barrier", "missing barriers"),
         (len(report.new), "finding", "findings"),
         (sum(one.confirmed > 0 for one in report.new), "of them confirmed", "of them confirmed"),
+        (report.reads_held, "read guarded automatically", "reads guarded automatically"),
         (len(report.new_lints), "lint", "lints"),
         (report.known, "known by the baseline", "known by the baseline"),
         (len(report.accepted), "accepted by a comment", "accepted by comments"),
@@ -118,6 +122,21 @@ def _finding(report: Report, one: Finding, *, opened: bool) -> str:
         f"{' open' if opened and one.new else ''}>\n"
         f'<summary><span class="id">{one.id}</span> <strong>{escape(one.datastore)}</strong> '
         f"in <code>{escape(str(one.read))}</code> {' '.join(labels)}</summary>\n{rows}</details>\n"
+    )
+
+
+def _held(held: ReadGroup) -> str:
+    stale = f", {held.confirmed} stale without it" if held.confirmed else ""
+    rows = _rows(
+        ("Write", f"<code>{escape(str(held.write))}</code>"),
+        ("Cost", escape(cost(held.cost)) or "not known: no evidence was followed"),
+        ("Services", escape(", ".join(held.services))),
+        ("Tests", few([f"<code>{escape(test)}</code>" for test in held.tests])),
+    )
+    return (
+        f"<details><summary><strong>{escape(held.datastore)}</strong> in "
+        f"<code>{escape(str(held.read))}</code> "
+        f"{badge(plural(held.cost.reads, 'read') + stale)}</summary>\n{rows}</details>\n"
     )
 
 

@@ -69,7 +69,7 @@ td {
 }
 .event { border-left: .25rem solid var(--line); padding-left: .5rem; }
 .event.unguarded { border-color: var(--bad); } .event.write { border-color: var(--mark); }
-.event.barrier, .event.guarded { border-color: var(--good); }
+.event.barrier, .event.guarded, .event.automatic { border-color: var(--good); }
 .event.advice { border-left: .25rem dashed var(--good); color: var(--good); }
 .event.evidence, .event.lint-event { border-color: var(--warn); }
 .event + .event { margin-top: .35rem; }

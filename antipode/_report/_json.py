@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._text import counted, notes
 
 if TYPE_CHECKING:
-    from ._model import Finding, LintFinding, Place, Report
+    from ._model import Finding, LintFinding, Place, ReadGroup, Report
 
 #: Grows when a field changes its meaning or goes; new fields alone do not change it.
 REPORT_VERSION = 1
@@ -32,6 +32,8 @@ def report_object(report: Report) -> dict[str, Any]:
         "barriers_missing": report.barriers,
         "automatic": asdict(report.automatic),
         "findings": [_finding(report, one) for one in report.findings],
+        "automatic_reads": [_held(one) for one in report.held],
+        "datastores_unread": list(report.unread),
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),
         "comments_without_reason": list(report.unreasoned),
@@ -42,6 +44,7 @@ def report_object(report: Report) -> dict[str, Any]:
             "processes": len(report.records.processes),
             "requests": len({line.request for line in lines if line.request is not None}),
             "reads_guarded": sum(e.reads for e in lines if e.verdict == "guarded"),
+            "reads_automatic": report.reads_held,
             "reads_unguarded": sum(e.reads for e in lines if e.verdict == "unguarded"),
             "summary": counted(report),
         },
@@ -69,6 +72,21 @@ def _finding(report: Report, one: Finding) -> dict[str, Any]:
         "services": list(one.services),
         "tests": list(one.tests[:_MOST]),
         "requests": sorted({o.read.request for o in one.occurrences if o.read.request})[:_MOST],
+    }
+
+
+def _held(one: ReadGroup) -> dict[str, Any]:
+    return {
+        "datastore": one.datastore,
+        "reads": one.cost.reads,
+        "reads_confirmed": one.confirmed,
+        "read": _place(one.read),
+        "write": _place(one.write),
+        "wait_median_s": one.cost.median_s,
+        "wait_p99_s": one.cost.p99_s,
+        "waits_known": one.cost.known,
+        "services": list(one.services),
+        "tests": list(one.tests[:_MOST]),
     }
 
 

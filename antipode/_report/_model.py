@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Unguarded reads of one write, one or several in a row.
+    """Unguarded or automatic reads of one write, one or several in a row.
 
     Attributes:
         write: the record of the write; None where there is none.
@@ -57,7 +57,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What barriers at the reads of a finding would have waited, in seconds.
+    """What barriers at reads of the same places would have waited, in seconds.
 
     Attributes:
         known: how many of them have evidence of it; without one the other two are None.
@@ -124,6 +124,19 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadGroup:
+    """All reads of the same read and write places, of one verdict."""
+
+    datastore: str
+    read: Place
+    write: Place
+    services: tuple[str, ...]
+    tests: tuple[str, ...]
+    confirmed: int
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
 class LintFinding:
     """All records of the same lint at the same place; known and accepted as findings are."""
 
@@ -167,6 +180,7 @@ class Report:
     """Everything that the formats render.
 
     Attributes:
+        held: reads that automatic barriers would have held: no findings.
         gone: ids of the baseline that were not found any more, sorted.
         fail_on: what makes the report fail.
         unreasoned: places of comments that would accept something, but give no reason.
@@ -174,6 +188,7 @@ class Report:
 
     findings: tuple[Finding, ...]
     lints: tuple[LintFinding, ...]
+    held: tuple[ReadGroup, ...]
     records: Records
     gone: tuple[str, ...] = ()
     fail_on: FailOn = "none"
@@ -203,6 +218,18 @@ class Report:
     def everything(self) -> tuple[Finding | LintFinding, ...]:
         """All findings, then all lints."""
         return *self.findings, *self.lints
+
+    @property
+    def reads_held(self) -> int:
+        """How many reads automatic barriers would have held."""
+        return sum(one.cost.reads for one in self.held)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Datastores that were written, and of which no read of a replica is recorded."""
+        lines = self.records.lines
+        written = {line.writes[0].datastore for line in lines if line.kind == "write"}
+        return tuple(sorted(written - {line.datastore for line in lines if line.kind == "read"}))
 
     @property
     def barriers(self) -> int:

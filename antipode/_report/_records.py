@@ -238,7 +238,7 @@ def _record(data: dict[str, Any]) -> Record:
 def _rest(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     """The fields that one kind alone has. A kind of later versions has none."""
     if kind == "read":
-        if data["verdict"] not in ("guarded", "unguarded"):
+        if data["verdict"] not in ("guarded", "unguarded", "automatic"):
             msg = f"its verdict is {data['verdict']!r}"
             raise ValueError(msg)
         return {

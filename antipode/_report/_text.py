@@ -9,7 +9,7 @@ from ._model import LintFinding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ._model import Cost, Finding, Report
+    from ._model import Cost, Finding, ReadGroup, Report
 
 
 class Span(NamedTuple):
@@ -39,8 +39,12 @@ def text_lines(report: Report) -> Iterator[Line]:
         noun = "an id" if len(report.gone) == 1 else "ids"
         gone = ", ".join(report.gone)
         yield (Span(f"the baseline has {noun} that no record shows any more: {gone}", "dim"),)
-    if report.new:
-        yield from _rows(("choice", choice(report)), ("", AUTOMATIC))
+    for held in report.held:
+        yield from held_lines(held)
+        yield ()
+    if report.new or report.held:
+        chosen = choice(report) if report.new else ""
+        yield from _rows(("choice", chosen), ("", AUTOMATIC), ("", unread(report)))
         yield ()
     bad = bool(report.new or report.new_lints or report.unreasoned)
     yield (Span(summary(report), "bold yellow" if bad else "green"),)
@@ -59,6 +63,23 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
         ("fix", fix(finding)),
         ("cost", cost(finding.cost)),
         ("test", few(finding.tests)),
+    )
+
+
+def held_lines(held: ReadGroup) -> Iterator[Line]:
+    """Reads of the same places that automatic barriers would have held."""
+    count = plural(held.cost.reads, "read")
+    if held.confirmed:
+        count += f", {held.confirmed} stale without it"
+    yield (
+        Span(f"{held.datastore}: guarded by an automatic barrier", "bold"),
+        Span(f" ({count})", "dim"),
+    )
+    yield from _rows(
+        ("write", str(held.write)),
+        ("read", str(held.read)),
+        ("cost", cost(held.cost)),
+        ("test", few(held.tests)),
     )
 
 
@@ -97,6 +118,16 @@ AUTOMATIC = (
     "automatic barriers hold the reads of instrumented clients alone: effects that leave the "
     'system, as an e-mail or a charge, need antipode.barrier(at="now") before them'
 )
+
+
+def unread(report: Report) -> str:
+    """Which datastores' reads automatic barriers may not hold, as far as records tell."""
+    if not report.unread:
+        return ""
+    return (
+        f"written, but not read from a replica by an instrumented client in these records: "
+        f"{few(report.unread, most=10)}; automatic barriers hold no read that anything else makes"
+    )
 
 
 def choice(report: Report) -> str:
@@ -138,6 +169,8 @@ def duration(seconds: float) -> str:
 def summary(report: Report) -> str:
     """The one line that a clean report consists of."""
     parts = [missing(report)]
+    if report.held:
+        parts.append(f"{plural(report.reads_held, 'read')} guarded by automatic barriers")
     if report.new_lints:
         parts.append(plural(len(report.new_lints), "lint"))
     if report.accepted:

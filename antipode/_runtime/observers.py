@@ -46,9 +46,11 @@ class Client(Protocol):
 
     Attributes:
         promises: whether it looks for promises.
+        floors: whether it holds reads back.
     """
 
     promises: bool
+    floors: bool
 
     @property
     def datastore(self) -> str:
@@ -63,6 +65,11 @@ class Client(Protocol):
     @property
     def claimed(self) -> Hashable | None:
         """What tells its server from others of this process."""
+        ...
+
+    @property
+    def barriers(self) -> str | None:
+        """Whether its reads wait by themselves: ``auto`` or ``explicit``; None: as configured."""
         ...
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,8 +50,14 @@ def test_records(
     for kind in ("findings", "lints"):
         for expected, one in zip(vector[kind], found[kind], strict=True):
             assert {name: one[name] for name in expected} == expected
+    held = vector.get("automatic_reads", [])
+    for expected, one in zip(held, found["automatic_reads"], strict=True):
+        assert {name: one[name] for name in expected} == expected
     for name in ("reads_guarded", "reads_unguarded"):
         assert found["records"][name] == vector[name]
+    assert found["records"]["reads_automatic"] == sum(one["reads"] for one in held)
+    if "datastores_unread" in vector:
+        assert found["datastores_unread"] == vector["datastores_unread"]
 
 
 @pytest.mark.parametrize("vector", RECORDS)
@@ -68,11 +75,8 @@ def test_records_are_of_the_schema(vector: dict[str, Any]) -> None:
 def test_verdicts(vector: dict[str, Any], tmp_path: Path) -> None:
     """Each read is judged by what the scope depends on and what guards it, and by nothing else."""
     antipode.configure(mode="dry-run", dry_run_dir=tmp_path, region=vector.get("region"))
-    stores = {
-        each["datastore"]: FakeStore(clock=VirtualClock(), **each) for each in vector["stores"]
-    }
-    for store in stores.values():
-        antipode.shim.register(store)
+    antipode.configure(barriers=vector.get("barriers", "explicit"))
+    stores = _registered(vector["stores"])
     expected: list[tuple[str, list[list[str]]]] = []
     with antipode.scope(lineage_of(vector.get("lineage", {}))):
         for step in vector["steps"]:
@@ -84,7 +88,8 @@ def test_verdicts(vector: dict[str, Any], tmp_path: Path) -> None:
                 case "check":
                     antipode.check()
                 case "read":
-                    floor(stores[step["datastore"]])
+                    with antipode.barriers(step["block"]) if "block" in step else nullcontext():
+                        floor(stores[step["datastore"]])
                     if step["verdict"]:
                         expected.append((step["verdict"], sorted(step["writes"])))
         headers: dict[str, str] = {}
@@ -96,6 +101,17 @@ def test_verdicts(vector: dict[str, Any], tmp_path: Path) -> None:
     if "guards_after" in vector:
         sent = re.findall(r"~(0g[^~,;]*)", headers["baggage"])
         assert sorted(sent) == sorted(vector["guards_after"])
+
+
+def _registered(stores: list[dict[str, Any]]) -> dict[str, FakeStore]:
+    made: dict[str, FakeStore] = {}
+    for options in stores:
+        chosen = options.get("barriers")
+        more = {name: value for name, value in options.items() if name != "barriers"}
+        store = made[options["datastore"]] = FakeStore(clock=VirtualClock(), **more)
+        store.wait_by(chosen)
+        antipode.shim.register(store)
+    return made
 
 
 def _entries(writes: list[dict[str, str]]) -> list[list[str]]:

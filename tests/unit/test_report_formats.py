@@ -75,6 +75,38 @@ def test_text_is_the_write_the_read_the_fix_and_the_id(tmp_path: Path) -> None:
     )
 
 
+def test_reads_that_automatic_barriers_guard_are_no_findings(tmp_path: Path) -> None:
+    """They have their places and their cost, fail nothing, and what else may be read is named."""
+    storage, notifier = post_notification()
+    for line in notifier.lines:
+        if line["kind"] == "read":
+            line["verdict"] = "automatic"
+    storage.write(0.02, SAVE, entry(1, "inbox"))
+    one = report(load([save(tmp_path, [storage, notifier])]), fail_on="lint")
+    assert not one.failed
+    assert render(one, "text") == (
+        "posts: guarded by an automatic barrier (2 reads, 1 stale without it)\n"
+        "  write storage/app.py:31 in save_post\n"
+        "  read  notifier/app.py:48 in on_message\n"
+        "  cost  a wait of 90 ms at the median, 110 ms at p99 (2 of 2 known)\n"
+        "  test  tests/test_feed.py::test_shown\n"
+        "\n"
+        "        automatic barriers hold the reads of instrumented clients alone: effects that"
+        ' leave the system, as an e-mail or a charge, need antipode.barrier(at="now") before'
+        " them\n"
+        "        written, but not read from a replica by an instrumented client in these records:"
+        " inbox; automatic barriers hold no read that anything else makes\n"
+        "\n"
+        "antipode: no missing barrier, 2 reads guarded by automatic barriers (2 requests of 2"
+        " processes, 2 reads of replicas with a write to see)\n"
+    )
+    page = render(one, "html")
+    assert "Guarded by automatic barriers</h2>" in page
+    assert "2 reads, 1 stale without it" in page
+    for format_ in ("junit", "github"):
+        assert "on_message" not in render(one, format_)
+
+
 def test_text_of_a_clean_run_is_one_line(tmp_path: Path) -> None:
     """Silence when clean, but for what was looked at."""
     text = render(clean(tmp_path), "text")
