@@ -28,9 +28,10 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers.
 #: One that it has must not stand here.
 LACKING = {
-    "cpp": frozenset({"decide", "script automatic"}),
+    "cpp": frozenset({"decide", "headers", "script automatic"}),
     "java": frozenset(
         {
+            "headers",
             "script automatic",
             *(f"decide {store}" for store in ("mariadb", "mongodb", "mysql", "rabbitmq")),
             *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),

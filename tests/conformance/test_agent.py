@@ -101,6 +101,17 @@ def test_a_request_that_makes_no_sense_is_answered(agent: AgentProcess) -> None:
     assert agent.ask("hello")["language"] in LANGUAGES
 
 
+def test_settings_are_taken_back_as_they_are_told(agent: AgentProcess) -> None:
+    """Whoever gives back what `configure` said has the settings from before."""
+    before = asked(agent, "configure", settings={})
+    peers = {"*.internal": "auto", "posts.internal/v1": "never"}
+    assert agent.ask("configure", settings={"peers": peers, "egress": ["posts"]}) == before
+    changed = agent.ask("configure", settings=before)
+    assert changed["peers"] == peers
+    assert changed["egress"] == ["posts"]
+    assert agent.ask("configure", settings={}) == before
+
+
 def test_headers_of_a_request_and_of_its_answer(agent: AgentProcess) -> None:
     """A request takes the caller's lineage along, and its answer brings back what it added."""
     came = Lineage([antipode.WriteId("posts", "log", 7, 490_000)])

@@ -19,7 +19,7 @@ import antipode
 import antipode.shim
 from antipode import propagation, telemetry
 
-from . import _scripts, _shims, _stores
+from . import _headers, _scripts, _shims, _stores
 from ._values import (
     Unsupported,
     lineage_of,
@@ -231,6 +231,10 @@ class Agent:
     def op_decide(self, request: Request) -> Any:
         """What a shim decides without its store."""
         return _stores.decide(request["store"], request["kind"], request["given"])
+
+    def op_headers(self, request: Request) -> Any:
+        """A vector of level 3."""
+        return _headers.judge(request["kind"], request["given"])
 
     # Settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from ._values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from antipode.testing._fake import VirtualBarrier, VirtualRead
 
@@ -129,12 +129,8 @@ def bounded(lineage: Lineage, most: int, egress: Sequence[str] | None = None) ->
 
 def run(script: Mapping[str, Any]) -> dict[str, Any]:
     """Run a script to its end; what came of it, as the specification of the agent has it."""
-    given = settings_of(script.get("settings", {}))
-    before = {name: getattr(antipode.shim.config(), name) for name in given}
-    antipode.configure(**given)
     clock = VirtualClock(hour=HOUR)
-    with ExitStack() as stack:
-        stack.callback(antipode.configure, **before)
+    with configured(script.get("settings", {})), ExitStack() as stack:
         stores = [_store(found, clock, stack) for found in script["stores"]]
         scope = None
         if "scope" in script:
@@ -159,6 +155,17 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
         }
 
 
+@contextmanager
+def configured(given: Mapping[str, Any]) -> Generator[None]:
+    """A block with other settings, given in JSON."""
+    before = of_settings(antipode.shim.config())
+    antipode.configure(**settings_of(given))
+    try:
+        yield
+    finally:
+        antipode.configure(**settings_of({name: before[name] for name in given}))
+
+
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as `configure` takes them; in JSON durations are seconds and end in ``_s``."""
     found: dict[str, Any] = {}
@@ -176,6 +183,8 @@ def of_settings(settings: antipode.shim.Config) -> dict[str, Any]:
             found[f"{name}_s"] = value.total_seconds()
         elif name in ("max_timeout", "auto_timeout"):
             found[f"{name}_s"] = value
+        elif name == "peers":
+            found[name] = dict(value)
         else:
             found[name] = sorted(value) if isinstance(value, (frozenset, tuple)) else value
     return found

@@ -128,6 +128,7 @@ public final class Agent {
       case "cancel" -> waits.cancel(arguments);
       case "abandon" -> waits.abandon(arguments);
       case "decide" -> Decisions.decide(arguments);
+      case "headers" -> throw AgentException.unsupported("the vectors of headers");
       default -> throw AgentException.senseless("no operation " + operation);
     };
   }
