@@ -32,7 +32,6 @@ LACKING = {
     "java": frozenset(
         {
             "headers",
-            "script automatic",
             *(f"decide {store}" for store in ("mariadb", "mongodb", "mysql", "rabbitmq")),
             *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
         }

@@ -106,6 +106,5 @@ class TestRedisOfJava(TestRedis):
     language: ClassVar[str] = "java"
     opt_outs: ClassVar[dict[str, str]] = {
         **TestRedis.opt_outs,
-        "automatic": "Java has no automatic barriers yet",
         "dry_run": "Java has no dry run yet",
     }

@@ -1,5 +1,6 @@
 package io.antipode;
 
+import io.antipode.runtime.Allowance;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
@@ -7,6 +8,7 @@ import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.context.ContextKey;
 import io.opentelemetry.context.ImplicitContextKeyed;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -16,6 +18,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -47,6 +50,9 @@ public final class Scope implements ImplicitContextKeyed {
   /** How many branches of the request run; shared with the scopes of branches. */
   private final AtomicInteger branches;
 
+  /** For how long its reads may wait by themselves; shared likewise. Made at the first one. */
+  private final AtomicReference<@Nullable Allowance> allowance;
+
   // Under the lock, and read without it.
   private volatile Lineage lineage;
   private volatile Lineage came;
@@ -73,11 +79,12 @@ public final class Scope implements ImplicitContextKeyed {
     }
   }
 
-  private Scope(Lineage lineage, Lineage came, Set<String> own, AtomicInteger branches) {
+  private Scope(Lineage lineage, Lineage came, Set<String> own, @Nullable Scope outer) {
     this.lineage = lineage;
     this.came = came;
     this.own = own;
-    this.branches = branches;
+    this.branches = outer == null ? new AtomicInteger() : outer.branches;
+    this.allowance = outer == null ? new AtomicReference<>() : outer.allowance;
   }
 
   /** Returns an open scope that is current nowhere, and starts from a lineage. */
@@ -86,7 +93,7 @@ public final class Scope implements ImplicitContextKeyed {
         LineageText.held(Objects.requireNonNull(lineage, "lineage")),
         Lineage.empty(),
         Set.of(),
-        new AtomicInteger());
+        null);
   }
 
   /**
@@ -170,6 +177,24 @@ public final class Scope implements ImplicitContextKeyed {
       sample();
     }
     return lineage;
+  }
+
+  /** Returns the lineage so far, without what reads would have to ask for. */
+  public Lineage known() {
+    return lineage;
+  }
+
+  /** Returns for how long reads of the request may wait by themselves, all of them together. */
+  public Allowance allowance() {
+    Allowance held = allowance.get();
+    if (held != null) {
+      return held;
+    }
+    Settings settings = Settings.current();
+    Duration most = settings.maxTimeout();
+    Duration auto = settings.autoTimeout();
+    Allowance made = new Allowance(auto.compareTo(most) < 0 ? auto : most);
+    return allowance.compareAndSet(null, made) ? made : allowance();
   }
 
   /** Returns the lineage so far, with how many branches of the request still run. */
@@ -377,7 +402,7 @@ public final class Scope implements ImplicitContextKeyed {
     mine.add(promise.id());
     Set<String> ids = Set.copyOf(mine);
     synchronized (lock) {
-      Scope inner = new Scope(lineage.withoutPromises(ids), came, ids, branches);
+      Scope inner = new Scope(lineage.withoutPromises(ids), came, ids, this);
       inner.answered = answered;
       inner.deferred = deferred;
       Map<Attachment.Key<?>, Attachment<?>> branched = new HashMap<>();

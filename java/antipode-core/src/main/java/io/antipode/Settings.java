@@ -120,6 +120,30 @@ public final class Settings {
   }
 
   /**
+   * Returns where reads wait; default {@link ReadBarriers#EXPLICIT}. A shim's own word and a block
+   * ({@link io.antipode.barrier.Barriers#off}) go before it.
+   */
+  public ReadBarriers barriers() {
+    return values.barriers;
+  }
+
+  /**
+   * Returns for how long automatic barriers may hold the reads of one request back, all of them
+   * together; default 1 second.
+   */
+  public Duration autoTimeout() {
+    return values.autoTimeout;
+  }
+
+  /**
+   * Returns what such a read does whose time is up, or of which waiting makes no sense; default
+   * {@link OnStale#SERVE}.
+   */
+  public OnStale onStale() {
+    return values.onStale;
+  }
+
+  /**
    * Returns what happens without a scope; null where writes are reported, and barriers and checks
    * raise, since they would wait for nothing.
    */
@@ -208,6 +232,28 @@ public final class Settings {
   /** Returns these settings with another policy for incomplete lineages. */
   public Settings withOnIncomplete(Policy policy) {
     return with(draft -> draft.onIncomplete = Objects.requireNonNull(policy, "policy"));
+  }
+
+  /** Returns these settings with reads that wait by themselves, or do not. */
+  public Settings withBarriers(ReadBarriers barriers) {
+    return with(draft -> draft.barriers = Objects.requireNonNull(barriers, "barriers"));
+  }
+
+  /**
+   * Returns these settings with another time for the automatic barriers of a request.
+   *
+   * @throws ConfigurationException if it is negative
+   */
+  public Settings withAutoTimeout(Duration timeout) {
+    if (timeout.isNegative()) {
+      throw refused("auto_timeout", timeout, "a time that is not negative");
+    }
+    return with(draft -> draft.autoTimeout = timeout);
+  }
+
+  /** Returns these settings with another way of reads that wait in vain. */
+  public Settings withOnStale(OnStale onStale) {
+    return with(draft -> draft.onStale = Objects.requireNonNull(onStale, "onStale"));
   }
 
   /** Returns these settings with another policy for what finds no scope. */
@@ -356,6 +402,12 @@ public final class Settings {
           Map.entry("on_unknown", (held, name, text) -> held.withOnUnknown(policy(name, text))),
           Map.entry(
               "on_incomplete", (held, name, text) -> held.withOnIncomplete(policy(name, text))),
+          Map.entry(
+              "barriers",
+              (held, name, text) -> held.withBarriers(word(ReadBarriers.class, name, text))),
+          Map.entry("auto_timeout", (held, name, text) -> held.withAutoTimeout(span(name, text))),
+          Map.entry(
+              "on_stale", (held, name, text) -> held.withOnStale(word(OnStale.class, name, text))),
           Map.entry("on_unscoped", (held, name, text) -> held.withOnUnscoped(policy(name, text))),
           Map.entry("egress", (held, name, text) -> held.withEgress(names(text))),
           Map.entry("egress_hosts", (held, name, text) -> held.withEgressHosts(names(text))),
@@ -439,6 +491,9 @@ public final class Settings {
     private Duration maxPromise = WEEK;
     private @Nullable Policy onUnknown;
     private Policy onIncomplete = Policy.RAISE;
+    private ReadBarriers barriers = ReadBarriers.EXPLICIT;
+    private Duration autoTimeout = Duration.ofSeconds(1);
+    private OnStale onStale = OnStale.SERVE;
     private @Nullable Policy onUnscoped;
     private @Nullable Set<String> egress;
     private @Nullable Set<String> egressHosts;
@@ -456,6 +511,9 @@ public final class Settings {
       maxPromise = other.maxPromise;
       onUnknown = other.onUnknown;
       onIncomplete = other.onIncomplete;
+      barriers = other.barriers;
+      autoTimeout = other.autoTimeout;
+      onStale = other.onStale;
       onUnscoped = other.onUnscoped;
       egress = other.egress;
       egressHosts = other.egressHosts;

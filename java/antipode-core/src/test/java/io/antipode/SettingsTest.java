@@ -22,6 +22,7 @@ class SettingsTest {
     assertThat(settings.maxTimeout()).isEqualTo(Duration.ofMillis(2_500));
     assertThat(settings.horizon()).isEqualTo(Duration.ofHours(12));
     assertThat(settings.maxPromise()).isEqualTo(Duration.ofDays(7));
+    assertThat(settings.autoTimeout()).isEqualTo(Duration.ofSeconds(1));
   }
 
   @Test
@@ -31,12 +32,16 @@ class SettingsTest {
             Map.of(
                 "antipode.mode", "dry-run",
                 "antipode.on-unscoped", "raise",
+                "antipode.barriers", "auto",
+                "antipode.on-stale", "raise",
                 "antipode.egress", " posts, users,",
                 "antipode.egress-hosts", "*.internal,[::1]:8080",
                 "antipode.peers", "orders.internal/v1=always,other=never"),
             Map.of());
     assertThat(settings.mode()).isEqualTo(Mode.DRY_RUN);
     assertThat(settings.onUnscoped()).isEqualTo(Policy.RAISE);
+    assertThat(settings.barriers()).isEqualTo(ReadBarriers.AUTO);
+    assertThat(settings.onStale()).isEqualTo(OnStale.RAISE);
     assertThat(settings.egress()).isEqualTo(Set.of("posts", "users"));
     assertThat(settings.egressHosts()).isEqualTo(Set.of("*.internal", "[::1]:8080"));
     assertThat(settings.peers())
@@ -54,6 +59,8 @@ class SettingsTest {
             Map.of("antipode.max-timeout", "0"),
             Map.of("antipode.max-timeout", "soon"),
             Map.of("antipode.mode", "on"),
+            Map.of("antipode.barriers", "off"),
+            Map.of("antipode.auto-timeout", "-1"),
             Map.of("antipode.max-lineage-bytes", "many"),
             Map.of("antipode.egress-hosts", "http://host"),
             Map.of("antipode.peers", "host"),

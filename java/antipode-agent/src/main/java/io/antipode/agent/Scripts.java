@@ -185,7 +185,18 @@ final class Scripts {
     VirtualRead read =
         new VirtualRead(clock, stores.get(nth), connection, found.path("watched").asBoolean());
     reads.add(read);
-    clock.at(nanos(found.path("at_s")), read::start);
+    clock.at(nanos(found.path("at_s")), () -> start(read, found));
+  }
+
+  private static void start(VirtualRead read, JsonNode found) {
+    found.path("wrote").forEach(write -> Antipode.append(Values.write(write)));
+    if (!found.path("barriers").asText().equals("off")) {
+      read.start();
+      return;
+    }
+    try (io.opentelemetry.context.Scope block = Barriers.off()) {
+      read.start();
+    }
   }
 
   // Barriers.
@@ -315,7 +326,7 @@ final class Scripts {
     for (FakeStore store : stores) {
       looks.add(store.looks());
       fences.add(store.fences());
-      Floor floor = Floor.current(store);
+      Floor floor = scope == null ? null : store.floor(scope);
       if (floor != null) {
         ArrayNode writes = floors.putArray(store.datastore());
         for (WriteId write : floor.writes()) {
@@ -346,6 +357,7 @@ final class Scripts {
         outcomes.add(Values.json(outcome));
       }
     }
+    value.put("served", read.isServed());
     return value.put("looks", read.looks()).put("finished_s", read.finished() / 1e9);
   }
 }

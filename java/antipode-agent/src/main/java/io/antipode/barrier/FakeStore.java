@@ -1,6 +1,7 @@
 package io.antipode.barrier;
 
 import io.antipode.Promise;
+import io.antipode.Scope;
 import io.antipode.WriteId;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -92,6 +93,11 @@ public final class FakeStore extends Shim {
   /** Returns how many connections to it are open. */
   public int open() {
     return open;
+  }
+
+  /** Returns the floor that barriers left here in a scope; null for none. */
+  public @Nullable Floor floor(Scope scope) {
+    return Floors.in(scope, datastore());
   }
 
   // The script: from then on.

@@ -1,6 +1,9 @@
 package io.antipode.barrier;
 
+import io.antipode.runtime.Counts;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 
 /** A read on a virtual clock, held back by a floor where there is one. */
@@ -10,11 +13,13 @@ public final class VirtualRead implements Stepper {
   private final FakeStore connection;
   private final boolean isWatched;
   private final Wake wake = new Wake();
+  private final Deque<Floor> stages = new ArrayDeque<>();
   private @Nullable Floor floor;
   private @Nullable HeldRead held;
   private @Nullable Exception error;
   private long finished;
   private boolean isSilent;
+  private boolean isServed;
 
   /**
    * Makes a read that is not started.
@@ -32,14 +37,34 @@ public final class VirtualRead implements Stepper {
 
   /** Reads now. */
   public void start() {
-    Floor demanded = Floor.current(store);
-    if (demanded == null) {
-      finished = clock.nanoTime();
-      return;
+    long served = served();
+    try {
+      floor = Floor.current(store);
+    } catch (UnmetException raised) {
+      error = raised;
     }
-    floor = demanded;
-    held = new HeldRead(demanded, isWatched ? Shims.watcherBeside(store) : null);
-    clock.spawn(this);
+    isServed = served() > served;
+    if (floor != null) {
+      stages.addAll(floor.stages());
+      begin();
+      clock.spawn(this);
+    } else {
+      finished = clock.nanoTime();
+    }
+  }
+
+  private long served() {
+    return Counts.all().getOrDefault(new Counts.Metric("served_stale", store.datastore()), 0L);
+  }
+
+  /** Holds it back for the next of what it must see. */
+  private void begin() {
+    held = new HeldRead(stages.element(), isWatched ? Shims.watcherBeside(store) : null);
+  }
+
+  /** Returns whether it was answered although it may be stale. */
+  public boolean isServed() {
+    return isServed || (floor != null && floor.isServed());
   }
 
   /** Returns what it raised: unmet, or that its connection failed; null once it is answered. */
@@ -74,12 +99,11 @@ public final class VirtualRead implements Stepper {
   @Override
   public @Nullable Duration step() {
     HeldRead read = held;
-    Floor demanded = floor;
-    if (read == null || demanded == null) {
+    if (read == null) {
       return null;
     }
     try {
-      Duration pause = look(read, demanded);
+      Duration pause = look(read, stages.element());
       if (pause != null) {
         return pause;
       }
@@ -87,6 +111,11 @@ public final class VirtualRead implements Stepper {
       error = raised;
     }
     read.close();
+    stages.remove();
+    if (error == null && !stages.isEmpty()) {
+      begin();
+      return Duration.ZERO;
+    }
     finished = clock.nanoTime();
     return null;
   }

@@ -13,14 +13,18 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
-/** The vectors of level 4: barriers, floors, fences and held reads on a virtual clock. */
+/**
+ * The vectors of level 4: barriers, floors, fences, held reads and reads that wait by themselves.
+ */
 class BarrierVectorsTest {
   /** What conversions of seconds may be off by. */
   private static final double ROUNDING_S = 1e-9;
 
   @TestFactory
   Stream<DynamicTest> everyBarrierAndReadEndsAsTheScriptSays() {
-    return Vectors.tests("L4-barrier", "scripts", script -> check(script, Scripts.run(script)));
+    return Stream.of("L4-barrier", "L4-automatic")
+        .flatMap(
+            level -> Vectors.tests(level, "scripts", script -> check(script, Scripts.run(script))));
   }
 
   private static void check(JsonNode script, JsonNode found) {
@@ -34,6 +38,7 @@ class BarrierVectorsTest {
       JsonNode ended = found.get("reads").get(nth);
       checkEnd(expect, ended);
       checkSpan(expect.get("looks"), ended.get("looks"));
+      assertThat(ended.get("served").asBoolean()).isEqualTo(expect.path("served").asBoolean());
     }
     JsonNode stores = script.get("stores");
     for (int nth = 0; nth < stores.size(); nth++) {

@@ -3,8 +3,11 @@ package io.antipode.barrier;
 import io.antipode.AntipodeException;
 import io.antipode.ConfigurationException;
 import io.antipode.Promise;
+import io.antipode.ReadBarriers;
 import io.antipode.WriteId;
 import io.antipode.runtime.Counts;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.Scope;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
@@ -165,6 +168,30 @@ public final class Barriers {
     } finally {
       waiter.cancel();
     }
+  }
+
+  /**
+   * Opens a block in which reads of instrumented clients wait by themselves for what their request
+   * depends on, whatever is configured. Threads that share its context are in it.
+   */
+  @SuppressWarnings("MustBeClosedChecker") // By who opens the block.
+  public static Scope auto() {
+    return Automatic.storeIn(Context.current(), ReadBarriers.AUTO).makeCurrent();
+  }
+
+  /**
+   * Opens a block in which reads do not wait by themselves, whatever is configured. Explicit
+   * barriers in it are as they are.
+   *
+   * <pre>{@code
+   * try (Scope block = Barriers.off()) {
+   *   ...
+   * }
+   * }</pre>
+   */
+  @SuppressWarnings("MustBeClosedChecker") // By who opens the block.
+  public static Scope off() {
+    return Automatic.storeIn(Context.current(), ReadBarriers.EXPLICIT).makeCurrent();
   }
 
   /**

@@ -3,7 +3,9 @@ package io.antipode.barrier;
 import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.Scope;
+import io.antipode.StaleSnapshotException;
 import io.antipode.WriteId;
+import io.antipode.runtime.Allowance;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -20,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * answers the read only where {@link #accepts} says so; otherwise it holds the read back with
  * {@link #hold}, or with a {@link HeldRead}. The timeout is spent only while holding.
  */
-public final class Floor {
+public sealed class Floor permits AutomaticFloor {
   /** What a look gets although the time is up. */
   private static final Duration LEAST_LOOK = Duration.ofMillis(50);
 
@@ -38,11 +40,10 @@ public final class Floor {
   private final Set<Dependency> wanted;
   private final Policies policies;
   private final Clock clock;
+  private final Allowance allowance;
 
   /** Incarnations of servers that showed all of it, and when. */
   private volatile Map<String, Long> proved;
-
-  private volatile Duration left;
 
   Floor(
       String datastore,
@@ -51,41 +52,73 @@ public final class Floor {
       Policies policies,
       Set<String> provedOn,
       Clock clock) {
-    this.datastore = datastore;
-    this.wanted = Set.copyOf(wanted);
-    this.left = timeout;
-    this.policies = policies;
-    this.clock = clock;
-    Map<String, Long> shown = new HashMap<>();
-    provedOn.forEach(server -> shown.put(server, clock.nanoTime()));
-    this.proved = Map.copyOf(shown);
+    this(datastore, wanted, new Allowance(timeout), policies, shownNow(provedOn, clock), clock);
   }
 
-  /** Returns what the next read by a client must see; null where nothing. */
+  Floor(
+      String datastore,
+      Set<Dependency> wanted,
+      Allowance allowance,
+      Policies policies,
+      Map<String, Long> proved,
+      Clock clock) {
+    this.datastore = datastore;
+    this.wanted = Set.copyOf(wanted);
+    this.allowance = allowance;
+    this.policies = policies;
+    this.proved = Map.copyOf(proved);
+    this.clock = clock;
+  }
+
+  private static Map<String, Long> shownNow(Set<String> servers, Clock clock) {
+    Map<String, Long> shown = new HashMap<>();
+    servers.forEach(server -> shown.put(server, clock.nanoTime()));
+    return shown;
+  }
+
+  /**
+   * Returns what the next read by a client must see: what barriers left to it and, where reads wait
+   * by themselves, what its request depends on there. Null where nothing: the read goes its way.
+   *
+   * <p>Asked once for each read, in the application's thread, just before it is sent.
+   *
+   * @throws UnmetException if that is known without a look, and stale reads are to throw
+   */
   public static @Nullable Floor current(Shim client) {
     Scope scope = Scope.currentOrNull();
-    return scope == null ? null : Floors.in(scope, client.datastore());
+    return scope == null ? null : current(client, scope, true);
+  }
+
+  /**
+   * Returns what more of a read must see that was asked for already, or what may turn out to be no
+   * read; as {@link #current} otherwise.
+   */
+  public static @Nullable Floor currentAgain(Shim client) {
+    Scope scope = Scope.currentOrNull();
+    return scope == null ? null : current(client, scope, false);
+  }
+
+  private static @Nullable Floor current(Shim client, Scope scope, boolean reads) {
+    Floor explicit = Floors.in(scope, client.datastore());
+    return Automatic.applies(client) ? Automatic.floor(scope, client, explicit, reads) : explicit;
   }
 
   /** Returns a floor that demands both; the later barrier's timeout and policies hold. */
   Floor raised(Floor later) {
     Set<Dependency> both = new HashSet<>(wanted);
     both.addAll(later.wanted);
-    Floor raised = new Floor(datastore, both, later.left, later.policies, Set.of(), later.clock);
     Map<String, Long> shown = new HashMap<>(proved);
     shown.keySet().retainAll(later.proved.keySet());
     shown.replaceAll((server, at) -> Math.min(at, later.proved.getOrDefault(server, at)));
-    raised.proved = Map.copyOf(shown);
-    return raised;
+    Allowance left = new Allowance(later.left());
+    return new Floor(datastore, both, left, later.policies, shown, later.clock);
   }
 
   /** Returns this floor for the branch that fulfils promises of these ids itself. */
   Floor without(Set<String> own) {
     Set<Dependency> less = new HashSet<>(wanted);
     less.removeIf(each -> each instanceof Promise promise && own.contains(promise.id()));
-    Floor without = new Floor(datastore, less, left, policies, Set.of(), clock);
-    without.proved = proved;
-    return without;
+    return new Floor(datastore, less, new Allowance(left()), policies, proved, clock);
   }
 
   /** Returns the datastore whose reads it is for. */
@@ -124,9 +157,49 @@ public final class Floor {
     return shown != null && clock.nanoTime() - shown < within.toNanos();
   }
 
+  Map<String, Long> proved() {
+    return proved;
+  }
+
+  /** Returns for how long reads may still be held back. */
+  Duration left() {
+    return allowance.left(clock.nanoTime());
+  }
+
+  Allowance allowance() {
+    return allowance;
+  }
+
+  /** Returns how long a look may last although the time is up. */
+  Duration leastLook() {
+    return LEAST_LOOK;
+  }
+
   /** Returns how long a look may last: what is left, but enough for one honest try. */
   public Duration lookTimeout() {
-    return left.compareTo(LEAST_LOOK) > 0 ? left : LEAST_LOOK;
+    Duration left = left();
+    return left.compareTo(leastLook()) > 0 ? left : leastLook();
+  }
+
+  /**
+   * Returns how long the server may block during a look: what is left, but no longer than is given.
+   */
+  public Duration blockTimeout(Duration longest) {
+    Duration left = left();
+    if (left.compareTo(LEAST_LOOK) <= 0) {
+      return Duration.ZERO;
+    }
+    return left.compareTo(longest) < 0 ? left : longest;
+  }
+
+  /** Returns what holds the read back, one after the other, for a client that pauses itself. */
+  public List<Floor> stages() {
+    return List.of(this);
+  }
+
+  /** Returns whether the read is answered, and was counted, although it was not shown all of it. */
+  public boolean isServed() {
+    return false;
   }
 
   /**
@@ -166,43 +239,77 @@ public final class Floor {
   }
 
   /**
-   * Ends a read whose own connection showed nothing until the time was up.
+   * Ends a read whose own connection showed nothing until the time was up. Where it returns, the
+   * client's own error follows: there is nothing that could be served.
    *
-   * @throws UnmetException always
+   * @throws UnmetException unless such reads are answered all the same
    */
   public void expire(UnreachableException cause) {
-    Wait wait = begin();
-    spend(left);
-    wait.unreachable(datastore, Watcher.why(cause), clock.nanoTime());
-    raiseIfUnmet(wait, clock.nanoTime());
+    allowance.useUp();
+    expired(begin(), cause);
+  }
+
+  /**
+   * Ends a read whose snapshot is too old; where it returns, the read is answered all the same.
+   *
+   * @throws StaleSnapshotException the given one
+   */
+  public void failSnapshot(StaleSnapshotException error) {
+    throw error;
   }
 
   Wait begin() {
+    Duration left = allowance.left(clock.nanoTime());
     return new Wait(Map.of(datastore, wanted), List.of(), List.of(), policies, clock, left);
   }
 
+  /** Returns whether the read may be answered. */
   boolean judge(Wait wait, Observation observation) {
     long now = clock.nanoTime();
     wait.record(datastore, observation, now);
     if (!wait.isFinished()) {
       return false;
     }
-    raiseIfUnmet(wait, now);
-    Map<String, Long> shown = new HashMap<>(proved);
-    shown.put(observation.server(), now);
-    proved = Map.copyOf(shown);
+    UnmetException error = UnmetException.of(wait.result(now));
+    if (error == null) {
+      prove(observation.server(), now);
+    } else {
+      fail(error);
+    }
     return true;
   }
 
-  static void raiseIfUnmet(Wait wait, long now) {
-    UnmetException error = UnmetException.of(wait.result(now));
+  /** Returns whether the time is up, and with it the read is over. */
+  boolean endsLate(Wait wait) {
+    long now = clock.nanoTime();
+    UnmetException error = now < wait.deadline() ? null : UnmetException.of(wait.result(now));
     if (error != null) {
-      throw error;
+      fail(error);
+    }
+    return error != null;
+  }
+
+  /** Ends a read whose look failed although there was no time left. */
+  void expired(Wait wait, UnreachableException cause) {
+    long now = clock.nanoTime();
+    if (now >= wait.deadline()) {
+      wait.unreachable(datastore, Watcher.why(cause), now);
+      UnmetException error = UnmetException.of(wait.result(now));
+      if (error != null) {
+        error.initCause(cause);
+        fail(error);
+      }
     }
   }
 
-  void spend(Duration held) {
-    Duration rest = left.minus(held);
-    left = rest.isNegative() ? Duration.ZERO : rest;
+  void prove(String server, long now) {
+    Map<String, Long> shown = new HashMap<>(proved);
+    shown.put(server, now);
+    proved = Map.copyOf(shown);
+  }
+
+  /** Ends a read that is not shown what it must see. */
+  void fail(UnmetException error) {
+    throw error;
   }
 }

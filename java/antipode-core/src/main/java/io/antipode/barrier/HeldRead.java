@@ -15,9 +15,6 @@ public final class HeldRead implements AutoCloseable {
    */
   private static final int RARELY = 8;
 
-  /** What a look gets although the time is up. */
-  private static final long LEAST_LOOK_NS = 50_000_000;
-
   private final Floor floor;
   private final @Nullable Watcher watcher;
   private final Clock clock;
@@ -31,11 +28,13 @@ public final class HeldRead implements AutoCloseable {
     this.watcher = watcher;
     this.clock = floor.clock();
     this.wait = floor.begin();
+    floor.allowance().begin(wait.started());
   }
 
   /** Returns how long the next look may last. */
   public Duration lookTimeout() {
-    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), LEAST_LOOK_NS));
+    long least = floor.leastLook().toNanos();
+    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), least));
   }
 
   /**
@@ -45,14 +44,11 @@ public final class HeldRead implements AutoCloseable {
    * @throws UnmetException if the time is up, or waiting longer cannot help
    */
   public @Nullable Duration take(Observation observation) {
-    if (floor.judge(wait, observation)) {
+    if (floor.judge(wait, observation) || floor.endsLate(wait)) {
       return null;
     }
     long now = clock.nanoTime();
     long left = wait.deadline() - now;
-    if (left <= 0) {
-      Floor.raiseIfUnmet(wait, now);
-    }
     if (hint == null && watcher != null) {
       hint = new Hint(watcher, floor.wanted());
     }
@@ -94,18 +90,14 @@ public final class HeldRead implements AutoCloseable {
    * @throws UnreachableException the given one, where there was time left
    */
   public void failed(UnreachableException error) {
-    long now = clock.nanoTime();
-    if (now >= wait.deadline()) {
-      wait.unreachable(floor.datastore(), Watcher.why(error), now);
-      Floor.raiseIfUnmet(wait, now);
-    }
+    floor.expired(wait, error);
     throw error;
   }
 
   /** Spends the time that it took. */
   @Override
   public void close() {
-    floor.spend(Duration.ofNanos(clock.nanoTime() - wait.started()));
+    floor.allowance().end(clock.nanoTime());
     if (hint != null) {
       hint.cancel();
     }

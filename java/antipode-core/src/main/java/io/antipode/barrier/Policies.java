@@ -2,6 +2,7 @@ package io.antipode.barrier;
 
 import io.antipode.Policy;
 import io.antipode.Promise;
+import io.antipode.Settings;
 import io.antipode.WriteId;
 import java.time.Duration;
 import java.time.Instant;
@@ -25,6 +26,16 @@ record Policies(
     long hour) {
   /** After its expiry a promise may still be fulfilled for so long, by a slow clock. */
   static final Duration PROMISE_GRACE = Duration.ofHours(1);
+
+  /** Returns those that are configured, for what begins now and throws what is unmet. */
+  static Policies of(Settings settings, Clock clock) {
+    return new Policies(
+        false,
+        settings.onUnknown(),
+        settings.onIncomplete(),
+        settings.horizon(),
+        Math.floorDiv(clock.now().getEpochSecond(), 3_600L));
+  }
 
   Policies raisingUnknown() {
     return new Policies(returnsUnmet, Policy.RAISE, onIncomplete, horizon, hour);

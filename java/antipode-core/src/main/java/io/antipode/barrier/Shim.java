@@ -3,6 +3,7 @@ package io.antipode.barrier;
 import io.antipode.ConfigurationException;
 import io.antipode.Lineage;
 import io.antipode.Promise;
+import io.antipode.ReadBarriers;
 import io.antipode.Settings;
 import io.antipode.WriteId;
 import io.antipode.runtime.Time;
@@ -80,6 +81,11 @@ public abstract class Shim implements AutoCloseable {
   /** Returns whether an instrumented client of this process satisfies floors. */
   public boolean holdsReads() {
     return false;
+  }
+
+  /** Returns whether reads of its clients wait by themselves; null: as is configured. */
+  public @Nullable ReadBarriers barriers() {
+    return null;
   }
 
   /** Returns whether {@link #fence} works: it reaches the primary of a store with a log. */
@@ -173,6 +179,10 @@ public abstract class Shim implements AutoCloseable {
   @Override
   public void close() {
     Shims.unregister(this);
+  }
+
+  Clock clock() {
+    return watcher.clock();
   }
 
   Watcher watcher() {

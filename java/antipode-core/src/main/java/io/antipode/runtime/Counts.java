@@ -24,10 +24,14 @@ public final class Counts {
 
   private static final int MOST_COUNTS = 2_000;
   private static final int MOST_LOGGED = 10_000;
+  private static final long SELDOM_NS = 60_000_000_000L;
 
   private static final Map<Metric, LongAdder> COUNTS = new ConcurrentHashMap<>();
   private static final List<Consumer<String>> LISTENERS = new CopyOnWriteArrayList<>();
   private static final Set<Entry> LOGGED = ConcurrentHashMap.newKeySet();
+
+  /** When each was last logged. */
+  private static final Map<Metric, Long> TOLD = new ConcurrentHashMap<>();
 
   /**
    * What is counted.
@@ -82,6 +86,21 @@ public final class Counts {
     Map<Metric, Long> counts = new TreeMap<>();
     COUNTS.forEach((metric, number) -> counts.put(metric, number.sum()));
     return counts;
+  }
+
+  /** Logs a warning, once a minute at most for each name and datastore. */
+  public static void logSeldom(String name, String datastore, Supplier<String> message) {
+    long now = System.nanoTime();
+    Metric metric = new Metric(name, datastore);
+    Long told = TOLD.get(metric);
+    if (told == null ? TOLD.size() >= MOST_COUNTS : now - told < SELDOM_NS) {
+      return;
+    }
+    boolean isFirst =
+        told == null ? TOLD.putIfAbsent(metric, now) == null : TOLD.replace(metric, told, now);
+    if (isFirst) {
+      LOG.warning(message);
+    }
   }
 
   /** Logs a warning, once for each name, datastore and place. */

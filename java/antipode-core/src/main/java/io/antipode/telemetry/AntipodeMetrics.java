@@ -53,6 +53,7 @@ public final class AntipodeMetrics implements AutoCloseable {
     row("fences", "fences", "fence");
     row("fence_failed", "failed_fences", "fence");
     row("unsampled_read", "unsampled_reads", "read");
+    row("served_stale", "served_stale_reads", "read");
     row("unknown_store", "unknown_stores", "barrier");
     row("scope_out_of_order", "scopes_out_of_order", "scope");
     row("unread_lineage", "unread_lineages", "read");

@@ -1,5 +1,6 @@
 package io.antipode.barrier;
 
+import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -8,8 +9,10 @@ import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
 import io.antipode.Incomplete;
 import io.antipode.Lineage;
+import io.antipode.ReadBarriers;
 import io.antipode.ScopeBlock;
 import io.antipode.WriteId;
+import io.opentelemetry.context.Scope;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Map;
@@ -21,6 +24,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -39,6 +43,8 @@ class BarriersTest {
 
   /** A store whose logs are numbers in memory. */
   private static final class CountingShim extends Shim {
+    volatile @Nullable ReadBarriers barriers;
+
     final Map<String, Long> logs = new ConcurrentHashMap<>();
     final AtomicInteger open = new AtomicInteger();
     final AtomicInteger looks = new AtomicInteger();
@@ -51,6 +57,11 @@ class BarriersTest {
     @Override
     public boolean holdsReads() {
       return true;
+    }
+
+    @Override
+    public @Nullable ReadBarriers barriers() {
+      return barriers;
     }
 
     @Override
@@ -250,5 +261,34 @@ class BarriersTest {
   private static CompletableFuture<Void> after(Duration delay, Runnable action) {
     return CompletableFuture.runAsync(
         action, CompletableFuture.delayedExecutor(delay.toNanos(), TimeUnit.NANOSECONDS));
+  }
+
+  @Test
+  void aBlockGoesBeforeTheShimAndThatBeforeTheSetting() {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      assertThat(Floor.current(shim)).isNull();
+      shim.barriers = ReadBarriers.AUTO;
+      assertThat(Floor.current(shim)).isNotNull();
+      try (Scope block = Barriers.off()) {
+        assertThat(Floor.current(shim)).isNull();
+        try (Scope inner = Barriers.auto()) {
+          assertThat(Floor.current(shim)).isNotNull();
+        }
+      }
+    }
+  }
+
+  @Test
+  void whatAServerShowedIsRememberedUntilTheLineageChanges() {
+    shim.barriers = ReadBarriers.AUTO;
+    try (ScopeBlock request = Antipode.scope(Lineage.of(WRITE))) {
+      Floor floor = requireNonNull(Floor.current(shim));
+      assertThat(floor.isProvedOn("server")).isFalse();
+      assertThat(floor.accepts(Observation.of("server").write(WRITE, Status.VISIBLE).build()))
+          .isTrue();
+      assertThat(requireNonNull(Floor.current(shim)).isProvedOn("server")).isTrue();
+      Antipode.append(WriteId.of("posts", "log", 8));
+      assertThat(requireNonNull(Floor.current(shim)).isProvedOn("server")).isFalse();
+    }
   }
 }

@@ -19,6 +19,10 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  * @param maxPromise the longest that a promise may live; default 7d
  * @param onUnknown what a barrier does about what it cannot decide: raise or report
  * @param onIncomplete what a barrier does about an incomplete lineage: raise or report
+ * @param barriers where reads wait: explicit, or auto for everywhere
+ * @param autoTimeout for how long automatic barriers may hold the reads of a request back; default
+ *     1
+ * @param onStale what such a read does whose time is up: serve or raise
  * @param onUnscoped what happens without a scope: raise or report
  * @param egress the datastores that may be named outside of this process; all by default
  * @param egressHosts the hosts to which clients send lineages; all by default
@@ -35,6 +39,9 @@ public record AntipodeProperties(
     @Nullable String maxPromise,
     @Nullable String onUnknown,
     @Nullable String onIncomplete,
+    @Nullable String barriers,
+    @Nullable String autoTimeout,
+    @Nullable String onStale,
     @Nullable String onUnscoped,
     @Nullable Set<String> egress,
     @Nullable Set<String> egressHosts,
@@ -52,6 +59,9 @@ public record AntipodeProperties(
     changed = with(changed, "max_promise", maxPromise);
     changed = with(changed, "on_unknown", onUnknown);
     changed = with(changed, "on_incomplete", onIncomplete);
+    changed = with(changed, "barriers", barriers);
+    changed = with(changed, "auto_timeout", autoTimeout);
+    changed = with(changed, "on_stale", onStale);
     changed = with(changed, "on_unscoped", onUnscoped);
     changed = egress == null ? changed : changed.withEgress(egress);
     changed = egressHosts == null ? changed : changed.withEgressHosts(egressHosts);
