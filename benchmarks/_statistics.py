@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 #: What the library may add to a call: a share of it, or so many microseconds if that is more.
 BOUND, BOUND_US = 1.05, 30.0
-#: Standard deviations to either side that hold 95 %.
-_Z = 1.959964
 
 
 def bound_of(plain_us: float) -> float:
@@ -87,37 +85,3 @@ class Interval:
     value: float
     low: float
     high: float
-
-
-def share_of(events: int, trials: int) -> Interval:
-    """The share of *events* among independent *trials*, with Wilson's two-sided interval.
-
-    It holds near 0 and 1, where events are rarest: no event of *n* leaves at most ``3.84 / n``.
-
-    Raises:
-        ValueError: there are no trials, or more events than trials.
-    """
-    if not 0 <= events <= trials or trials == 0:
-        msg = f"{events} events of {trials} trials"
-        raise ValueError(msg)
-    share, squared = events / trials, _Z * _Z
-    centre = share + squared / (2 * trials)
-    half = _Z * math.sqrt(share * (1 - share) / trials + squared / (4 * trials * trials))
-    low, high = ((centre + side) / (1 + squared / trials) for side in (-half, half))
-    # Rounding must not put the bound of 0 above it, nor that of 1 below.
-    return Interval(share, min(max(low, 0.0), share), max(min(high, 1.0), share))
-
-
-def median_of(values: Iterable[float]) -> Interval | None:
-    """The median, between the values whose ranks hold it; None when there are no values.
-
-    Ranks from the normal approximation of the binomial distribution, rounded outwards: it asks
-    nothing of the values but independence.
-    """
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    half = _Z * math.sqrt(len(ordered)) / 2
-    low = max(math.floor(len(ordered) / 2 - half), 0)
-    high = min(math.ceil(len(ordered) / 2 + half), len(ordered) - 1)
-    return Interval(percentile(ordered, 50), ordered[low], ordered[high])

@@ -10,7 +10,6 @@ mpl.use("Agg")
 
 from matplotlib.figure import Figure
 
-from benchmarks._statistics import share_of
 from benchmarks.post_notification._options import NOTIFIERS
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, PROFILES
@@ -44,6 +43,7 @@ def draw(folder: Path, results: Results) -> None:
         ("figure6", _figure6),
         ("figure7", _figure7),
         ("strategies", _strategies),
+        ("sweep", _sweep),
     ):
         runs = results.of(name)
         if runs:
@@ -75,19 +75,9 @@ def _profiles(axes: Axes, runs: Sequence[RunResult]) -> None:
             value = share(each for run in found for each in run.of("none"))
             if value is not None:
                 at = number + (place - (len(named) - 1) / 2) * width
-                axes.bar(at, 100 * value.value, width * 0.9, color=colour, alpha=0.35)
-                spread = [[100 * (value.value - value.low)], [100 * (value.high - value.value)]]
+                axes.bar(at, 100 * value, width * 0.9, color=colour, alpha=0.35)
                 label = store if number == 0 else None
-                axes.errorbar(
-                    at,
-                    100 * value.value,
-                    spread,
-                    color=colour,
-                    fmt=mark,
-                    ms=4,
-                    capsize=2,
-                    label=label,
-                )
+                axes.plot(at, 100 * value, mark, color=colour, ms=4, label=label)
     axes.set_xticks(range(len(PROFILES)), [profile.name for profile in PROFILES])
     axes.set_ylim(-3, 104)
     _plain(axes)
@@ -100,18 +90,16 @@ def _figure6(runs: Sequence[RunResult]) -> Figure:
         colour, mark = _STORES[run.post_storage]
         points = [point for each in run.of("none") for point in each.points]
         at = [point.delay_ms for point in points]
-        shares = [share_of(point.violations, point.answered) for point in points]
         axes.plot(
             at,
-            [100 * each.value for each in shares],
+            [100 * point.violations / point.answered for point in points],
             color=colour,
             marker=mark,
             ms=5,
             linewidth=1.4,
             label=run.post_storage,
         )
-        low, high = ([100 * getattr(each, side) for each in shares] for side in ("low", "high"))
-        axes.fill_between(at, low, high, color=colour, alpha=0.12, linewidth=0)
+    _barriers_line(axes, runs)
     axes.axvline(
         LAG_MS, color=_VISIBLE, linestyle="--", linewidth=1, label="lag of the posts (median)"
     )
@@ -124,6 +112,17 @@ def _figure6(runs: Sequence[RunResult]) -> Figure:
     axes.legend(fontsize=8, frameon=False)
     _plain(axes)
     return figure
+
+
+def _barriers_line(axes: Axes, runs: Sequence[RunResult]) -> None:
+    """What is wrong with the barrier, over all stores: a line at zero."""
+    points = [point for run in runs for each in run.of("barrier") for point in each.points]
+    at = sorted({point.delay_ms for point in points})
+    if at:
+        wrong = [sum(p.violations for p in points if p.delay_ms == delay) for delay in at]
+        of = [sum(p.answered for p in points if p.delay_ms == delay) for delay in at]
+        line = [100 * each / all_of for each, all_of in zip(wrong, of, strict=True)]
+        axes.plot(at, line, color=_BARRIER, linewidth=3, label="with barrier(), all stores")
 
 
 def _figure7(runs: Sequence[RunResult]) -> Figure:
@@ -141,7 +140,7 @@ def _figure7(runs: Sequence[RunResult]) -> Figure:
             visible = each.medians.get("lag_ms")
             if visible is not None:
                 axes.hlines(
-                    visible.value,
+                    visible,
                     number - 0.42,
                     number + 0.42,
                     color=_VISIBLE,
@@ -176,46 +175,93 @@ def _violin(axes: Axes, at: float, quantiles: Sequence[float], colour: str) -> N
     axes.plot(at, median, "o", color="white", markeredgecolor=colour, ms=5)
 
 
+#: What is drawn of each strategy: violations beside what getting rid of them costs.
+_COSTS = (
+    ("window_ms", "window, ms"),
+    ("writer_ms", "writer waits, ms"),
+    ("reader_ms", "reader waits, ms"),
+)
+
+
 def _strategies(runs: Sequence[RunResult]) -> Figure:
-    columns = min(len(runs), 3)
-    rows = -(-len(runs) // columns)
-    size = (3.4 * columns + 0.6, 3.2 * rows + 0.4)
+    size = (
+        13,
+        sum(0.23 * len({each.strategy for each in run.rounds}) + 0.75 for run in runs) + 0.5,
+    )
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    figure.suptitle("Violations and consistency window of each strategy", fontsize=12)
-    grid: Any = figure.subplots(rows, columns, sharex=True, squeeze=False)
-    for axes in grid.flat[len(runs) :]:
-        axes.set_axis_off()
-    for axes, run in zip(grid.flat, runs, strict=False):
+    figure.suptitle("Each strategy: violations, and what it costs (medians)", fontsize=12)
+    heights = [len({each.strategy for each in run.rounds}) for run in runs]
+    grid: Any = figure.subplots(
+        len(runs), 1 + len(_COSTS), sharex="col", squeeze=False, height_ratios=heights
+    )
+    for row, run in zip(grid, runs, strict=True):
         named = list(dict.fromkeys(each.strategy for each in run.rounds))[::-1]
         for number, strategy in enumerate(named):
-            _strategy(axes, number, run, strategy)
-        axes.set_yticks(range(len(named)), named)
-        axes.set_ylim(-0.6, len(named) - 0.4)
-        axes.set_title(run.post_storage, fontsize=10)
-        axes.set_xlabel("window, ms (median)")
-        axes.xaxis.set_tick_params(labelbottom=True)
-        _plain(axes)
-    left: Any = grid[0][0]
-    left.set_xlim(0, left.get_xlim()[1] * 1.35)  # room for what is written beside
+            _strategy(row, number, run, strategy)
+        for axes in row:
+            axes.set_yticks(range(len(named)), named if axes is row[0] else [])
+            axes.set_ylim(-0.6, len(named) - 0.4)
+            axes.xaxis.set_tick_params(labelbottom=True)
+            _plain(axes)
+        row[0].set_ylabel(run.post_storage, fontsize=10)
+        row[0].set_xlim(0, 118)
+    for axes, title in zip(grid[0], ("% of reads wrong", *(t for _, t in _COSTS)), strict=True):
+        axes.set_title(title, fontsize=10)
     return figure
 
 
-def _strategy(axes: Axes, number: int, run: RunResult, strategy: str) -> None:
+def _strategy(row: Sequence[Axes], number: int, run: RunResult, strategy: str) -> None:
+    """One line of the picture: right strategies in one colour, wrong ones hatched in another."""
     rounds = run.of(strategy)
-    window = rounds[0].medians.get("window_ms")
     wrong = share(rounds)
-    if window is None or wrong is None:
+    if wrong is None:
         return
-    colour = _BARRIER if wrong.value == 0 else _UNPROTECTED
-    axes.barh(
-        number, window.value, 0.6, color=colour, alpha=0.35, hatch="" if wrong.value == 0 else "//"
+    colour, hatch = (_UNPROTECTED, "//") if wrong else (_BARRIER, "")
+    row[0].barh(number, 100 * wrong, 0.6, color=colour, alpha=0.35, hatch=hatch)
+    said = f"{100 * wrong:.0f} %" if wrong else "0"
+    row[0].annotate(
+        said, (100 * wrong, number), (4, 0), textcoords="offset points", va="center", fontsize=7
     )
-    spread = [[window.value - window.low], [window.high - window.value]]
-    axes.errorbar(window.value, number, xerr=spread, color=colour, fmt="o", ms=4, capsize=2)
-    said = "no violation" if wrong.value == 0 else f"{100 * wrong.value:.0f} % wrong"
-    axes.annotate(
-        said, (window.high, number), (5, 0), textcoords="offset points", va="center", fontsize=7
-    )
+    for axes, (name, _) in zip(row[1:], _COSTS, strict=True):
+        value = rounds[0].medians.get(name)
+        if value is None:
+            continue
+        axes.barh(number, value, 0.6, color=colour, alpha=0.35, hatch=hatch)
+        found = rounds[0].interval(name)
+        if found is not None:
+            axes.plot([found.low, found.high], [number, number], color=colour, linewidth=2)
+
+
+#: Of the strategies of the sweep, a colour, a mark and a line each.
+_SWEPT = {
+    "none": ("#777777", "x", ":"),
+    "instrumented": (_BARRIER, "o", "-"),
+    "auto": ("#56b4e9", "s", "-"),
+    "primary": ("#d55e00", "^", "--"),
+    "sticky": ("#e69f00", "v", "--"),
+    "session": ("#009e73", "D", "--"),
+}
+
+
+def _sweep(runs: Sequence[RunResult]) -> Figure:
+    figure = Figure(figsize=(5.6 * len(runs), 4.2), layout="constrained", facecolor="white")
+    figure.suptitle("Until readers have the post, as its lag grows (medians)", fontsize=12)
+    grid: Any = figure.subplots(1, len(runs), sharey=True, squeeze=False)
+    for axes, run in zip(grid[0], runs, strict=True):
+        for strategy, (colour, mark, line) in _SWEPT.items():
+            found = sorted(run.of(strategy), key=lambda each: each.chosen_lag_ms)
+            points = [(e.chosen_lag_ms, e.medians["window_ms"]) for e in found if e.medians]
+            label = "none (wrong reads: until visible)" if strategy == "none" else strategy
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True), line, color=colour, marker=mark, ms=5, label=label
+                )
+        axes.set_title(run.post_storage, fontsize=10)
+        axes.set_xlabel("lag of the posts, ms")
+        _plain(axes)
+    grid[0][0].set_ylabel("window, ms")
+    grid[0][0].legend(fontsize=8, frameon=False)
+    return figure
 
 
 def _plain(axes: Axes) -> None:

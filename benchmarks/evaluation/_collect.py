@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from benchmarks._machine import code, commit, machine, versions
-from benchmarks._statistics import median_of, percentile
+from benchmarks._statistics import percentile
+from benchmarks.judge import busy
 from benchmarks.post_notification._observations import Observation
 
 from ._plan import FOOTPRINT
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from ._plan import Run, Size
     from ._runner import Record, Runner
 
-TIMES = ("attempt_ms", "window_ms", "lag_ms", "overshoot_ms", "writer_ms", "reader_ms")
+TIMES = (
+    *("attempt_ms", "window_ms", "lag_ms", "overshoot_ms", "writer_ms", "reader_ms"),
+    *("idle_ms", "arrive_ms", "fetch_ms"),
+)
 #: Of these the whole distribution is kept, where it is drawn.
 _DRAWN = ("attempt_ms", "lag_ms")
 _QUANTILES = 201
@@ -60,6 +64,7 @@ def _run(run: Run, record: Record, path: Path) -> RunResult:
     return RunResult(
         **known,
         verdict=found["verdict"]["text"],
+        busy=busy(found["machine"]["load"], found["machine"]["processors"]),
         load=[round(found["machine"][name][0], 2) for name in ("load", "load_after")],
         rounds=[_round(each, drawn=drawn) for each in found["rounds"]],
     )
@@ -76,13 +81,19 @@ def _round(found: dict[str, Any], *, drawn: bool) -> RoundResult:
         outcomes=summary["outcomes"],
         warmup=summary["warmup"],
         early=summary["early"],
-        medians={name: median for name, each in times.items() if (median := median_of(each))},
+        medians={name: percentile(each, 50) for name, each in times.items() if each},
         p99s={name: percentile(each, 99) for name, each in times.items() if each},
+        chosen_lag_ms=summary["chosen_lag_ms"],
+        by_block={name: _by_block(measured, name) for name, each in times.items() if each},
+        exposed=summary["exposed"],
+        waited=summary["waited"],
+        unwatched=summary["unwatched"],
         quantiles={name: _quantiles(times[name]) for name in _DRAWN if drawn and times[name]},
         points=_points(measured),
         bytes={name: round(each, 1) for name, each in summary["bytes"].items()},
-        primary=summary.get("primary", {}),
-        lines=summary.get("lines"),
+        primary=summary["primary"],
+        replica=summary["replica"],
+        lines=summary["lines"],
     )
 
 
@@ -90,6 +101,15 @@ def _times(measured: Sequence[Observation], name: str) -> list[float]:
     """In ascending order, of the requests that have such a time."""
     found = (getattr(each, name) for each in measured)
     return sorted(round(value, _DIGITS) for value in found if value is not None)
+
+
+def _by_block(measured: Sequence[Observation], name: str) -> list[float | None]:
+    """The median of a time in each turn."""
+    turns: list[list[Observation]] = [[] for _ in range(1 + max(each.block for each in measured))]
+    for each in measured:
+        turns[each.block].append(each)
+    ordered = [_times(turn, name) for turn in turns]
+    return [round(percentile(each, 50), _DIGITS) if each else None for each in ordered]
 
 
 def _quantiles(ordered: Sequence[float]) -> list[float]:

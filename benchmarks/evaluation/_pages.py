@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from benchmarks._machine import described
+from benchmarks._machine import code, described
 from benchmarks._markdown import listed, table
 
 from . import _sections as sections
@@ -27,6 +27,8 @@ _SECTIONS = {
     "figure7": sections.figure7,
     "table3": sections.table3,
     "strategies": sections.strategies,
+    "sweep": sections.sweep,
+    "nothing": sections.nothing,
 }
 
 
@@ -49,6 +51,18 @@ def _warnings(results: Results) -> Iterator[str]:
             f"**A {results.size} run:** few requests, to see that everything works. "
             "Its figures mean little."
         )
+    loaded = [run.name for run in results.runs if run.busy]
+    if loaded:
+        yield (
+            f"**On a loaded machine:** it was not quiet when {len(loaded)} of {len(results.runs)} "
+            "runs began. Counts hold, times do not; the load of each run is at the end of "
+            "[every round](rounds.md)."
+        )
+    if results.code != code():
+        yield (
+            "**What is measured has changed since:** the code that ran differs from this tree's. "
+            "`make bench` measures anew."
+        )
     if results.missing:
         count = len(results.missing)
         yield f"**Incomplete:** {count} planned runs have no result; see the end of the page."
@@ -58,10 +72,12 @@ def _introduction(results: Results) -> str:
     rounds = sections.guarded(results)
     wrong = sum(each.violations + each.early for each in rounds)
     reads = sum(each.answered for each in rounds)
+    waited = sum(each.waited for each in rounds)
+    of_what = f"{waited:,} reads that would have been wrong" if waited else f"{reads:,} reads"
     return (
         "The paper's post-notification application (sections 2.2 and 7) in two regions on one "
         "machine: real servers, a link that delays replication, one clock. "
-        f"With `barrier()` there were **{wrong} violations or early returns in {reads:,} reads**. "
+        f"With the library there were **{wrong} violations or early returns in {of_what}**. "
         "Unprotected rounds run none of the library: no scope, no header, nothing stored. "
         "[Measuring](../guides/post-notification.md) says what runs and what the figures mean; "
         "[every round](rounds.md) is listed, failures counted."
@@ -102,9 +118,10 @@ def _dates(runs: list[RunResult]) -> str:
 def rounds(results: Results) -> str:
     """The page of every round."""
     head = ["run", "strategy", "kind", "requests", "violations", "timed out", "failed", "missing"]
-    head += ["early", "wrong in warm-up", "window ms", "writer ms", "reader ms"]
+    head += ["early", "came early", "waited", "unwatched", "wrong in warm-up"]
+    head += ["window ms", "writer ms", "reader ms"]
     rows = [
-        (run.name, each.strategy, each.kind, *_figures(each))
+        (run.name, each.strategy, _case(run, each), *_figures(each))
         for run in results.runs
         for each in run.rounds
     ]
@@ -127,13 +144,21 @@ def _figures(each: RoundResult) -> Iterator[str]:
     yield str(each.requests)
     yield str(each.violations)
     yield from (str(each.outcomes[name]) for name in ("timed_out", "failed", "missing"))
-    yield str(each.early)
+    yield from (str(count) for count in (each.early, each.exposed, each.waited, each.unwatched))
     yield str(each.warmup["violation"])
-    yield from (milliseconds(each.medians.get(f"{name}_ms")) for name in _TIMES)
+    yield from (milliseconds(each, f"{name}_ms") for name in _TIMES)
+
+
+def _case(run: RunResult, each: RoundResult) -> str:
+    """What the requests did, and how late posts were where a run has several lags."""
+    several = len({other.chosen_lag_ms for other in run.rounds}) > 1
+    return f"{each.kind}, {each.chosen_lag_ms:g} ms" if several else each.kind
 
 
 _OF_ROUNDS = (
-    "Counts are of the measured requests; medians with 95 % intervals. A request without an "
+    "Counts are of the measured requests; medians with 95 % intervals over the turns, where there "
+    "are five. *Came early*: a read at that moment would have been wrong; *waited*: of those, "
+    "right once the post was visible; *unwatched*: the observer cannot tell. A request without an "
     "answer timed out in the barrier, failed otherwise, or its notification was missing."
 )
 _TIMES = ("window", "writer", "reader")
@@ -161,9 +186,7 @@ def _quoted(results: Results) -> str:
         rows.append((profile.says, *cells))
     head = ("how late", "violations without protection", "with `barrier()`")
     window = [each for run in results.of("figure7") for each in run.of("barrier", "new")]
-    overshoots = [
-        each.medians["overshoot_ms"].value for each in window if "overshoot_ms" in each.medians
-    ]
+    overshoots = [each.medians["overshoot_ms"] for each in window if "overshoot_ms" in each.medians]
     said = [table(head, rows)]
     if overshoots:
         said.append(

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from benchmarks.post_notification._options import Strategy
 
-SECTIONS = ("table1", "figure6", "figure7", "table3", "strategies", "sweep")
+SECTIONS = ("table1", "figure6", "figure7", "table3", "strategies", "sweep", "nothing")
 APPLICATION = "benchmarks.post_notification"
 FOOTPRINT = "benchmarks.evaluation.footprint"
 
 #: Requests a second: so few that two processors are far from busy with every pair and strategy.
-RATE = 75
+RATE = 80
 #: The same where violations are counted and no time is claimed.
 COUNT_RATE = 120
 #: Seconds until the servers of a store run, until the services of one strategy do, and that a turn
@@ -39,6 +39,8 @@ _STEADY = ("--lag-spread", "0")
 #: In figure 6 and in the sweep the lag wanders, as it does in the paper.
 LAG_SPREAD = 0.5
 DELAYS_MS = (0, 25, 50, 75, 100, 125, 150, 200, 250, 300)
+#: What is asked what it costs where there is nothing to wait for, of the same stores as the sweep.
+IDLE_STRATEGIES: tuple[Strategy, ...] = ("none", "barrier", "instrumented", "at-read", "auto")
 #: The sweep: how late posts are, in the middle; one way between regions that are as near as the
 #: least of it; and what is compared, where a store has it.
 SWEEP_LAGS_MS = (25, 50, 100, 200, 400)
@@ -133,7 +135,7 @@ class Size:
     post_storages: tuple[str, ...]
 
 
-FULL = Size("full", 5, 1000, 180, 100, 100, 100, 5000, POST_STORAGES)
+FULL = Size("full", 5, 1000, 150, 100, 80, 80, 5000, POST_STORAGES)
 QUICK = Size("quick", 2, 60, 40, 12, 40, 20, 500, ("embedded", "redis"))
 
 
@@ -181,7 +183,8 @@ def plan(
         *(_figure6(size, store) for store in post_storages if FIGURE_NOTIFIER in notifiers),
         *(_strategies(size, store) for store in post_storages if FIGURE_NOTIFIER in notifiers),
         *(
-            _sweep(size, store)
+            made(size, store)
+            for made in (_sweep, _nothing)
             for store in post_storages
             if store in SWEEP_STORES and FIGURE_NOTIFIER in notifiers
         ),
@@ -297,6 +300,19 @@ def _sweep(size: Size, post_storage: str) -> Run:
             *("--notifier-lag-ms", link, "--link-ms", link),
             *("--lag-spread", str(LAG_SPREAD)),
         ),
+    )
+
+
+def _nothing(size: Size, post_storage: str) -> Run:
+    return _application(
+        "nothing",
+        frozenset({"nothing"}),
+        (post_storage, FIGURE_NOTIFIER),
+        requests=size.sweep_requests,
+        blocks=size.blocks,
+        strategies=IDLE_STRATEGIES,
+        lags_ms=(0,),
+        options=("--notifier-lag-ms", str(LAG_MS), *_STEADY),
     )
 
 

@@ -6,13 +6,15 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from benchmarks._statistics import Interval, share_of
+from benchmarks.judge import differ, over_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-FORMAT = 1
+    from benchmarks._statistics import Interval
+
+FORMAT = 2
 FILE = "results.json"
 
 
@@ -42,12 +44,19 @@ class RoundResult:
         outcomes: how many ended in which way.
         warmup: how those ended that came before.
         early: barriers that returned although a later look did not show the write.
-        medians: of times, by their names in the result of the benchmark, with intervals.
+        medians: of times, by their names in the result of the benchmark.
         p99s: of the same times.
+        chosen_lag_ms: by how much replication was to be late, in the middle.
+        by_block: the medians of each turn; None where a turn has no such time. What is said of how
+            sure a figure is comes from these.
+        exposed: requests whose read would have been wrong, had it been made at once.
+        waited: of those, the ones that were answered right.
+        unwatched: requests of which the observer cannot tell.
         quantiles: of some of them, at equal steps from the least to the greatest.
         points: the requests by their delay, where they had several.
         bytes: means for each request.
         primary: what the primary had to do for each request, where that is counted.
+        replica: the same of the replica.
         lines: of code that the strategy adds, where that is counted.
     """
 
@@ -57,12 +66,18 @@ class RoundResult:
     outcomes: dict[str, int]
     warmup: dict[str, int]
     early: int
-    medians: dict[str, Interval]
+    medians: dict[str, float]
     p99s: dict[str, float]
+    chosen_lag_ms: float = 0.0
+    by_block: dict[str, list[float | None]] = field(default_factory=dict)
+    exposed: int = 0
+    waited: int = 0
+    unwatched: int = 0
     quantiles: dict[str, list[float]] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     bytes: dict[str, float] = field(default_factory=dict)
     primary: dict[str, float | None] = field(default_factory=dict)
+    replica: dict[str, float | None] = field(default_factory=dict)
     lines: int | None = None
 
     @property
@@ -79,6 +94,18 @@ class RoundResult:
     def lost(self) -> int:
         """How many gave no answer: timed out, failed or missing."""
         return self.requests - self.answered
+
+    def interval(self, name: str) -> Interval | None:
+        """The mean of a time's medians in each turn, with its interval; None for too few turns."""
+        return over_blocks(self._turns(name).values())
+
+    def above(self, other: RoundResult, name: str) -> Interval | None:
+        """By how much a time is above that of *other*, turn by turn; None for too few turns."""
+        return differ(self._turns(name), other._turns(name))
+
+    def _turns(self, name: str) -> dict[int, float]:
+        turns = enumerate(self.by_block.get(name, ()))
+        return {number: value for number, value in turns if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +139,7 @@ class RunResult:
         status: of the program.
         verdict: what it said in the end.
         load: of the machine, before and after, over one minute.
+        busy: what is to be said of a machine that was not quiet when the run began.
         rounds: in their order.
         counts: what the store's own figure counts, for a footprint.
         footprints: by variant.
@@ -128,13 +156,22 @@ class RunResult:
     status: int
     verdict: str = ""
     load: list[float] = field(default_factory=list)
+    busy: str = ""
     rounds: list[RoundResult] = field(default_factory=list)
     counts: str = ""
     footprints: list[FootprintResult] = field(default_factory=list)
 
-    def of(self, strategy: str, kind: str | None = None) -> list[RoundResult]:
-        """The rounds of a strategy, of one kind or of all."""
-        return [r for r in self.rounds if r.strategy == strategy and kind in (None, r.kind)]
+    def of(
+        self, strategy: str, kind: str | None = None, lag_ms: float | None = None
+    ) -> list[RoundResult]:
+        """The rounds of a strategy, of one kind or of all, at one lag or at all."""
+        return [
+            each
+            for each in self.rounds
+            if each.strategy == strategy
+            and kind in (None, each.kind)
+            and lag_ms in (None, each.chosen_lag_ms)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +234,15 @@ def _run(found: dict[str, Any]) -> RunResult:
 
 
 def _round(found: dict[str, Any]) -> RoundResult:
-    medians = {name: Interval(**each) for name, each in found["medians"].items()}
     points = [Point(**each) for each in found["points"]]
-    return RoundResult(**{**found, "medians": medians, "points": points})
+    return RoundResult(**{**found, "points": points})
 
 
-def share(rounds: Iterable[RoundResult]) -> Interval | None:
-    """The share of violations among the answered requests of some rounds, with its interval."""
+def share(rounds: Iterable[RoundResult]) -> float | None:
+    """The share of violations among the answered requests of some rounds.
+
+    Without protection the chosen lags dictate it, so it comes without an interval.
+    """
     counted: Sequence[RoundResult] = list(rounds)
     answered = sum(each.answered for each in counted)
-    return share_of(sum(each.violations for each in counted), answered) if answered else None
+    return sum(each.violations for each in counted) / answered if answered else None

@@ -6,16 +6,32 @@ import math
 from typing import TYPE_CHECKING
 
 from benchmarks._markdown import listed, table
-from benchmarks._statistics import share_of
 from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES
 
-from ._plan import FIGURE_NOTIFIER, LAG_MS, LAG_SPREAD, LINK_MS, PROFILES
+from ._plan import (
+    FIGURE_NOTIFIER,
+    LAG_MS,
+    LAG_SPREAD,
+    LINK_MS,
+    PROFILES,
+    SWEEP_LINK_MS,
+)
 from ._text import NOTHING, milliseconds, more, share_text, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ._results import FootprintResult, Results, RoundResult, RunResult
+
+
+_BLOCKS = (
+    "means of the turns' with Student's 95 % interval over the turns, and without an interval "
+    "where there are fewer than five of them"
+)
+#: What is compared between strategies.
+_CLAIMED = (("window_ms", "the window"), ("writer_ms", "the writer's latency"))
+#: The barrier that others are compared with in the sweep.
+SWEEP_BARRIER = "instrumented"
 
 
 def stores(runs: Sequence[RunResult]) -> list[str]:
@@ -37,7 +53,8 @@ def table1(results: Results) -> Iterator[str]:
         "A violation is a notification whose post cannot be read as it says: not found, an older "
         "version, or still there after a delete. The rows compare how late posts and notifications "
         "are, as the columns and rows of the paper's table do; every pair of stores is made "
-        "to behave like each. Shares are of the answered requests, with Wilson's 95 % interval."
+        "to behave like each. Shares are of the answered requests; without protection the lags "
+        "that were chosen dictate them, so they have no intervals."
     )
     rows = [(f"`{each.name}`", each.says, each.paper) for each in PROFILES]
     yield table(("lags", "what is late", "in the paper"), rows, text_columns=3)
@@ -87,12 +104,15 @@ def figure6(results: Results) -> Iterator[str]:
         f"{LAG_MS * math.exp(-LAG_SPREAD):.0f} and {LAG_MS * math.exp(LAG_SPREAD):.0f} ms. The "
         "delays are dealt out among the requests of one run, so that what else happened touches "
         "all alike. Whoever waits for a fixed time pays all of it each time, and is still wrong "
-        "when the lag is longer."
+        "when the lag is longer. With `barrier()` it makes no difference: the line at zero."
     )
     yield f"![Violations against the delay, by post storage]({IMAGES['figure6']})"
     named = stores(runs)
     delays = sorted({p.delay_ms for run in runs for r in run.of("none") for p in r.points})
     rows = [(f"{delay:g}", *(_at_delay(runs, store, delay) for store in named)) for delay in delays]
+    guarded = [each for run in runs for each in run.of("barrier")]
+    if guarded:
+        yield f"With `barrier()`, all delays and stores together: {violations(guarded)} wrong."
     yield table(("delay, ms", *named), rows, text_columns=0)
 
 
@@ -100,7 +120,7 @@ def _at_delay(runs: Sequence[RunResult], store: str, delay_ms: float) -> str:
     for run in runs:
         if run.post_storage == store:
             for point in (p for r in run.of("none") for p in r.points if p.delay_ms == delay_ms):
-                return share_text(share_of(point.violations, point.answered), point.answered)
+                return share_text(point.violations / point.answered, point.answered)
     return NOTHING
 
 
@@ -112,7 +132,7 @@ def figure7(results: Results) -> Iterator[str]:
         f"From the write until the follower's read, {FIGURE_NOTIFIER} as the notifier, posts "
         f"{LAG_MS} ms late, new posts. Without protection the read comes at once, and is wrong; "
         "with the barrier it comes when the post is visible, and the overshoot is what the barrier "
-        "adds to that. Medians in milliseconds, with 95 % intervals from order statistics."
+        f"adds to that. Medians in milliseconds, {_BLOCKS}."
     )
     yield f"![When reads begin, by post storage, without and with the barrier]({IMAGES['figure7']})"
     head = ["post storage", "read, unprotected", "read, barrier", "99th percentile"]
@@ -125,11 +145,11 @@ def figure7(results: Results) -> Iterator[str]:
 
 
 def _window(none: RoundResult, barrier: RoundResult) -> Iterator[str]:
-    yield milliseconds(none.medians.get("attempt_ms"))
-    yield milliseconds(barrier.medians.get("attempt_ms"))
+    yield milliseconds(none, "attempt_ms")
+    yield milliseconds(barrier, "attempt_ms")
     yield _p99(barrier, "attempt_ms")
-    yield milliseconds(barrier.medians.get("lag_ms"))
-    yield milliseconds(barrier.medians.get("overshoot_ms"))
+    yield milliseconds(barrier, "lag_ms")
+    yield milliseconds(barrier, "overshoot_ms")
     yield _p99(barrier, "overshoot_ms")
 
 
@@ -190,12 +210,18 @@ def strategies(results: Results) -> Iterator[str]:
         f"notifications, reads of the primary and answers to it take {LINK_MS} ms one way. "
         "The window is from the write until the reader has it; writer is how long the user waits "
         "for the reply, reader how long the follower waits for the read once the notification is "
-        "there: medians in milliseconds with 95 % intervals. Primary is commands for each request "
-        "by the primary's own count; lines is the code that the strategy adds to the "
-        "application. [The guide](../guides/post-notification.md) says what each strategy does."
+        f"there: medians in milliseconds, {_BLOCKS}. Primary is commands for each request "
+        "by the primary's own count, replica the same without the observer's, with its "
+        "milliseconds of processor time (the observer's looks included); lines is the code that "
+        "the strategy adds to the application. [The guide](../guides/post-notification.md) says "
+        "what each strategy does."
     )
-    yield f"![Violations and consistency window of each strategy]({IMAGES['strategies']})"
-    head = ("strategy", "violations", "lost", "window", "writer", "reader", "primary", "lines")
+    yield (
+        "![Violations, consistency window, writer's and reader's cost of each strategy]"
+        f"({IMAGES['strategies']})"
+    )
+    head = ["strategy", "violations", "lost", "window", "writer", "reader", "primary", "replica"]
+    head.append("lines")
     for run in results.of("strategies"):
         yield f"### {run.post_storage}"
         named = list(dict.fromkeys(each.strategy for each in run.rounds))
@@ -213,36 +239,121 @@ def _strategy(run: RunResult, strategy: str) -> tuple[str, ...]:
         f"`{strategy}`",
         violations(rounds),
         str(sum(each.lost for each in rounds)),
-        milliseconds(first.medians.get("window_ms")),
-        milliseconds(first.medians.get("writer_ms")),
-        milliseconds(first.medians.get("reader_ms")),
+        *(milliseconds(first, name) for name in ("window_ms", "writer_ms", "reader_ms")),
         "" if commands is None else f"{commands:.1f}",
+        _replica(first),
         "" if first.lines is None else str(first.lines),
     )
 
 
+def _replica(found: RoundResult) -> str:
+    commands, spent_ms = (found.replica.get(name) for name in ("commands", "processor_ms"))
+    said = [] if commands is None else [f"{commands:.1f}"]
+    return ", ".join(said + ([] if spent_ms is None else [f"{spent_ms:.2f} ms"]))
+
+
 def _judgement(run: RunResult, strategy: str, named: Sequence[str]) -> str:
     """Whether any without the library and violations beats *strategy* beyond doubt, in what."""
-    ours = run.of(strategy)[0].medians
-    better = []
+    ours = run.of(strategy)[0]
+    better, told = [], False
     for name in named:
         rounds = run.of(name)
         if name in OURS or any(each.violations for each in rounds):
             continue
-        theirs = rounds[0].medians
-        in_what = [
-            what
-            for time, what in (("window_ms", "the window"), ("writer_ms", "the writer's latency"))
-            if time in theirs and time in ours and theirs[time].high < ours[time].low
+        for time, what in _CLAIMED:
+            above = ours.above(rounds[0], time)
+            told = told or above is not None
+            if above is not None and above.low > 0:
+                by = f"{above.low:.1f} to {above.high:.1f} ms"
+                better.append(f"`{name}` in {what} (by {by})")
+    if better:
+        return f"Without violations and below `{strategy}`, turn by turn: {'; '.join(better)}."
+    if not told:
+        return f"Too few turns to compare `{strategy}` with the other strategies."
+    return (
+        "No other strategy without violations is shown to be below "
+        f"`{strategy}` in {listed([what for _, what in _CLAIMED])}."
+    )
+
+
+def sweep(results: Results) -> Iterator[str]:
+    """Where something else is better than waiting, as the lag grows."""
+    yield "## The longer the lag"
+    yield (
+        f"Updates, {FIGURE_NOTIFIER} as the notifier, posts late by a lag that wanders about each "
+        f"of these; notifications, and what goes to the primary and back, take {SWEEP_LINK_MS} ms "
+        f"one way. The window, from the write until the reader has it: medians in milliseconds, "
+        f"{_BLOCKS}. *Wrong* is said where reads were: their window ends when the post is visible."
+    )
+    yield f"![The consistency window against the lag]({IMAGES['sweep']})"
+    for run in results.of("sweep"):
+        lags = sorted({each.chosen_lag_ms for each in run.rounds})
+        named = list(dict.fromkeys(each.strategy for each in run.rounds))
+        yield f"### {run.post_storage}"
+        rows = [(f"`{name}`", *(_at_lag(run, name, lag) for lag in lags)) for name in named]
+        yield table(("strategy", *(f"{lag:g} ms late" for lag in lags)), rows)
+        for name in named:
+            if name not in (*OURS, "none"):
+                yield _against_the_barrier(run, name, lags)
+
+
+def _at_lag(run: RunResult, strategy: str, lag_ms: float) -> str:
+    (found,) = run.of(strategy, lag_ms=lag_ms)
+    wrong = f", {violations([found])} wrong" if found.violations else ""
+    return milliseconds(found, "window_ms") + wrong
+
+
+def _against_the_barrier(run: RunResult, name: str, lags: Sequence[float]) -> str:
+    """At which lags a strategy gives its readers the post before the barrier does, and after."""
+    sides: dict[str, list[str]] = {"before": [], "after": [], "": []}
+    for lag in lags:
+        ((theirs,), (ours,)) = (run.of(each, lag_ms=lag) for each in (name, SWEEP_BARRIER))
+        above = ours.above(theirs, "window_ms")
+        if theirs.violations or above is None or above.low <= 0 <= above.high:
+            sides[""].append(f"{lag:g}")
+        else:
+            sides["before" if above.low > 0 else "after"].append(
+                f"{lag:g} (by {min(abs(above.low), abs(above.high)):.0f} to "
+                f"{max(abs(above.low), abs(above.high)):.0f} ms)"
+            )
+    said = [
+        f"{side} `barrier()` at a lag of {listed(sides[side])}"
+        for side in ("before", "after")
+        if sides[side]
+    ]
+    if not said:
+        return f"`{name}`: no lag at which it is shown to be better or worse than `barrier()`."
+    rest = f"; no difference is shown at {listed(sides[''])}" if sides[""] else ""
+    return f"With `{name}` readers have the post {', and '.join(said)}{rest}."
+
+
+def nothing(results: Results) -> Iterator[str]:
+    """What most requests pay: the post is there before its notification."""
+    yield "## With nothing to wait for"
+    yield (
+        f"Posts at once, every notification {LAG_MS} ms late: what most requests pay. Reader is "
+        "from the arrival of the notification until the answer, of which: the call of the service "
+        "that follows, with the headers of each strategy; `barrier()` itself, called when the post "
+        "was visible; and the call that reads, with headers and the store's client. Medians in "
+        f"milliseconds, {_BLOCKS}."
+    )
+    head = ("strategy", "writer", "reader", "its call", "`barrier()`", "the read")
+    names = ("writer_ms", "reader_ms", "arrive_ms", "idle_ms", "fetch_ms")
+    for run in results.of("nothing"):
+        yield f"### {run.post_storage} with nothing to wait for"
+        rows = [
+            (f"`{each.strategy}`", *(milliseconds(each, name) for name in names))
+            for each in run.rounds
         ]
-        if in_what:
-            better.append(f"`{name}` in {listed(in_what)}")
-    if not better:
-        return (
-            "No other strategy without violations had a shorter window or a lower writer's "
-            f"latency than `{strategy}`, beyond the intervals."
-        )
-    return f"Without violations and below `{strategy}`, beyond the intervals: {'; '.join(better)}."
+        yield table(head, rows)
+        bare = run.of("none")[0]
+        said = [
+            f"`{each.strategy}` by {above.low:.2f} to {above.high:.2f} ms"
+            for each in run.rounds
+            if (above := each.above(bare, "reader_ms")) is not None and above.low > 0
+        ]
+        if said:
+            yield f"Above `none` for the reader, turn by turn: {'; '.join(said)}."
 
 
 #: The figures of the page, beside it.
@@ -251,4 +362,5 @@ IMAGES = {
     "figure6": "figure6.png",
     "figure7": "figure7.png",
     "strategies": "strategies.png",
+    "sweep": "sweep.png",
 }

@@ -9,40 +9,32 @@ from ._results import share
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from benchmarks._statistics import Interval
-
     from ._results import RoundResult
 
 NOTHING = "not measured"
 
 
 def violations(rounds: Iterable[RoundResult]) -> str:
-    """The share of violations, with its interval."""
+    """The share of violations."""
     rounds = list(rounds)
     found = share(rounds)
     return NOTHING if found is None else share_text(found, sum(each.answered for each in rounds))
 
 
-def share_text(found: Interval, trials: int) -> str:
-    """A share with its interval; for nothing and for everything the one bound that there is."""
-    if found.value == 0:
-        return f"0 of {trials:,} (up to {_least(found.high)} %)"
-    if found.value == 1:
-        return f"all of {trials:,} (at least {100 - float(_least(1 - found.low)):g} %)"
-    value, low, high = (f"{100 * each:.1f}" for each in (found.value, found.low, found.high))
-    return f"{value} % ({low} to {high})"
+def share_text(found: float, trials: int) -> str:
+    """A share of so many trials; nothing and everything are counted."""
+    if found in (0, 1):
+        return f"{'all' if found else '0'} of {trials:,}"
+    # What is not nothing, or not everything, never looks like it.
+    return f"{min(max(100 * found, 0.1), 99.9):.1f} %"
 
 
-def _least(value: float) -> str:
-    """A small share in percent: two digits that count, whatever comes before them."""
-    return f"{100 * value:.2g}"
-
-
-def milliseconds(value: Interval | None) -> str:
-    """A median in milliseconds, with its interval."""
-    if value is None:
-        return ""
-    return f"{value.value:.1f} ({value.low:.1f} to {value.high:.1f})"
+def milliseconds(found: RoundResult, name: str) -> str:
+    """A median in milliseconds, with its interval over the turns where there are enough of them."""
+    interval = found.interval(name)
+    if interval is not None:
+        return f"{interval.value:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+    return f"{found.medians[name]:.1f}" if name in found.medians else ""
 
 
 def more(value: float, base: float) -> str:

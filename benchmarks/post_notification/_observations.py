@@ -119,6 +119,30 @@ class Observation:
         return (self.passed_ns - self.barrier_ns) / 1e6
 
     @property
+    def idle_ms(self) -> float | None:
+        """How long a barrier took that was called when the write was visible already."""
+        if self.passed_ns is None or self.barrier_ns is None or self.seen_ns is None:
+            return None
+        if self.barrier_ns < self.seen_ns:
+            return None
+        return (self.passed_ns - self.barrier_ns) / 1e6
+
+    @property
+    def arrive_ms(self) -> float | None:
+        """From the arrival of the notification until its reader begins: a call with headers."""
+        begins_ns = self.read_ns if self.barrier_ns is None else self.barrier_ns
+        if self.received_ns is None or begins_ns is None:
+            return None
+        return (begins_ns - self.received_ns) / 1e6
+
+    @property
+    def fetch_ms(self) -> float | None:
+        """How long the last read took: a call, with its headers, and the store's client."""
+        if self.read_ns is None or self.done_ns is None:
+            return None
+        return (self.done_ns - self.read_ns) / 1e6
+
+    @property
     def window_ms(self) -> float | None:
         """The consistency window: from the beginning of the write until its reader has it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -149,3 +150,14 @@ def test_integrations_know_no_barrier_and_no_observer() -> None:
 def test_imports_of_every_form_count(source: str, module: str) -> None:
     """Late ones, those for types alone, of siblings, of parents: all are imports."""
     assert modules_in(source, ("antipode", "_barrier")) == [module]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "judge").glob("*.py")), ids=lambda path: path.name
+)
+def test_the_judge_of_benchmarks_knows_none_of_them(path: Path) -> None:
+    """Every benchmark of consistency asks it: it imports its own files and plain arithmetic."""
+    allowed = ("benchmarks.judge", "benchmarks._statistics")
+    for module in modules_in(path.read_text(encoding="utf-8"), ("benchmarks", "judge")):
+        known = module.partition(".")[0] in sys.stdlib_module_names
+        assert known or module.startswith(allowed), f"{path.name} imports {module}"

@@ -44,11 +44,18 @@ def result(observations: list[dict[str, Any]]) -> dict[str, Any]:
         "outcomes": {name: counted.count(name) for name in OUTCOMES},
         "warmup": dict.fromkeys(OUTCOMES, 0),
         "early": 0,
+        "chosen_lag_ms": 100.0,
+        "exposed": 3,
+        "waited": 2,
+        "unwatched": 1,
+        "primary": {},
+        "replica": {},
+        "lines": 0,
         "bytes": {"calls": 300.04},
     }
     return {
         "verdict": {"text": "done"},
-        "machine": {"load": [1.234, 0, 0], "load_after": [2, 0, 0]},
+        "machine": {"load": [1.234, 0, 0], "load_after": [2, 0, 0], "processors": 2},
         "rounds": [{"summary": summary, "observations": observations}],
     }
 
@@ -77,10 +84,29 @@ def test_warm_up_is_in_no_figure(runner: Runner) -> None:
     """Times are of measured requests; the distribution goes from the least to the greatest."""
     late = observation(5000, warmup=True)
     found = collected(runner, [late, *(observation(number) for number in range(1, 102))])
-    assert found.medians["attempt_ms"].value == 51
+    assert found.medians["attempt_ms"] == 51
     assert found.p99s["attempt_ms"] == 100
     assert (found.quantiles["attempt_ms"][0], found.quantiles["attempt_ms"][-1]) == (1, 101)
     assert "overshoot_ms" not in found.medians
+
+
+def test_turns_are_kept_apart(runner: Runner) -> None:
+    """What is claimed of a time is claimed of its turns; one without such a time has none."""
+    known = [observation(number, block=number % 5) for number in range(10)]
+    found = collected(runner, known)
+    assert found.by_block["attempt_ms"] == [2.5, 3.5, 4.5, 5.5, 6.5]
+    assert found.interval("attempt_ms").value == 4.5
+    assert (found.exposed, found.waited, found.unwatched) == (3, 2, 1)
+    few = collected(runner, [each for each in known if each["block"]])
+    assert few.by_block["attempt_ms"][0] is None
+    assert few.interval("attempt_ms") is None
+
+
+def test_a_run_on_a_loaded_machine_says_so(runner: Runner) -> None:
+    """By what ran before it began."""
+    runner.result(RUN).write_text(json.dumps(result([observation(1)])))
+    (run,) = _collect.collect(runner, [RUN], QUICK, "typed").runs
+    assert "LOADED MACHINE" in run.busy
 
 
 def test_lost_requests_are_counted_and_in_no_share(runner: Runner) -> None:

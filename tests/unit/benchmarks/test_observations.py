@@ -96,6 +96,13 @@ def test_the_window_of_a_synchronous_write_begins_before_its_acknowledgement() -
     assert slow.lag_ms == pytest.approx(-1.0)
 
 
+def test_the_parts_of_a_read_are_told_apart() -> None:
+    """The call, a barrier with nothing to wait for, and the read; one that waited is not idle."""
+    idle = observation(seen_ns=1005 * MS, unseen_ns=1000 * MS, passed_ns=1006 * MS)
+    assert (idle.arrive_ms, idle.idle_ms, idle.fetch_ms) == pytest.approx((1.0, 1.0, 2.0))
+    assert observation().idle_ms is None
+
+
 def test_a_violation_stays_one_whatever_fails_after_it() -> None:
     """An error that comes later never turns a wrong read into a failed request."""
     gathered = Observations()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks._statistics import Summary, bound_of, median_of, percentile, share_of, upper_bound
+from benchmarks._statistics import Summary, bound_of, percentile, upper_bound
 
 
 def test_percentiles_interpolate_between_neighbours() -> None:
@@ -74,52 +72,3 @@ def test_impossible_counts_are_errors(events: int, trials: int) -> None:
     """More events than trials, or no trials, have no share."""
     with pytest.raises(ValueError, match="events"):
         upper_bound(events, trials)
-
-
-def test_wilsons_interval_is_the_published_one() -> None:
-    """8 of 10: 0.490 to 0.943; nothing of 10 leaves up to 0.278."""
-    found = share_of(8, 10)
-    assert (found.value, found.low, found.high) == pytest.approx((0.8, 0.4902, 0.9433), abs=1e-4)
-    assert share_of(0, 10).high == pytest.approx(0.2775, abs=1e-4)
-
-
-@given(st.integers(1, 5000), st.data())
-def test_an_interval_holds_its_share(trials: int, data: st.DataObject) -> None:
-    """From nothing to everything, and what is all or nothing has a bound on one side alone."""
-    events = data.draw(st.integers(0, trials))
-    found = share_of(events, trials)
-    assert 0 <= found.low <= found.value <= found.high <= 1
-    assert share_of(0, trials).low == 0
-    assert share_of(trials, trials).high == 1
-
-
-@pytest.mark.parametrize(("events", "trials"), [(1, 0), (0, 0), (2, 1), (-1, 5)])
-def test_there_is_no_share_of_impossible_counts(events: int, trials: int) -> None:
-    """More events than trials, or no trials, have no interval either."""
-    with pytest.raises(ValueError, match="events"):
-        share_of(events, trials)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
-def test_the_interval_of_a_median_is_made_of_values(values: list[float]) -> None:
-    """Its ends are values that were seen, on either side of the median."""
-    found = median_of(values)
-    assert found is not None
-    assert found.low <= found.value <= found.high
-    assert {found.low, found.high} <= set(values)
-
-
-def test_the_interval_of_a_median_has_its_confidence() -> None:
-    """Of 1,000 samples of 100 from a known distribution, at least 93 % have its median between."""
-    generator = random.Random(1)
-    held = 0
-    for _ in range(1000):
-        found = median_of([generator.random() for _ in range(100)])
-        assert found is not None
-        held += found.low <= 0.5 <= found.high
-    assert held >= 930
-
-
-def test_there_is_no_median_of_nothing() -> None:
-    """A missing measurement is missing, not zero."""
-    assert median_of([]) is None
