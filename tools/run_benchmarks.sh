@@ -23,18 +23,22 @@ measure() {
   run "benchmarks.$benchmark" --json "$file" "${@:3}"
   [[ ! -f "$file" ]] || measured+=("$file")
 }
-measure micro ""
+# Few of everything, to see that it works.
+few=() turns=()
+[[ " $* " != *" --quick "* ]] || few=(--rounds 1) turns=(--blocks 1 --turn 0.5)
+measure micro "" "${few[@]}"
 for benchmark in overhead requests; do
-  measure "$benchmark" ""
-  measure "$benchmark" -as-is --as-is
+  measure "$benchmark" "" "${few[@]}"
+  measure "$benchmark" -as-is --as-is "${few[@]}"
 done
+measure throughput "" "${turns[@]}"
 
 echo "== evaluation: what is finished is not run again"
 run benchmarks.evaluation --out "$out" "$@"
 
 # The page comes last: results name the commit, and whether files differ from it.
 if ((${#measured[@]})); then
-  echo "== costs: the page of micro, overhead and requests"
+  echo "== costs: the page of micro, overhead, requests and throughput"
   # As the evaluation's, pages of a quick run lie beside it.
   results=docs/results
   [[ " $* " != *" --quick "* ]] || results=$out/quick/results

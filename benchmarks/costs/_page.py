@@ -85,7 +85,28 @@ SECTIONS = {
         ours="Antipode µs",
         spread="rounds",
     ),
+    "throughput": Section(
+        title="Throughput at saturation",
+        says=(
+            "Rounds of a write to the primary and a read at its replica by 32 threads of one "
+            "process that never rest, in a scope each, in turns. Rounds a second and the servers' "
+            "processor time for a round, in microseconds, have those with plain clients in "
+            "brackets; the others are the processor time of the client's process for a round. "
+            "`at-read` and `auto` hold the read back until the replica shows the write, so their "
+            "rounds wait for it; the bound is for `instrumented`. The ratio is that of the means "
+            "of all turns, with the least and the greatest of one turn. "
+            "[More](../guides/post-notification.md#throughput)."
+        ),
+        names=("store", "way", "rounds/s (plain)", "servers µs (plain)"),
+        plain="plain µs",
+        ours="ours µs",
+        spread="turns",
+    ),
 }
+_GOES = (
+    "Where the processor time of a round goes, by package, of one thread under a profiler, which "
+    "makes short functions look longer than they are:"
+)
 _WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files in costs/. -->"
 _INTRODUCTION = (
     "Calls with the library beside the same calls without it, by turns. Times are medians in "
@@ -150,6 +171,10 @@ def _measured(section: Section, report: Report, as_is: Report | None) -> Iterato
     for row, each in zip(rows, report.cases, strict=True):
         row.extend(_judged(each))
     yield table((*head, "bound", "kept"), rows, text_columns=len(section.names))
+    goes = [f"- {each.goes}" for each in report.cases if each.goes]
+    if goes:
+        yield _GOES
+        yield "\n".join(goes)
     if any(each.names == (LEAST,) for each in report.cases):
         yield f"`{LEAST}` has no bound, and runs nothing of ours: {_explained(LEAST)}"
     yield table(("", ""), _facts(report), text_columns=2)

@@ -1,4 +1,4 @@
-"""What the benchmarks wrote, in one shape for all three."""
+"""What the benchmarks wrote, in one shape for all."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Behind the benchmark in the name of a report whose processors were left to the system.
 AS_IS = "-as-is"
+#: Packages that are named of those that the time goes to.
+_PARTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Case:
         high: of the same.
         bound: what the ratio may be; None where anything may.
         failed: calls that went wrong; None where a failure ends the benchmark.
+        goes: where the time with the library goes; empty where nothing says.
     """
 
     names: tuple[str, ...]
@@ -41,6 +44,7 @@ class Case:
     high: float
     bound: float | None
     failed: int | None = None
+    goes: str = ""
 
     @property
     def over(self) -> bool:
@@ -129,19 +133,44 @@ def _requests(case: dict[str, Any], _report: dict[str, Any]) -> Case:
     )
 
 
+def _throughput(case: dict[str, Any], _report: dict[str, Any]) -> Case:
+    plain, ours = case["per_s"]
+    servers = case["servers_us"]
+    shares = [f"{name} {100 * share:.0f} %" for name, share in case["shares"].items()]
+    return Case(
+        names=(
+            case["store"],
+            case["way"],
+            f"{ours:,.0f} ({plain:,.0f})",
+            f"{servers[1]:,.0f} ({servers[0]:,.0f})" if servers else "not said",
+        ),
+        plain_us=case["plain_us"]["median"],
+        ours_us=case["ours_us"]["median"],
+        ratio=case["ratio"],
+        low=case["rounds"]["least"],
+        high=case["rounds"]["greatest"],
+        bound=case["bound"],
+        goes=f"{case['store']}, `{case['way']}`: {', '.join(shares[:_PARTS])}",
+    )
+
+
 _CASES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Case]] = {
     "micro": _micro,
     "overhead": _overhead,
     "requests": _requests,
+    "throughput": _throughput,
 }
 #: The benchmarks, in the order of the page.
 BENCHMARKS = tuple(_CASES)
 #: The files that it is made of.
-NAMES = (*BENCHMARKS, *(f"{benchmark}{AS_IS}" for benchmark in ("overhead", "requests")))
+NAMES = (
+    *BENCHMARKS,
+    *(f"{benchmark}{AS_IS}" for benchmark in ("overhead", "requests", "throughput")),
+)
 
 
 def read(path: Path) -> Report:
-    """What one of the three benchmarks wrote.
+    """What one of the benchmarks wrote.
 
     Raises:
         ValueError: there is no such file, or it is something else.
