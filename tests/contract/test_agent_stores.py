@@ -10,6 +10,7 @@ import pytest
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode.testing.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.contract import test_rabbitmq
+from tests.contract._servers import DATABASE, described
 from tests.contract.test_agent import Remote, remote
 from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
@@ -43,15 +44,9 @@ class RemoteMySQL(Remote, MySQLContractStore):
         super().__init__(topology, stack)
 
     def _shim(self, address: Any, **options: Any) -> RemoteShim:
-        topology = self.topology
-        server = {
-            "host": address.host,
-            "port": address.port,
-            "user": topology.user,
-            "password": topology.password,
-            "database": topology.database,
-        }
-        return RemoteShim(self.antipode, topology.store, "posts", server, **options)
+        store = self.topology.store
+        server = described(store, self.topology, address)
+        return RemoteShim(self.antipode, store, "posts", server, **options)
 
     def has_unique_log(self, write: WriteId) -> bool:
         """A log of MySQL is named by the server's UUID, one of MariaDB by a number."""
@@ -75,19 +70,15 @@ class RemoteMySQL(Remote, MySQLContractStore):
 class RemoteMongoDB(Remote, MongoContractStore):
     """Values are strings, each with a number behind it, so that it is new."""
 
-    where: ClassVar[dict[str, str]] = {"database": "app", "collection": "posts"}
+    where: ClassVar[dict[str, str]] = {"database": DATABASE, "collection": "posts"}
     aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
 
     def __init__(self, remote: RemoteAntipode, topology: MongoDBTopology, stack: ExitStack) -> None:
-        self.antipode = remote
+        self.antipode, self.topology = remote, topology
         super().__init__(topology, stack)
 
     def _shim(self, address: Any, **options: Any) -> RemoteShim:
-        server = {
-            "host": address.host,
-            "port": address.port,
-            "database": self.where["database"],
-        }
+        server = described("mongodb", self.topology, address)
         return RemoteShim(self.antipode, "mongodb", "posts", server, **options)
 
     def has_unique_log(self, write: WriteId) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode.testing.agent._shims.rabbitmq import LastMessages
 from antipode_shims import rabbitmq
+from tests.contract._servers import declare
 from tests.integration.rabbitmq._bench import Region, once_asked, remove
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class RabbitMQContractStore(ContractStore):
         self._exchange = f"geo.{uuid.uuid4().hex}"
         regions: tuple[Region, ...] = ("us", "eu")
         for region in regions:
-            self._declare(topology.url(topology.address(region)))
+            declare(topology.url(topology.address(region)), self._exchange)
             stack.callback(remove, topology, region, self._exchange)
         us, eu = (
             self._shim(
@@ -57,13 +58,6 @@ class RabbitMQContractStore(ContractStore):
         )
         self._views[made] = LastMessages(made)
         return made
-
-    def _declare(self, url: str) -> None:
-        with pika.BlockingConnection(pika.URLParameters(url)) as connection:
-            channel = connection.channel()
-            channel.exchange_declare(self._exchange, "topic", durable=True)
-            channel.queue_declare(self._exchange, durable=True)
-            channel.queue_bind(self._exchange, self._exchange, "#")
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         return self._views[self.reader].read(key)

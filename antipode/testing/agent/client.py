@@ -209,6 +209,12 @@ class RemoteAntipode:
             yield held
 
     @contextmanager
+    def request(self, headers: Sequence[Sequence[str]]) -> Iterator[RemoteScope]:
+        """A request that came in with *headers*, until it has been answered."""
+        with self._within(self._agent.ask("open_scope", headers=headers)) as held:
+            yield held
+
+    @contextmanager
     def fulfilling(self, token: str) -> Iterator[Promise]:
         """As `antipode.fulfilling`."""
         found = self.ask("fulfilling", token=token)
@@ -341,11 +347,11 @@ class RemoteShim:
         """As Table 2's."""
         promise = None if fulfils is None else of_promise(fulfils)
         given = {"key": key, "value": value.decode(), "lineage": _text(lineage)}
-        return antipode.deserialize(self._ask("write", **given, fulfils=promise))
+        return _lineage(self._ask("write", **given, fulfils=promise))
 
     def delete(self, key: str, lineage: Lineage | None = None) -> Lineage:
         """As Table 2's."""
-        return antipode.deserialize(self._ask("delete", key=key, lineage=_text(lineage)))
+        return _lineage(self._ask("delete", key=key, lineage=_text(lineage)))
 
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         """As Table 2's."""
@@ -382,9 +388,13 @@ class RemoteShim:
 
 
 def _read(found: Mapping[str, Any]) -> tuple[bytes | None, Lineage]:
-    value, text = found["value"], found["lineage"]
-    lineage = Lineage() if text is None else antipode.deserialize(text)
-    return None if value is None else value.encode(), lineage
+    value = found["value"]
+    return None if value is None else value.encode(), _lineage(found["lineage"])
+
+
+def _lineage(text: str | None) -> Lineage:
+    """What a call found or wrote; empty for a client, which does not say."""
+    return Lineage() if text is None else antipode.deserialize(text)
 
 
 def _text(lineage: Lineage | None) -> str | None:

@@ -1,0 +1,175 @@
+"""Services of two languages on one store: what one writes, the other waits for and reads."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack, closing
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from antipode import BarrierTimeout, Lineage
+from antipode.testing._contract_base import ELSEWHERE
+from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from tests.conformance._agents import command
+from tests.contract._servers import regions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The languages that have a shim of each store: each is held to every other.
+SHIMS = {
+    "mariadb": ("python",),
+    "mongodb": ("python",),
+    "mysql": ("python",),
+    "rabbitmq": ("python",),
+    "redis": ("python", "java"),
+}
+#: Stores whose values cannot be deleted, and none is put back by a transaction.
+MESSAGES = frozenset({"rabbitmq"})
+EARLY_S = 0.2
+TIMEOUT_S = 20.0
+LAG_MS = 30
+ROUNDS = 10
+
+
+class Service(NamedTuple):
+    """One of a language: its agent, and its shim of the store."""
+
+    antipode: RemoteAntipode
+    shim: RemoteShim
+
+
+class Pair(NamedTuple):
+    """One that writes in the first region, and one that reads in the other."""
+
+    store: str
+    topology: Any
+    writes: Service
+    reads: Service
+
+
+def pairs(*stores: str) -> list[Any]:
+    """All pairs of languages at these stores, as parameters of the fixture `pair`."""
+    return [
+        pytest.param(
+            (store, *languages), id="-".join((store, *languages)), marks=pytest.mark.store(store)
+        )
+        for store in stores
+        for languages in product(SHIMS[store], repeat=2)
+    ]
+
+
+class Agents:
+    """A process for each language and role, started when it is first needed."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._running: dict[tuple[str, str], AgentProcess] = {}
+
+    def of(self, language: str, role: str) -> RemoteAntipode:
+        """One that nobody else uses in this role."""
+        if (language, role) not in self._running:
+            started = self._stack.enter_context(AgentProcess(command(language)))
+            self._running[language, role] = started
+        return RemoteAntipode(self._running[language, role])
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Agents]:
+    """Those of all pairs."""
+    with ExitStack() as stack:
+        yield Agents(stack)
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest, processes: Agents) -> Iterator[Pair]:
+    """Two processes, each with a shim in its region."""
+    store, *languages = request.param
+    topology = request.getfixturevalue(f"antipode_{store}")
+    with ExitStack() as stack:
+        servers = stack.enter_context(regions(store, topology))
+        services = []
+        for language, server, role in zip(languages, servers, ("primary", "replica"), strict=True):
+            remote = processes.of(language, role)
+            shim = RemoteShim(remote, store, "posts", server, reads_from=role)
+            services.append(Service(remote, stack.enter_context(closing(shim))))
+        yield Pair(store, topology, *services)
+
+
+def handed_over(pair: Pair, key: str, value: bytes) -> list[list[str]]:
+    """The headers of a request that is sent after a write, which depends on another store's."""
+    with pair.writes.antipode.scope(Lineage([ELSEWHERE])):
+        pair.writes.shim.write(key, value)
+        headers: list[list[str]] = pair.writes.antipode.ask("request_headers", headers=[])
+    return headers
+
+
+class LivePairs:
+    """What holds between any two languages."""
+
+    def test_what_one_writes_the_other_waits_for(self, pair: Pair) -> None:
+        """While replication stands still no barrier ends and nothing is there; then all is."""
+        key = uuid.uuid4().hex
+        pair.topology.pause()
+        try:
+            headers = handed_over(pair, key, b"1")
+            remote = pair.reads.antipode
+            with remote.request(headers):
+                with pytest.raises(BarrierTimeout):
+                    remote.barrier(timeout=EARLY_S, only="posts")
+                assert pair.reads.shim.read(key)[0] is None
+        finally:
+            pair.topology.resume()
+        with remote.request(headers) as scope:
+            assert ELSEWHERE in scope.lineage
+            remote.barrier(timeout=TIMEOUT_S, only="posts")
+        with remote.scope():
+            value, found = pair.reads.shim.read(key)
+        assert value == b"1"
+        assert ELSEWHERE in found, "what lies beside the value is of the other language"
+
+    def test_nothing_is_early(self, pair: Pair) -> None:
+        """Under lag each read after its barrier shows what was written before the call."""
+        pair.topology.set_lag(LAG_MS)
+        remote = pair.reads.antipode
+        early = 0
+        for number in range(ROUNDS):
+            key = f"{uuid.uuid4().hex}-{number}"
+            with remote.request(handed_over(pair, key, b"%d" % number)):
+                remote.barrier(timeout=TIMEOUT_S, only="posts")
+                early += pair.reads.shim.read(key)[0] != b"%d" % number
+        assert early == 0
+
+    def test_what_one_promises_the_other_waits_for(self, pair: Pair) -> None:
+        """A barrier waits for the promise of another language until its branch has written."""
+        key = uuid.uuid4().hex
+        with pair.writes.antipode.scope():
+            promise = pair.writes.antipode.promise("posts", expires_in_s=60)
+            headers = pair.writes.antipode.ask("request_headers", headers=[])
+        remote = pair.reads.antipode
+        with remote.request(headers):
+            with pytest.raises(BarrierTimeout):
+                remote.barrier(timeout=EARLY_S, only="posts")
+            pair.writes.shim.write(key, b"1", fulfils=promise)
+            remote.barrier(timeout=TIMEOUT_S, only="posts")
+            assert pair.reads.shim.read(key)[0] == b"1"
+
+    def test_what_one_deletes_is_gone_for_the_other(self, pair: Pair) -> None:
+        """After its barrier the key is gone, and the other language finds what it depended on."""
+        if pair.store in MESSAGES:
+            pytest.skip("a published message cannot be deleted")
+        key = uuid.uuid4().hex
+        remote = pair.reads.antipode
+        with remote.request(handed_over(pair, key, b"1")):
+            remote.barrier(timeout=TIMEOUT_S, only="posts")
+        with pair.writes.antipode.scope(Lineage([ELSEWHERE])):
+            pair.writes.shim.delete(key)
+            headers = pair.writes.antipode.ask("request_headers", headers=[])
+        with remote.request(headers):
+            remote.barrier(timeout=TIMEOUT_S, only="posts")
+        with remote.scope():
+            value, found = pair.reads.shim.read(key)
+        assert value is None
+        assert ELSEWHERE in found

@@ -1,0 +1,106 @@
+"""Instrumented clients through the conformance agent: plain commands of services."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from antipode import BarrierTimeout
+from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from tests.conformance._agents import command
+from tests.contract._servers import regions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+#: The languages that instrument clients of each store.
+CLIENTS = {
+    "mariadb": ("python",),
+    "mongodb": ("python",),
+    "mysql": ("python",),
+    "rabbitmq": ("python",),
+    "redis": ("python",),
+}
+#: Stores whose reads cannot be held back: a queue hands out what it has.
+MESSAGES = frozenset({"rabbitmq"})
+EARLY_S = 0.2
+LAG_MS = 150
+TIMEOUT_S = 20.0
+
+
+class Service(NamedTuple):
+    """A process with a client in each region, and a shim where barriers wait."""
+
+    store: str
+    topology: Any
+    antipode: RemoteAntipode
+    near: RemoteShim
+    far: RemoteShim
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((store, language), id=f"{store}-{language}", marks=pytest.mark.store(store))
+        for store, languages in CLIENTS.items()
+        for language in languages
+    ]
+)
+def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+    """One for each store and language."""
+    store, language = request.param
+    topology = request.getfixturevalue(f"antipode_{store}")
+    with ExitStack() as stack:
+        near, far = stack.enter_context(regions(store, topology))
+        remote = RemoteAntipode(stack.enter_context(AgentProcess(command(language))))
+
+        def opened(server: dict[str, Any], **options: Any) -> RemoteShim:
+            shim = RemoteShim(remote, store, "posts", server, **options)
+            return stack.enter_context(closing(shim))
+
+        if store == "rabbitmq":  # Clients hear of receipts by a shim alone.
+            opened(far, reads_from="replica")
+        yield Service(
+            store,
+            topology,
+            remote,
+            opened(near, client=True),
+            opened(far, reads_from="replica", client=True),
+        )
+
+
+def test_a_write_is_recorded_and_waited_for(service: Service) -> None:
+    """A plain write enters the scope; its barrier ends once the far region shows it."""
+    remote, key = service.antipode, uuid.uuid4().hex
+    service.topology.pause()
+    try:
+        with remote.scope() as scope:
+            service.near.write(key, b"1")
+            assert scope.lineage.datastores == {"posts"}
+            assert not scope.lineage.incomplete
+            with pytest.raises(BarrierTimeout):
+                remote.barrier(timeout=EARLY_S)
+            service.topology.resume()
+            remote.barrier(timeout=TIMEOUT_S)
+            assert service.far.read(key)[0] == b"1"
+    finally:
+        service.topology.resume()
+
+
+def test_a_read_is_held_back(service: Service) -> None:
+    """After a barrier at the read, the next plain read in the far region shows what was done."""
+    if service.store in MESSAGES:
+        pytest.skip("a queue hands out what it has: no read can be held back for what it lacks")
+    remote, key = service.antipode, uuid.uuid4().hex
+    service.topology.set_lag(LAG_MS)
+    with remote.scope():
+        service.near.write(key, b"1")
+        remote.barrier(timeout=TIMEOUT_S, at="read")
+        assert service.far.read(key)[0] == b"1"
+        service.near.delete(key)
+        remote.barrier(timeout=TIMEOUT_S, at="read")
+        assert service.far.read(key)[0] is None
