@@ -6,6 +6,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
+from antipode._runtime.config import config
+from antipode._runtime.metrics import log_once
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -24,12 +26,16 @@ def register(shim: Store) -> None:
 
     A primary and a replica of one datastore may both be registered: barriers wait at the
     replica. With two replicas ``barrier(at="now")`` is a :class:`ConfigurationError`, because
-    nobody could say which of them the next read asks.
+    nobody could say which of them the next read asks. A warning says once for each datastore that
+    automatic barriers, where they are configured, hold none of its reads.
     """
     with _lock:
         held = _shims.get(shim.datastore, ())
         if shim not in held:
             _shims[shim.datastore] = (*held, shim)
+    if not shim.floors and config().barriers == "auto":
+        message = "no read of %r waits by itself: its clients hold none, whatever barriers= says"
+        log_once("automatic", shim.datastore, None, message, shim.datastore)
 
 
 def unregister(datastore: str) -> None:
@@ -57,6 +63,11 @@ def shims_of(datastore: str) -> tuple[Store, ...]:
 def registered() -> tuple[str, ...]:
     """The names of all datastores with a shim, sorted."""
     return tuple(sorted(_shims))
+
+
+def holds_any() -> bool:
+    """Whether the reads of any registered client can be held back."""
+    return any(shim.floors for shims in tuple(_shims.values()) for shim in shims)
 
 
 def waits_for_any() -> bool:

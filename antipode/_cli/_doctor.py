@@ -99,7 +99,8 @@ def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
     yield _ingress(propagator, imported=imported)
     yield _server(imported=imported)
     yield from integrations(settings, imported=imported)
-    yield from stores(imported=imported, timeout_s=timeout_s)
+    automatic = settings.barriers == "auto"
+    yield from stores(imported=imported, timeout_s=timeout_s, automatic=automatic)
 
 
 def _settings(settings: Config) -> Check:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status, WriteId
-from antipode._barrier.registry import looking_shim, registered
+from antipode._barrier.registry import holds_any, looking_shim, registered
 from antipode.shim import Unreachable, Wake, shims_of
 
 from ._check import Check, ok, problem, unknown
@@ -31,10 +31,14 @@ _UNREACHABLE = (
 _RIGHTS = "see the rights, versions and settings that its guide asks for"
 _FILTERS = "take the filters away, or read what they leave out elsewhere, under another name"
 _GUIDE = "mind what its guide says of it"
+_HOLDS_NONE = (
+    "instrument the clients that read, or wait by barrier() or the options of consumers (see their "
+    "guides)"
+)
 _AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
 
 
-def stores(*, imported: bool, timeout_s: float) -> Iterator[Check]:
+def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Check]:
     """What there is to say of each datastore."""
     names = registered()
     if not names:
@@ -46,8 +50,18 @@ def stores(*, imported: bool, timeout_s: float) -> Iterator[Check]:
             yield unknown("datastores", f"{said} without an application", todo)
         return
     yield ok("datastores", f"registered: {', '.join(names)}")
+    if automatic:
+        yield _automatic()
     for name in names:
         yield from _store(name, timeout_s)
+
+
+def _automatic() -> Check:
+    """Whether automatic barriers have any reads to hold."""
+    if holds_any():
+        return ok("automatic", "reads of instrumented clients wait by themselves")
+    said = "barriers='auto' is configured, and no registered client can hold reads back"
+    return problem("automatic", said, _HOLDS_NONE)
 
 
 def _store(name: str, timeout_s: float) -> Iterator[Check]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -260,6 +261,42 @@ def test_raising(posts: FakeServer, clock: HandClock) -> None:
         with pytest.raises(IncompleteLineage):
             floor(posts)
         assert floor(posts, reads=False) is None
+
+
+@pytest.mark.parametrize("status", [Status.NOT_YET, Status.VISIBLE])
+def test_no_time_at_all(posts: FakeServer, clock: HandClock, status: Status) -> None:
+    """With a budget of 0 a read looks once, never pauses, and is served or raises at once."""
+    looks: list[float] = []
+
+    def look(timeout_s: float) -> Observation:
+        looks.append(timeout_s)
+        return after(clock, 0, status)(timeout_s)
+
+    antipode.configure(auto_timeout=0)
+    with antipode.scope(Lineage([POST])):
+        held, before = asked(posts), served()
+        assert held.left_s == held.block_s(1.0) == 0
+        held.hold(look)
+        assert served() - before == (status is Status.NOT_YET)
+        antipode.configure(on_stale="raise")
+        refused = pytest.raises(BarrierTimeout) if status is Status.NOT_YET else nullcontext()
+        with refused:
+            asked(posts).hold(look)
+    assert looks == [0.5, 0.5]
+
+
+def test_store_that_holds_no_reads_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """When its client is instrumented; of one that holds reads, nothing is said."""
+    for _ in range(2):
+        server = FakeServer("inbox-of-this-test")
+        register(server)
+        server.close()
+    holding = FakeServer("feed-of-this-test")
+    holding.floors = True
+    register(holding)
+    holding.close()
+    (record,) = [one for one in caplog.records if "of-this-test" in one.getMessage()]
+    assert "no read of 'inbox-of-this-test' waits by itself" in record.getMessage()
 
 
 def test_explicit_floor_goes_first(posts: FakeServer, clock: HandClock) -> None:

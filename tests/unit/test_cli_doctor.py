@@ -213,6 +213,20 @@ def test_a_pool_cannot_be_looked_behind() -> None:
     assert "at='read'" in check.todo
 
 
+def test_automatic_barriers_without_reads_to_hold_are_a_problem() -> None:
+    """As in a process that only consumes messages; any client that holds reads will do."""
+    antipode.instrument()
+    antipode.configure(barriers="auto")
+    antipode.shim.register(store("inbox"))
+    check = examined()["automatic"]
+    assert check.verdict.value == "problem"
+    assert "no registered client can hold reads back" in check.said
+    antipode.shim.register(FakeStore("posts", VirtualClock(), floors=True))
+    assert verdicts()["automatic"] == "ok"
+    antipode.configure(barriers="explicit")
+    assert "automatic" not in verdicts()
+
+
 def test_messages_without_receipts_cannot_be_waited_for() -> None:
     """Said, because a barrier passes them."""
     antipode.shim.register(store("queue", waitable=False))
