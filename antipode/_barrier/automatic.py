@@ -19,7 +19,7 @@ from .floor import Floor
 from .plan import plan
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from antipode._lineage.errors import StaleSnapshot
     from antipode._lineage.lineage import Lineage
@@ -308,13 +308,13 @@ class AutomaticFloor(Floor):
             super()._raise_if_over(wait, cause)
         # Else the client's own error follows: there is nothing that could be served.
 
-    def fail_snapshot(self, error: StaleSnapshot) -> None:
+    def fail_snapshot(self, error: StaleSnapshot, shows: Callable[[Floor], bool]) -> None:
         """Answer a read whose snapshot is too old, as far as no explicit floor is against it.
 
         Raises:
-            StaleSnapshot: *error*, where there is an explicit floor.
+            StaleSnapshot: *error*, where there is an explicit floor that it may not show.
         """
-        if self._below is not None:
+        if self._below is not None and not shows(self._below):
             raise error
         self._served(error)
 

@@ -206,12 +206,17 @@ class Floor:
         """End a read that is not shown what it demands."""
         raise error
 
-    def fail_snapshot(self, error: StaleSnapshot) -> None:
+    def fail_snapshot(self, error: StaleSnapshot, shows: Callable[[Floor], bool]) -> None:
         """End a read whose snapshot is too old.
+
+        Args:
+            error: says so.
+            shows: whether the snapshot is known to show all that another floor demands.
 
         Raises:
             StaleSnapshot: *error*, unless the read is answered all the same.
         """
+        del shows
         raise error
 
     def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:

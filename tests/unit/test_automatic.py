@@ -331,9 +331,11 @@ def test_old_snapshot_is_served(posts: FakeServer, clock: HandClock) -> None:
     antipode.configure(on_stale="raise")
     with antipode.scope(Lineage([POST])) as scope:
         before = served()
-        asked(posts).fail_snapshot(error)
+        asked(posts).fail_snapshot(error, lambda _: False)
         assert served() == before + 1
         set_floor(scope, explicit_floor(clock))
         scope.append(LATER)
         with pytest.raises(StaleSnapshot):
-            asked(posts).fail_snapshot(error)
+            asked(posts).fail_snapshot(error, lambda _: False)
+        asked(posts).fail_snapshot(error, lambda floor: floor.writes == {POST})
+        assert served() == before + 2

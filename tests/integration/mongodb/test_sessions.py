@@ -19,6 +19,7 @@ from ._clients import (
     SET,
     async_client,
     client,
+    counted,
     exact,
     failing,
     plain_client,
@@ -265,6 +266,32 @@ def test_snapshot_session(antipode_mongodb: MongoDBTopology, one: Any) -> None:
         with one.start_session(snapshot=True) as new:
             assert posts.find_one({"_id": 1}, session=new)
             assert posts.find_one({"_id": 1}, session=new)
+
+
+def test_snapshot_that_shows_what_the_barrier_waited_for(
+    antipode_mongodb: MongoDBTopology, one: Any
+) -> None:
+    """An automatic barrier adds to it, and never raises for what is missing of its own."""
+    posts = one[DB].posts
+    writing = posts.with_options(write_concern=WriteConcern("majority"))
+    antipode.configure(barriers="auto")
+    with antipode.scope():
+        writing.insert_one({"_id": 1})
+        antipode.barrier(timeout=10, at="read")
+        with one.start_session() as session, session.start_transaction():
+            assert posts.count_documents({}, session=session) == 2
+            writing.insert_one({"_id": 2})
+            before = counted("served_stale")
+            assert posts.count_documents({}, session=session) == 2
+            assert counted("served_stale") == before + 1
+        with one.start_session(snapshot=True) as session:
+            assert posts.count_documents({}, session=session) == 3
+            writing.insert_one({"_id": 3})
+            assert posts.count_documents({}, session=session) == 3
+            assert counted("served_stale") == before + 2
+            antipode.barrier(timeout=10, at="read")
+            with pytest.raises(StaleSnapshot):
+                posts.count_documents({}, session=session)
 
 
 def test_causal_session_is_left_alone(antipode_mongodb: MongoDBTopology, one: Any) -> None:

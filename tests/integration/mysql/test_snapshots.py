@@ -13,7 +13,17 @@ import antipode
 from antipode import StaleSnapshot
 from antipode_shims import mysql
 
-from ._clients import MULTI, NOTES, TELLS, TIMEOUT_S, TRACK, drop_triggers, exchanges, run
+from ._clients import (
+    MULTI,
+    NOTES,
+    TELLS,
+    TIMEOUT_S,
+    TRACK,
+    counted,
+    drop_triggers,
+    exchanges,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +82,22 @@ def test_what_shows_the_schema_takes_the_snapshot(
         if sql.mariadb:
             assert run(session, IDS) == [(1,)]
             return
+        with pytest.raises(StaleSnapshot):
+            run(session, IDS)
+
+
+def test_snapshot_that_shows_what_the_barrier_waited_for(session: Any, writer: Any) -> None:
+    """An automatic barrier adds to it, and never raises for what is missing of its own."""
+    antipode.configure(barriers="auto")
+    with antipode.scope():
+        written(writer, 1)
+        run(session, "BEGIN")
+        assert run(session, IDS) == [(1,)]
+        run(writer, INSERT, 2)
+        before = counted("served_stale")
+        assert run(session, IDS) == [(1,)]
+        assert counted("served_stale") == before + 1
+        antipode.barrier(timeout=TIMEOUT_S, at="read")
         with pytest.raises(StaleSnapshot):
             run(session, IDS)
 

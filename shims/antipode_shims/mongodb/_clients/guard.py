@@ -21,7 +21,7 @@ from .known import COMMITTED, DEFAULTS, covers, keeps, positions_of
 from .pymongo import link_errors, refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from antipode.shim import Floor
     from antipode_shims.mongodb._look import Look
@@ -62,7 +62,8 @@ class Guard:
         if not starts and not _reads(name, command):
             return None
         if in_transaction and not starts:
-            self._check_snapshot(covers(self._rules.session(session).proved, self.held))
+            proved = self._rules.session(session).proved
+            self._check_snapshot(lambda floor: covers(proved, floor))
             return None
         level = self._level(name, command, session, read_concern)
         self._implied = level is None
@@ -93,7 +94,7 @@ class Guard:
         majority = self._rules.majority_cursors
         if self._known(majority=majority):
             return None
-        self._check_snapshot(not streams)
+        self._check_snapshot(lambda _: not streams)
         return majority
 
     def _level(
@@ -105,7 +106,7 @@ class Guard:
             options = session._transaction.opts  # noqa: SLF001 - shown nowhere else
             read_concern = options.read_concern if options else None
         elif session is not None and session.options.snapshot:
-            self._check_snapshot(self._within(session))
+            self._check_snapshot(lambda floor: self._within(session, floor))
             return "snapshot"
         if read_concern is not None and read_concern.level:
             return str(read_concern.level)
@@ -113,25 +114,23 @@ class Guard:
         # One that says something else alone, such as afterClusterTime, is not completed.
         return concern.get("level", "local" if concern else None)
 
-    def _within(self, session: Any) -> bool:
-        """Whether the snapshot of a session that reads from one is, or will be, recent enough."""
+    def _within(self, session: Any, floor: Floor) -> bool:
+        """Whether the snapshot of a session that reads from one shows *floor*, or will."""
         snapshot: Any = session._snapshot_time  # noqa: SLF001
         if snapshot is None:  # The read that comes takes it, once the floor is shown.
             if self._call is not None:
                 self._call.proved = positions_of(self.held)
             return True
-        return _reaches(snapshot, self.held) and keeps(
-            self._rules.session(session).proved, self.held
-        )
+        return _reaches(snapshot, floor) and keeps(self._rules.session(session).proved, floor)
 
-    def _check_snapshot(self, recent: bool) -> None:  # noqa: FBT001 - what it is about
-        if not recent:
+    def _check_snapshot(self, shows: Callable[[Floor], bool]) -> None:
+        if not shows(self.held):
             msg = (
                 f"a session or cursor of {self.held.datastore!r} reads from a snapshot that is "
                 "older than what the barrier waited for: end its transaction, or open a new one, "
                 "before the read"
             )
-            self.held.fail_snapshot(StaleSnapshot(msg))
+            self.held.fail_snapshot(StaleSnapshot(msg), shows)
 
     def steps(self, timeout_s: float, *, majority: bool) -> Look:
         """The conversation of one look, and of a wait within *timeout_s* where it is too early.

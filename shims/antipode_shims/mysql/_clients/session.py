@@ -148,9 +148,7 @@ class Session:
         self._forget_old()
         renews = meaning & ENDS and not meaning & MANY
         if self._snapshot and not renews:
-            if floor is self._shown_floor or (
-                _covers(self._shown, self._shown_own, floor) and _keeps(self._shown_kept, floor)
-            ):
+            if self.shows(floor):
                 return _PASS
             return Verdict.OLD_SNAPSHOT if self._snapshot == _TAKEN else Verdict.TRIGGERED
         if floor.proved(self.server, within_s=FRESH_S):
@@ -161,6 +159,12 @@ class Session:
             self._pass(floor)
             return _PASS
         return Verdict.HOLD
+
+    def shows(self, floor: Floor) -> bool:
+        """Whether the snapshot of the open transaction shows all that *floor* demands."""
+        return floor is self._shown_floor or (
+            _covers(self._shown, self._shown_own, floor) and _keeps(self._shown_kept, floor)
+        )
 
     def reads_committed(self, level: str) -> bool:
         """Whether reads of the open transaction see what was committed last.

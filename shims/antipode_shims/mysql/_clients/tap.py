@@ -494,7 +494,8 @@ class Tap:
                 f"this connection to {self.shim.datastore!r} reads from a snapshot that is older "
                 "than what the barrier waited for: commit or roll back its transaction before the "
                 "read"
-            )
+            ),
+            self.session.shows,
         )
 
     def known(self) -> Facts:
