@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks._machine import ROOT
+from benchmarks.judge import INCONCLUSIVE
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
 from ._pages import index, readme_block, rounds, with_block
@@ -61,8 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         description="The paper's evaluation: tables 1 and 3, figures 6 and 7, and the strategies "
         "that users have besides. Starts every store's servers itself, one run after another.",
         epilog="exit status: 1 if there was a violation with the barrier; 2 if a run left no "
-        "result; 130 if interrupted; else 0. A run that is finished is not run again as long as "
-        "its options, the code and the machine are the same.",
+        "result; 3 if one is inconclusive whose posts were late; 130 if interrupted; else 0. A run "
+        "that is finished is not run again as long as its options, the code and the machine are "
+        "the same.",
     )
     add = parser.add_argument
     add(
@@ -126,7 +128,12 @@ def _run(given: argparse.Namespace, runs: Sequence[Run], results: Path) -> int:
     wrong = [run.name for run in found.runs if run.status == VIOLATED]
     if wrong:
         print(f"evaluation: violations with the barrier: {', '.join(wrong)}", file=sys.stderr)
-    return VIOLATED if wrong else 0
+        return VIOLATED
+    there = {run.name: run for run in found.runs}
+    unclear = [run.name for run in runs if run.late and there[run.name].status == INCONCLUSIVE]
+    if unclear:
+        print(f"evaluation: inconclusive: {', '.join(unclear)}", file=sys.stderr)
+    return INCONCLUSIVE if unclear else 0
 
 
 def _typed(given: argparse.Namespace) -> str:

@@ -104,7 +104,7 @@ def _measured(results: Results) -> Iterator[str]:
     )
     odd = [run for run in results.runs if run.status]
     if odd:
-        yield "Runs that ended with something to say:"
+        yield "Runs that ended with something to say (where no post is late nothing can be shown):"
         yield "\n".join(f"- {run.name}: {run.verdict}" for run in odd)
     if results.missing:
         yield f"Planned, without a result: {listed(results.missing)}."

@@ -206,7 +206,8 @@ def strategies(results: Results) -> Iterator[str]:
     """What else one could do, and what it costs."""
     yield "## What one could do instead"
     yield (
-        f"New posts and updates, {FIGURE_NOTIFIER} as the notifier, posts {LAG_MS} ms late; "
+        f"New posts and updates, {FIGURE_NOTIFIER} as the notifier, posts late by a lag that "
+        f"wanders about {LAG_MS} ms, as in figure 6; "
         f"notifications, reads of the primary and answers to it take {LINK_MS} ms one way. "
         "The window is from the write until the reader has it; writer is how long the user waits "
         "for the reply, reader how long the follower waits for the read once the notification is "
@@ -309,7 +310,9 @@ def _against_the_barrier(run: RunResult, name: str, lags: Sequence[float]) -> st
     for lag in lags:
         ((theirs,), (ours,)) = (run.of(each, lag_ms=lag) for each in (name, SWEEP_BARRIER))
         above = ours.above(theirs, "window_ms")
-        if theirs.violations or above is None or above.low <= 0 <= above.high:
+        if above is None:
+            return f"Too few turns to compare `{name}` with `barrier()`."
+        if theirs.violations or above.low <= 0 <= above.high:
             sides[""].append(f"{lag:g}")
         else:
             sides["before" if above.low > 0 else "after"].append(

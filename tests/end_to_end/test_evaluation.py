@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks._machine import code, machine
 from benchmarks.evaluation import _cli, _plan
 from benchmarks.evaluation._plan import PROFILES, Size
 from benchmarks.evaluation._results import FILE, read, share
+from benchmarks.evaluation._runner import Record, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from benchmarks.evaluation._plan import Run
 
 ENDS = (PROFILES[0], PROFILES[-1])
 TINY = Size("quick", 1, 20, 20, 2, 20, 5, 100, ("embedded",))
@@ -74,6 +79,32 @@ def test_an_interrupt_is_said_in_one_line(
     assert _cli.main([*NARROW, "--out", str(tmp_path)]) == 130
     assert "the same command goes on" in capsys.readouterr().err
     assert not list(tmp_path.rglob(FILE))
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (1, 1), (3, 3)])
+def test_the_worst_run_decides(
+    status: int, ends: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A violation fails; what could not be shown is inconclusive, but where nothing was late."""
+
+    def finished(self: Runner, run: Run) -> bool:
+        ended = status if run.late else 3
+        result = {
+            "verdict": {"text": "said"},
+            "machine": {"load": [0, 0, 0], "load_after": [0, 0, 0], "processors": 2},
+            "rounds": [],
+            "footprints": [],
+            "counts": "",
+        }
+        self.result(run).write_text(json.dumps(result))
+        record = Record(run.command, code(), machine(), "2026-01-02T03:04:05+00:00", 1.0, ended)
+        self.result(run).with_name(f"{run.name}.run.json").write_text(json.dumps(asdict(record)))
+        return True
+
+    monkeypatch.setattr(Runner, "measure", finished)
+    monkeypatch.setattr(_cli, "render", lambda _: None)
+    assert _cli.main([*NARROW, "--only", "table1", "--out", str(tmp_path)]) == ends
 
 
 def test_the_plan_can_be_read_before_it_is_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,13 @@ from benchmarks.evaluation._plan import (
 )
 from benchmarks.judge import LEAST_BLOCKS
 from benchmarks.post_notification import _cli
-from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES, Options
+from benchmarks.post_notification._options import (
+    NOTIFIERS,
+    OF_DRY_RUNS,
+    POST_STORAGES,
+    STRATEGIES,
+    Options,
+)
 
 
 def options_of(run: Run) -> Options:
@@ -94,6 +100,14 @@ def test_what_is_compared_is_interleaved() -> None:
     """Strategies take turns in as many blocks as anything is claimed of them for."""
     for section in ("figure6", "figure7", "strategies", "sweep"):
         assert all(options_of(run).blocks >= LEAST_BLOCKS for run in applications(FULL, section))
+
+
+def test_no_strategy_is_compared_under_a_lag_that_a_sleep_could_know() -> None:
+    """It wanders wherever strategies stand beside each other, and each of them is there."""
+    runs = [*applications(FULL, "strategies"), *applications(FULL, "sweep")]
+    assert all(options_of(run).lag_spread == 0.5 for run in runs)
+    compared = {name for run in runs for name in options_of(run).strategies}
+    assert compared == set(STRATEGIES) - set(OF_DRY_RUNS)
 
 
 def test_the_sweep_goes_from_25_to_400_ms() -> None:
