@@ -14,6 +14,7 @@ import io.opentelemetry.context.propagation.TextMapGetter;
 import io.opentelemetry.context.propagation.TextMapPropagator;
 import io.opentelemetry.context.propagation.TextMapSetter;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Iterator;
 import java.util.List;
@@ -189,7 +190,16 @@ public final class AntipodePropagator implements TextMapPropagator {
     return sent != null && !sent.isEmpty();
   }
 
+  /** An API before 1.50, as Spring Boot 3 brings it, gives the first header alone. */
+  private static final boolean GIVES_ALL =
+      Arrays.stream(TextMapGetter.class.getMethods())
+          .anyMatch(method -> method.getName().equals("getAll"));
+
   private static <C> List<String> values(TextMapGetter<C> getter, @Nullable C carrier) {
+    if (!GIVES_ALL) {
+      String first = getter.get(carrier, Headers.BAGGAGE);
+      return first == null ? List.of() : List.of(first);
+    }
     List<String> values = new ArrayList<>();
     Iterator<String> all = getter.getAll(carrier, Headers.BAGGAGE);
     while (all.hasNext()) {

@@ -2,21 +2,28 @@ package io.antipode.spring;
 
 import io.antipode.Antipode;
 import io.antipode.Settings;
+import io.antipode.propagation.AntipodePropagator;
 import io.antipode.runtime.KillSwitch;
+import io.opentelemetry.context.propagation.ContextPropagators;
+import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.task.TaskExecutionAutoConfiguration;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.web.client.RestClientCustomizer;
 import org.springframework.boot.web.client.RestTemplateCustomizer;
+import org.springframework.boot.web.reactive.function.client.WebClientCustomizer;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.Ordered;
 import org.springframework.core.task.TaskDecorator;
 import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Hooks;
 
 /** Sets up the library in a Spring Boot application. Each bean backs off for one of yours. */
 @AutoConfiguration(before = TaskExecutionAutoConfiguration.class)
@@ -37,6 +44,23 @@ public class AntipodeAutoConfiguration {
     return KillSwitch.isDisabled() ? task -> task : Antipode::decorate;
   }
 
+  /**
+   * Lets Boot's own tracing send the lineage of the moment, where it sends baggage: it asks its
+   * propagators, which no customizer of the SDK has seen.
+   */
+  @Bean
+  static BeanPostProcessor antipodeContextPropagators() {
+    return new BeanPostProcessor() {
+      @Override
+      public Object postProcessAfterInitialization(Object bean, String name) {
+        return bean instanceof ContextPropagators propagators
+                && AntipodePropagator.carriesBaggage(propagators.getTextMapPropagator())
+            ? ContextPropagators.create(AntipodePropagator.wrap(propagators.getTextMapPropagator()))
+            : bean;
+      }
+    };
+  }
+
   /** Gives each request a scope. */
   @Configuration(proxyBeanMethods = false)
   @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
@@ -51,6 +75,52 @@ public class AntipodeAutoConfiguration {
       filter.setAsyncSupported(true);
       filter.setEnabled(!KillSwitch.isDisabled());
       return filter;
+    }
+  }
+
+  /** Gives each request of WebFlux a scope. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
+  static class Reactive {
+    @Bean
+    @ConditionalOnMissingBean
+    AntipodeWebFilter antipodeWebFilter() {
+      return new AntipodeWebFilter();
+    }
+  }
+
+  /**
+   * Lets scopes follow Reactor from thread to thread, unless {@code
+   * spring.reactor.context-propagation} says that nothing does.
+   */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(Hooks.class)
+  @ConditionalOnProperty(
+      name = "spring.reactor.context-propagation",
+      havingValue = "auto",
+      matchIfMissing = true)
+  static class Threads {
+    Threads() {
+      if (!KillSwitch.isDisabled()) {
+        ScopeAccessor.register();
+        Hooks.enableAutomaticContextPropagation();
+      }
+    }
+  }
+
+  /** Sends the lineage with calls of {@code WebClient}. */
+  @Configuration(proxyBeanMethods = false)
+  @ConditionalOnClass(WebClient.class)
+  static class ReactiveClients {
+    @Bean
+    @ConditionalOnMissingBean
+    AntipodeExchangeFilter antipodeExchangeFilter() {
+      return new AntipodeExchangeFilter();
+    }
+
+    @Bean
+    WebClientCustomizer antipodeWebClientCustomizer(AntipodeExchangeFilter filter) {
+      return builder -> builder.filter(filter);
     }
   }
 

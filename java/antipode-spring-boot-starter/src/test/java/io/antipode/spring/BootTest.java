@@ -13,6 +13,8 @@ import io.antipode.Settings;
 import io.antipode.WriteId;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.OutgoingCall;
+import io.opentelemetry.api.baggage.Baggage;
+import io.opentelemetry.context.Context;
 import jakarta.servlet.http.HttpServletRequest;
 import java.net.InetAddress;
 import java.net.URI;
@@ -20,12 +22,14 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -39,9 +43,14 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.http.ResponseEntity;
+import org.springframework.http.client.ClientHttpRequestFactory;
+import org.springframework.http.client.JdkClientHttpRequestFactory;
+import org.springframework.http.client.ReactorClientHttpRequestFactory;
+import org.springframework.http.client.SimpleClientHttpRequestFactory;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.client.HttpServerErrorException;
 import org.springframework.web.client.ResourceAccessException;
@@ -53,6 +62,12 @@ import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBo
 class BootTest {
   private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
   private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+
+  private static final Map<String, Supplier<ClientHttpRequestFactory>> FACTORIES =
+      Map.of(
+          "jdk", JdkClientHttpRequestFactory::new,
+          "urlconnection", SimpleClientHttpRequestFactory::new,
+          "reactor", ReactorClientHttpRequestFactory::new);
 
   private static ConfigurableApplicationContext application;
   private static String address;
@@ -69,7 +84,7 @@ class BootTest {
 
     @Bean
     Controller controller(Service service, RestClient.Builder clients) {
-      return new Controller(service, clients.build());
+      return new Controller(service, clients);
     }
   }
 
@@ -83,11 +98,13 @@ class BootTest {
   @RestController
   static class Controller {
     private final Service service;
+    private final RestClient.Builder clients;
     private final RestClient client;
 
-    Controller(Service service, RestClient client) {
+    Controller(Service service, RestClient.Builder clients) {
       this.service = service;
-      this.client = client;
+      this.clients = clients;
+      this.client = clients.build();
     }
 
     @GetMapping("/read")
@@ -98,6 +115,28 @@ class BootTest {
     @GetMapping("/write")
     String write() {
       return Antipode.append(ADDED).serialize();
+    }
+
+    @GetMapping("/headers")
+    List<String> headers(HttpServletRequest request) {
+      return Collections.list(request.getHeaders(Headers.BAGGAGE));
+    }
+
+    /** Sends what was written after everything was extracted and copied, by a client. */
+    @GetMapping("/send")
+    List<?> send(HttpServletRequest request, @RequestParam String by) {
+      Baggage tenant = Baggage.current().toBuilder().put("tenant", "seven").build();
+      try (io.opentelemetry.context.Scope entered = tenant.makeCurrent()) {
+        Antipode.append(ADDED);
+        return clients
+            .clone()
+            .requestFactory(FACTORIES.get(by).get())
+            .build()
+            .get()
+            .uri("http://127.0.0.1:" + request.getLocalPort() + "/headers")
+            .retrieve()
+            .body(List.class);
+      }
     }
 
     @GetMapping("/relay")
@@ -221,6 +260,32 @@ class BootTest {
       template.getForObject(address + "/write", String.class);
       assertThat(block.scope().leaving()).isEqualTo(Lineage.of(CAME, ADDED));
     }
+  }
+
+  @Test
+  void aClientSendsTheLineageOfTheMomentOnce() {
+    for (String by : FACTORIES.keySet()) {
+      try (ScopeBlock block = Antipode.scope(Lineage.of(CAME))) {
+        List<?> headers = client().get().uri("/send?by=" + by).retrieve().body(List.class);
+        assertThat(headers).as(by).hasSize(1);
+        String header = (String) headers.get(0);
+        assertThat(header).as(by).contains("tenant=seven");
+        assertThat(Headers.members(List.of(header)))
+            .as(by)
+            .map(Lineage::deserialize)
+            .containsExactly(Lineage.of(CAME, ADDED));
+        assertThat(block.scope().leaving()).as(by).isEqualTo(Lineage.of(CAME, ADDED));
+      }
+    }
+  }
+
+  /** The build runs these tests with the Java agent, with Boot's own tracing, and with neither. */
+  @Test
+  void theApplicationIsInstrumentedAsTheBuildSays() {
+    boolean agent = Context.root().getClass().getName().contains("Agent");
+    boolean tracing = application.containsBean("micrometerOtelTracer");
+    assertThat(agent ? "agent" : tracing ? "tracing" : "nothing")
+        .isEqualTo(System.getProperty("antipode.instrumented"));
   }
 
   @Test

@@ -1,0 +1,93 @@
+package io.antipode.spring;
+
+import io.antipode.Scope;
+import io.micrometer.context.ContextRegistry;
+import io.micrometer.context.ThreadLocalAccessor;
+import io.opentelemetry.api.baggage.Baggage;
+import io.opentelemetry.api.trace.Span;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.context.ImplicitContextKeyed;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Makes the scope in a context of Reactor current in the threads that work with it, or a scope with
+ * the baggage of a call.
+ */
+final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
+  /** Under which it stands in a context of Reactor. */
+  static final String KEY = "antipode-scope";
+
+  /** What was current in this thread before each value that is set. */
+  private static final ThreadLocal<Deque<Context>> AROUND =
+      ThreadLocal.withInitial(ArrayDeque::new);
+
+  /**
+   * Registers it before all others. They restore in the order in which they set: what another one
+   * has put on top of ours goes with ours, and what lies under ours would stay.
+   */
+  static void register() {
+    ContextRegistry registry = ContextRegistry.getInstance();
+    List<ThreadLocalAccessor<?>> others = List.copyOf(registry.getThreadLocalAccessors());
+    registry.registerThreadLocalAccessor(new ScopeAccessor());
+    for (ThreadLocalAccessor<?> other : others) {
+      if (other.key() instanceof String key && !key.equals(KEY)) {
+        registry.removeThreadLocalAccessor(key);
+        registry.registerThreadLocalAccessor(other);
+      }
+    }
+  }
+
+  @Override
+  public Object key() {
+    return KEY;
+  }
+
+  @Override
+  public @Nullable Scope getValue() {
+    return Scope.currentOrNull();
+  }
+
+  @Override
+  public void setValue(ImplicitContextKeyed value) {
+    set(value.storeInContext(Context.current()));
+  }
+
+  @Override
+  public void setValue() {
+    set(withoutScope(Context.current()));
+  }
+
+  @SuppressWarnings("MustBeClosedChecker") // Restored by what is kept.
+  private static void set(Context context) {
+    around().push(Context.current());
+    context.makeCurrent();
+  }
+
+  private static Context withoutScope(Context context) {
+    return Context.root()
+        .with(Span.fromContext(context))
+        .with(Baggage.fromContext(context).toBuilder().remove(Scope.MEMBER).build());
+  }
+
+  @Override
+  public void restore(ImplicitContextKeyed previous) {
+    restore();
+  }
+
+  @Override
+  @SuppressWarnings("MustBeClosedChecker") // It was current before, and whoever made it so ends it.
+  public void restore() {
+    Context context = around().poll();
+    if (context != null) {
+      context.makeCurrent();
+    }
+  }
+
+  private static Deque<Context> around() {
+    return Objects.requireNonNull(AROUND.get());
+  }
+}
