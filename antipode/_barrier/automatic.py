@@ -144,7 +144,7 @@ class Demand:
         writes: to be visible.
         promises: to be fulfilled.
         proved: when each incarnation of a server showed all of it last.
-        policies: by which outcomes are judged.
+        policies: by which outcomes are judged, where there are any.
     """
 
     def __init__(self, scope: Scope, shim: Store, lineage: Lineage, settings: Config) -> None:
@@ -155,6 +155,8 @@ class Demand:
         self.promises: frozenset[Promise] = frozenset()
         self.proved: dict[str, float] = {}
         self._hopeless: Wait | None = None
+        if not _concerns(lineage, shim.datastore):
+            return  # As most requests at most stores: what follows is not for them.
         clock = shim.clock
         self.policies = Policies(
             on_unmet="raise",
@@ -163,8 +165,6 @@ class Demand:
             horizon_h=settings.horizon.total_seconds() / 3600,
             hour=clock.hour(),
         )
-        if not _concerns(lineage, shim.datastore):
-            return
         found = plan(
             lineage,
             only={shim.datastore},
@@ -213,8 +213,13 @@ def _concerns(lineage: Lineage, datastore: str) -> bool:
     """Whether anything in *lineage* is of *datastore*, or of any."""
     if lineage.unknown or lineage.promises:
         return True
-    marks = any(mark.subject in ("", datastore) for mark in lineage.incomplete)
-    return marks or any(write.datastore == datastore for write in lineage)
+    for mark in lineage.incomplete:
+        if mark.subject in ("", datastore):
+            return True
+    for write in lineage:  # noqa: SIM110 - a generator takes longer than a short lineage
+        if write.datastore == datastore:
+            return True
+    return False
 
 
 class AutomaticFloor(Floor):

@@ -72,7 +72,7 @@ def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rounds", total=4 * len(given.clients) * (given.rounds + 1))
+        task = progress.add_task("rounds", total=6 * len(given.clients) * (given.rounds + 1))
         advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
         return list(measure(given.clients, given.rounds, processors, advance))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import antipode
+from antipode import Lineage, WriteId
 from benchmarks._statistics import Summary, bound_of, percentile
 
 from . import _dry_run
@@ -35,6 +36,8 @@ ONE_WAY_S = 0.000_25
 #: Calls of each client between two looks at the clock of the wall: a round.
 CALLS = 200
 KEYS = 100
+#: What a request depends on that wrote to a store of another name.
+ELSEWHERE = Lineage([WriteId("elsewhere", "log", 7)])
 #: Behind a write a server replicates it, and lets whoever did not write go first meanwhile.
 SETTLE_S = 0.003
 
@@ -46,12 +49,16 @@ class Measured:
     Attributes:
         client: which, and over what store.
         link: ``loopback`` or ``0.5 ms``.
-        call: ``write``, ``read``, ``read after a barrier``; in a dry run, which are compared with
+        call: ``write``, ``read``, ``read after a barrier``; compared with an instrumented read
+            without automatic barriers, ``read, automatic barriers``, of a request that depends on
+            nothing, and ``read after a write elsewhere, automatic barriers``, on nothing there; in
+            a dry run, which are compared with
             an instrumented read without one, ``read, dry run``, of what the request did not write,
             ``unguarded read, dry run``, ``another unguarded read, dry run`` right behind such a
             one, ``guarded read, dry run`` behind a barrier, and ``read after a barrier, dry run``
             behind one that is enforced all the same, and whose floor the read has to look up.
-        ratio: of the medians of all calls, with the library (the dry run) over without.
+        ratio: of the medians of all calls, with the library (automatic barriers, the dry run) over
+            without.
         rounds: the same ratio, round by round.
         plain_us: microseconds without.
         instrumented_us: microseconds with it.
@@ -86,7 +93,8 @@ def measure(
                     stack.enter_context(processors.for_clients())
                     server = Server.of(topology, address)
                     limit = bound if link == "loopback" else NETWORK_BOUND
-                    for compared, most in ((_clients, limit), (_dry_runs, None)):
+                    kinds = ((_clients, limit), (_automatic, None), (_dry_runs, None))
+                    for compared, most in kinds:
                         with compared(make, server) as one_round:
                             timed = _rounds(one_round, rounds, advance)
                         for call, times in timed.items():
@@ -141,6 +149,25 @@ def _clients(make: Make, server: Server) -> Iterator[Round]:
 
 
 @contextmanager
+def _automatic(make: Make, server: Server) -> Iterator[Round]:
+    """Reads of requests that depend on nothing there, without automatic barriers and with them."""
+    with closing(make(server, instrumented=True, reads_from="replica")) as client:
+
+        def read(which: Literal["auto", "off"]) -> Callable[[int], object]:
+            def run(number: int) -> None:
+                with antipode.barriers(which):
+                    client.read(number)
+
+            return run
+
+        reads = [read("off"), read("auto")]
+        yield lambda: {
+            "read, automatic barriers": _by_turns(reads),
+            "read after a write elsewhere, automatic barriers": _by_turns(reads, ELSEWHERE),
+        }
+
+
+@contextmanager
 def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
     """Reads of an instrumented client, outside of a dry run and within."""
     with (
@@ -166,11 +193,11 @@ def _dry_runs(make: Make, server: Server) -> Iterator[Round]:
         }
 
 
-def _by_turns(calls: _Pair) -> Times:
-    """Microseconds of every call, in scopes as requests have them."""
+def _by_turns(calls: _Pair, lineage: Lineage | None = None) -> Times:
+    """Microseconds of every call, in scopes as requests have them, which depend on *lineage*."""
     times: Times = ([], [])
     for number in range(CALLS):
-        with antipode.scope():
+        with antipode.scope(lineage):
             first = number % 2
             for which in (first, 1 - first):
                 times[which].append(_timed_us(calls[which], number))

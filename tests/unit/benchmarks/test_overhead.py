@@ -41,15 +41,16 @@ def test_a_round_compares_both_clients_on_both_links(
     assert program.main(["--clients", "redis-py", "--rounds", "2", "--json", str(path)]) == 0
     result = json.loads(path.read_text())
     found = {(case["link"], case["call"]) for case in result["cases"]}
-    assert len(found) == len(result["cases"]) == 16
+    assert len(found) == len(result["cases"]) == 20
     assert all(case["plain_us"]["count"] == 20 for case in result["cases"])
     slow = [case["plain_us"]["least"] for case in result["cases"] if case["link"] == "0.5 ms"]
     assert min(slow) >= 500
     said = capsys.readouterr().out
     assert "read after a barrier" in said
+    assert "read, automatic barriers" in said
     assert "unguarded read, dry run" in said
     report = read(path)
-    assert len(report.cases) == 16
+    assert len(report.cases) == 20
     assert not report.as_is
     assert report.processors
     assert report.command == "python -m benchmarks.overhead --rounds 2 --clients redis-py"
