@@ -1,9 +1,13 @@
 #include "agent.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <stdexcept>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 
 #include "antipode/barrier.h"
@@ -11,17 +15,12 @@
 #include "antipode/propagation.h"
 #include "barrier/watcher.h"
 #include "barrier_json.h"
+#include "open_shim.h"
 #include "scripts.h"
 #include "settings_json.h"
 
 namespace antipode::agent {
 namespace {
-
-/// Python has it, and this agent does not yet: the test that asks for it is skipped.
-class Unsupported : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// Another request cancelled this one.
 class Cancelled : public std::exception {};
@@ -67,6 +66,19 @@ Json Statistics() {
           {"connections", std::distance(begin(descriptors), end(descriptors))}};
 }
 
+std::string NameOfClass(const std::exception& error) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(typeid(error).name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : typeid(error).name();
+}
+
+std::optional<Lineage> LineageIn(const Json& request) {
+  const Json text = request.value("lineage", Json());
+  if (text.is_null()) return std::nullopt;
+  return Lineage::Deserialize(text.get<std::string>());
+}
+
 Json Error(const std::string& code, const char* message) { return {{"code", code}, {"message", message}}; }
 
 }  // namespace
@@ -90,10 +102,15 @@ void Agent::Take(const std::string& line) {
   {
     const std::lock_guard guard(lock_);
     ++running_;
+    // From now on it can be cancelled, though it has not begun.
+    if (request.at("op") == "barrier" && request.value("api", "sync") == "callback") {
+      cancels_[request.at("id")] = nullptr;
+    }
   }
   std::thread([this, request = std::move(request)] {
     Run(request);
     const std::lock_guard guard(lock_);
+    cancels_.erase(request.at("id"));
     if (--running_ == 0) idle_.notify_all();
   }).detach();
 }
@@ -114,8 +131,13 @@ void Agent::Run(const Json& request) {
     answer["error"] = Error("cancelled", "another request cancelled this one");
   } catch (const Unsupported& error) {
     answer["error"] = Error("unsupported", error.what());
-  } catch (const std::exception& error) {
+  } catch (const std::logic_error& error) {
     answer["error"] = Error("agent", error.what());
+  } catch (const Json::exception& error) {
+    answer["error"] = Error("agent", error.what());
+  } catch (const std::exception& error) {
+    answer["error"] = Error("store", error.what());
+    answer["error"]["type"] = NameOfClass(error);
   }
   Answer(answer);
 }
@@ -128,7 +150,7 @@ void Agent::Answer(const Json& answer) {
 
 Json Agent::Value(const Json& request) {
   const std::string op = request.at("op");
-  if (op == "hello") return {{"language", "cpp"}, {"version", "0.1.0"}, {"stores", Json::array()}};
+  if (op == "hello") return {{"language", "cpp"}, {"version", "0.1.0"}, {"stores", StoresHere()}};
   if (op == "parse") {
     const Lineage lineage = Lineage::Deserialize(request.at("text").get<std::string>());
     return {{"lineage", json::Of(lineage)}, {"text", lineage.Serialize()}};
@@ -136,6 +158,7 @@ Json Agent::Value(const Json& request) {
   if (op == "render") return Rendered(request);
   if (op == "algebra") return json::Algebra(request.at("steps"));
   if (op == "explain") return Json::array({Lineage::Deserialize(request.at("text").get<std::string>()).Serialize()});
+  if (op == "decide") return Decide(request);
   if (op == "script") return RunScript(request.at("script"));
   if (op == "cancel") return Cancel(request.at("request"));
   if (op == "configure") {
@@ -176,6 +199,11 @@ Json Agent::ValueInScope(const std::string& op, const Json& request) {
     return nullptr;
   }
   if (op == "fulfilling") return BeginFulfilling(request);
+  if (op == "open_shim") return BeginShim(request);
+  if (op == "close_shim") return EndShim(request);
+  if (op == "write" || op == "delete" || op == "read" || op == "rolled_back" || op == "wait") {
+    return WithShim(op, request);
+  }
   if (op == "barrier") return Barrier(request);
   if (op == "check") return json::Of(Check(OptionsOf(request), request.value("refresh", true)));
   if (op == "promise") {
@@ -200,15 +228,18 @@ Json Agent::CalledBack(const Json& request) {
   const Json& number = request.at("id");
   {
     const std::lock_guard guard(lock_);
-    cancels_[number] = [ended, handle]() mutable {
+    const auto cancel = cancels_.find(number);
+    if (cancel == cancels_.end()) {
+      handle.Cancel();
+      throw Cancelled();
+    }
+    cancel->second = [ended, handle]() mutable {
       const bool running = handle.Cancel();
       if (running) ended->set_value(std::nullopt);
       return running;
     };
   }
   const auto result = ended->get_future().get();
-  const std::lock_guard guard(lock_);
-  cancels_.erase(number);
   if (!result) throw Cancelled();
   return json::Of(*result);
 }
@@ -221,7 +252,7 @@ bool Agent::Cancel(const Json& number) {
     if (found.empty()) return false;
     cancel = found.mapped();
   }
-  return cancel();
+  return !cancel || cancel();
 }
 
 Json Agent::OpenScope(const Json& request) {
@@ -243,6 +274,51 @@ Json Agent::BeginFulfilling(const Json& request) {
   Json value = Hold(std::move(held));
   value["promise"] = promise;
   return value;
+}
+
+Json Agent::BeginShim(const Json& request) {
+  std::shared_ptr<OpenShim> opened = OpenShimOf(request);
+  const std::lock_guard guard(lock_);
+  const std::string handle = "d" + std::to_string(++handles_);
+  shims_[handle] = std::move(opened);
+  return {{"shim", handle}};
+}
+
+Json Agent::EndShim(const Json& request) {
+  std::shared_ptr<OpenShim> ended = ShimOf(request);
+  const std::lock_guard guard(lock_);
+  shims_.erase(request.at("shim").get<std::string>());
+  return nullptr;
+}
+
+Json Agent::WithShim(const std::string& op, const Json& request) {
+  const std::shared_ptr<OpenShim> shim = ShimOf(request);
+  if (op == "wait") {
+    BarrierOptions options = OptionsOf(request);
+    options.only = std::set<std::string>{shim->store().datastore()};
+    return json::Of(antipode::Barrier(options));
+  }
+  const std::string key = request.at("key");
+  if (op == "read") {
+    const auto [value, lineage] = shim->Read(key);
+    return {{"value", value ? Json(*value) : Json()}, {"lineage", lineage.Serialize()}};
+  }
+  if (op == "delete") return shim->Delete(key, LineageIn(request)).Serialize();
+  const Json promise = request.value("fulfils", Json());
+  if (op == "rolled_back") {
+    shim->RollBack(key, request.at("value"), json::PromiseOf(promise));
+    return nullptr;
+  }
+  const auto fulfils = promise.is_null() ? std::nullopt : std::optional(json::PromiseOf(promise));
+  return shim->Write(key, request.at("value"), LineageIn(request), fulfils).Serialize();
+}
+
+std::shared_ptr<OpenShim> Agent::ShimOf(const Json& request) {
+  const std::string handle = request.at("shim");
+  const std::lock_guard guard(lock_);
+  const auto found = shims_.find(handle);
+  if (found == shims_.end()) throw std::out_of_range("no open shim " + handle);
+  return found->second;
 }
 
 Json Agent::Hold(std::shared_ptr<Held> held) {

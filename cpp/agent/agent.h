@@ -11,6 +11,7 @@
 
 #include "antipode/scope.h"
 #include "json.h"
+#include "open_shim.h"
 
 namespace antipode::agent {
 
@@ -40,8 +41,12 @@ class Agent {
   Json CalledBack(const Json& request);
   bool Cancel(const Json& number);
   Json BeginFulfilling(const Json& request);
+  Json BeginShim(const Json& request);
+  Json EndShim(const Json& request);
+  Json WithShim(const std::string& op, const Json& request);
   Json Hold(std::shared_ptr<Held> held);
   std::shared_ptr<Scope> ScopeOf(const Json& request);
+  std::shared_ptr<OpenShim> ShimOf(const Json& request);
 
   std::ostream& answers_;
   std::mutex lock_;
@@ -49,6 +54,7 @@ class Agent {
   int running_ = 0;
   int handles_ = 0;
   std::map<std::string, std::shared_ptr<Held>> scopes_;
+  std::map<std::string, std::shared_ptr<OpenShim>> shims_;
   std::map<Json, std::function<bool()>> cancels_;  ///< Of requests that run, what ends them.
 };
 

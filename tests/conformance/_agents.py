@@ -28,7 +28,13 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers.
 #: One that it has must not stand here.
 LACKING = {
-    "cpp": frozenset({"decide", "headers", "script automatic"}),
+    "cpp": frozenset(
+        {
+            "headers",
+            "script automatic",
+            *(f"decide {store}" for store in ("mariadb", "mysql", "rabbitmq", "redis")),
+        }
+    ),
     "java": frozenset(
         {
             "headers",

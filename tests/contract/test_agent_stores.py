@@ -192,6 +192,19 @@ class TestMongoDB(Contract):
         yield from running(RemoteMongoDB, remote, antipode_mongodb)
 
 
+class TestMongoDBOfCpp(TestMongoDB):
+    """The claims that the shim of C++ keeps, on the same servers."""
+
+    language: ClassVar[str] = "cpp"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **TestMongoDB.opt_outs,
+        "automatic": "C++ has no automatic barriers yet",
+        "dry_run": "C++ has no dry run yet",
+        "promises": "C++ keeps no promises in MongoDB yet",
+        "abandonment": "C++ keeps no promises in MongoDB yet",
+    }
+
+
 @pytest.mark.store("rabbitmq")
 class TestRabbitMQ(Contract):
     """Two real, federated brokers."""

@@ -1,0 +1,148 @@
+// MongoDB in the agent: what its shim decides, and the shim itself.
+#include <mongoc/mongoc.h>
+
+#include <iostream>
+#include <mutex>
+
+#include "antipode/mongodb.h"
+#include "mongodb/beside.h"
+#include "mongodb/commands.h"
+#include "mongodb/position.h"
+#include "open_shim.h"
+
+namespace antipode::agent {
+namespace {
+
+std::uint64_t VersionOf(const Json& found) { return std::stoull(found.get<std::string>()); }
+
+mongodb::OpTime OpTimeOf(const Json& found) { return {found.at("term"), VersionOf(found.at("version"))}; }
+
+mongodb::Doc DocOf(const Json& found) {
+  const std::string text = found.dump();
+  bson_error_t error;
+  bson_t* parsed =
+      bson_new_from_json(reinterpret_cast<const std::uint8_t*>(text.data()), static_cast<ssize_t>(text.size()), &error);
+  if (parsed == nullptr) throw std::invalid_argument(error.message);
+  mongodb::Doc doc(*parsed);
+  bson_destroy(parsed);
+  return doc;
+}
+
+/// The entries of a vector; none where they may not be read.
+class GivenOplog final : public mongodb::Oplog {
+ public:
+  explicit GivenOplog(const Json& server) : entries_(server.value("oplog", Json::array())) {}
+  std::optional<mongodb::OpTime> FirstFrom(std::uint64_t version) override {
+    if (!entries_.is_array()) return std::nullopt;
+    for (const Json& each : entries_) {
+      if (VersionOf(each.at("version")) >= version) return OpTimeOf(each);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Json entries_;
+};
+
+Json LookAt(const Json& given) {
+  const Json& server = given.at("server");
+  mongodb::ServerState state;
+  state.set_name = server.at("set");
+  state.applied = OpTimeOf(server.at("applied"));
+  state.committed = OpTimeOf(server.at("committed"));
+  state.initiated_s = server.at("initiated_s");
+  GivenOplog oplog(server);
+  Json statuses = Json::array();
+  for (Json each : given.at("writes")) {
+    each["datastore"] = "posts";
+    mongodb::LogHistory history;
+    const WriteId write = json::WriteOf(each);
+    statuses.push_back(NameOf(Judge(state, write, server.at("majority"), history, oplog).first));
+  }
+  return {{"statuses", statuses}};
+}
+
+Json PositionIn(const Json& given) {
+  const Json& reply = given.at("reply");
+  mongodb::Told told;
+  if (reply.contains("opTime")) told.written = OpTimeOf(reply.at("opTime"));
+  if (reply.contains("operationTime")) told.operation = VersionOf(reply.at("operationTime"));
+  if (reply.contains("clusterTime")) {
+    told.state = mongodb::ServerState{};
+    told.state->applied = OpTimeOf(reply.at("applied"));
+    told.state->committed = OpTimeOf(reply.at("committed"));
+    told.state->primary = reply.at("primary");
+    told.state->heard = VersionOf(reply.at("clusterTime"));
+  }
+  const auto named = given.at("of") == "write" ? mongodb::WritePosition : mongodb::ReadPosition;
+  const auto found = named(told, "rs", given.at("majority"));
+  if (!found) return {{"position", nullptr}};
+  return {{"position", {{"key", found->first}, {"version", std::to_string(found->second)}}}};
+}
+
+Json FoundInField(const Json& given) {
+  const mongodb::Doc holder = DocOf({{"ap", given.at("ap")}});
+  const auto [lineage, match] = mongodb::FoundIn(mongodb::At(holder.bson(), "ap"), "posts");
+  return {{"lineage", json::Of(lineage)}, {"match", NameOf(match)}};
+}
+
+class MongodbShim final : public OpenShim {
+ public:
+  explicit MongodbShim(std::shared_ptr<mongodb::Shim> shim) : shim_(std::move(shim)) {}
+  ~MongodbShim() override { shim_->Close(); }
+  Store& store() override { return *shim_; }
+
+  Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                const std::optional<Promise>& fulfils) override {
+    if (fulfils) throw Unsupported("C++ keeps no promises in MongoDB yet");
+    return shim_->Write(key, value, lineage);
+  }
+  Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
+    return shim_->Delete(key, lineage);
+  }
+  Found Read(const std::string& key) override {
+    mongodb::Reading reading = shim_->Read(key);
+    return {std::move(reading.value), std::move(reading.lineage)};
+  }
+  void RollBack(const std::string&, const std::string&, const Promise&) override {
+    throw Unsupported("C++ keeps no promises in MongoDB yet");
+  }
+
+ private:
+  std::shared_ptr<mongodb::Shim> shim_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenShim> OpenMongodb(const Json& given) {
+  // The client logs to standard output, where the agent's answers go.
+  static std::once_flag logged;
+  std::call_once(logged, [] {
+    const auto log = [](mongoc_log_level_t, const char* domain, const char* message, void*) {
+      std::cerr << domain << ": " << message << "\n";
+    };
+    mongoc_log_set_handler(log, nullptr);
+  });
+  const Json& server = given.at("server");
+  std::string uri = "mongodb://" + server.at("host").get<std::string>() + ":" +
+                    std::to_string(server.at("port").get<int>()) + "/?directConnection=true";
+  if (given.contains("timeout_s")) {
+    uri += "&socketTimeoutMS=" + std::to_string(static_cast<int>(given.at("timeout_s").get<double>() * 1'000));
+  }
+  mongodb::Options options;
+  options.database = server.at("database");
+  options.collection = "posts";
+  if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
+  options.merge_reads = given.value("on_read", "merge") == "merge";
+  return std::make_unique<MongodbShim>(mongodb::Shim::Open(given.at("datastore"), uri, options));
+}
+
+Json DecideMongodb(const std::string& kind, const Json& given) {
+  if (kind == "look_at") return LookAt(given);
+  if (kind == "position") return PositionIn(given);
+  if (kind == "found") return FoundInField(given);
+  if (kind == "command") return {{"does", NameOf(mongodb::EffectOf(DocOf(given.at("command")).bson()))}};
+  throw Unsupported("C++ decides nothing of MongoDB that is called '" + kind + "'");
+}
+
+}  // namespace antipode::agent

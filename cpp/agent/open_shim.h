@@ -1,0 +1,53 @@
+// Shims of real stores, by which the agent writes and reads texts.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "antipode/shim.h"
+#include "json.h"
+
+namespace antipode::agent {
+
+using json::Json;
+
+/// Another language has it, and this agent does not yet: the test that asks for it is skipped.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A shim that is open. Its end unregisters and closes it.
+class OpenShim {
+ public:
+  using Found = std::pair<std::optional<std::string>, Lineage>;
+
+  virtual ~OpenShim() = default;
+  virtual Store& store() = 0;
+  /// The lineage with the new write.
+  virtual Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                        const std::optional<Promise>& fulfils) = 0;
+  virtual Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) = 0;
+  virtual Found Read(const std::string& key) = 0;
+  /// Writes and fulfils in a transaction that is rolled back.
+  virtual void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) = 0;
+};
+
+/// The stores of which there are shims.
+std::vector<std::string> StoresHere();
+/// Opens what a request describes. Throws Unsupported.
+std::unique_ptr<OpenShim> OpenShimOf(const Json& given);
+/// What a shim decides without its store. Throws Unsupported.
+Json Decide(const Json& request);
+
+/// Each store's own, where it was built.
+std::unique_ptr<OpenShim> OpenMongodb(const Json& given);
+Json DecideMongodb(const std::string& kind, const Json& given);
+std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
+Json DecideRabbitmq(const std::string& kind, const Json& given);
+
+}  // namespace antipode::agent

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "antipode/export.h"
+#include "antipode/lineage.h"
+#include "antipode/shim.h"
+
+namespace antipode::mongodb {
+
+/// What a server refused, or why it did not answer.
+class ANTIPODE_EXPORT Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message, int code = 0) : std::runtime_error(message), code_(code) {}
+  ~Error() override;
+  /// The server's code; 0 where it did not answer.
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+/// Where values are, and how they are read.
+struct Options {
+  std::string database;
+  std::string collection;
+  std::string field = "value";                 ///< Of the documents in which values are.
+  ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether the URI's reads go to the primary or to a replica.
+  bool merge_reads = true;                     ///< Whether what a read finds enters the current scope.
+};
+
+/// A value, none where there is no document, and what it depends on.
+struct Reading {
+  std::optional<std::string> value;
+  Lineage lineage;
+};
+
+/// Table 2 of one collection, in the layout that all languages share: the lineage lies in the field `_ap` beside the
+/// value. Thread-safe; connections are pooled.
+///
+///     auto posts = antipode::mongodb::Shim::Open("posts", "mongodb://posts.internal/?replicaSet=rs0", {"app",
+///     "posts"}); posts->Write("1", "hello");                    // the lineage of the current scope goes with it, and
+///     grows antipode::Barrier(options); posts->Read("1");                              // at what the barrier waited
+///     for, whatever server answers
+class ANTIPODE_EXPORT Shim final : public Store {
+ public:
+  /// Connects when it is first used, and registers the shim. The URI's concerns and preferences hold. Throws
+  /// ConfigurationError where it is none, does not acknowledge writes, or reads in a way that cannot wait.
+  static std::shared_ptr<Shim> Open(const std::string& datastore, const std::string& uri, const Options& options);
+  ~Shim() override;
+
+  /// Sets the document `key` to a value, kept as bytes, with its lineage beside it; whatever else was in the document
+  /// goes. One round trip. `lineage` is what the value depends on, the current one unless given. Returns it with the
+  /// write, which enters the current scope. Throws Error; where the server did not acknowledge, the scope is marked.
+  Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage = std::nullopt);
+  /// Deletes it; a tombstone keeps the lineage for who finds nothing. Two round trips.
+  Lineage Delete(std::string_view key, const std::optional<Lineage>& lineage = std::nullopt);
+  /// One round trip, two where there is no document. Under a floor the server holds it back until that is met. Throws
+  /// UnmetError where it is not, or Error.
+  Reading Read(std::string_view key);
+
+  [[nodiscard]] bool Looks() const override;
+  [[nodiscard]] bool Floors() const override { return true; }
+  [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
+  std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
+  std::set<WriteId> Fence(double timeout_s) override;
+  void Close() override;
+
+ private:
+  class Table;
+  Shim(const std::string& datastore, const std::string& uri, const Options& options);
+  std::unique_ptr<Table> table_;
+};
+
+}  // namespace antipode::mongodb

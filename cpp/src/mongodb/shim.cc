@@ -1,0 +1,360 @@
+#include <algorithm>
+#include <atomic>
+#include <limits>
+
+#include "antipode/mongodb.h"
+#include "antipode/scope.h"
+#include "antipode/settings.h"
+#include "barrier/floor.h"
+#include "mongodb/beside.h"
+#include "mongodb/client.h"
+#include "mongodb/position.h"
+#include "runtime/clock.h"
+#include "runtime/observers.h"
+
+namespace antipode::mongodb {
+namespace {
+
+/// The longest that a server may hold one read back, in seconds.
+constexpr double kSliceS = 1;
+constexpr int kTimeIsUp = 50;
+/// The time of a read concern that the server has not heard of.
+constexpr int kUnheard = 72;
+
+/// The library's own connection to the server where a process reads. Not pinned: the server may roll back under it.
+class MongoEndpoint final : public Endpoint {
+ public:
+  MongoEndpoint(const Uri& uri, const Target& target, ReadsFrom reads_from, LogHistory& history)
+      : client_(mongoc_client_new_from_uri(uri.get())),
+        asked_(client_.get()),
+        majority_(target.majority_reads),
+        reads_from_(reads_from),
+        history_(history) {
+    mongoc_client_set_error_api(client_.get(), MONGOC_ERROR_API_VERSION_2);
+  }
+
+  Observation Observe(const std::set<WriteId>& writes, double) override {
+    try {
+      const ServerState state = asked_.Hello(true);
+      if (reads_from_ == ReadsFrom::kPrimary && !state.primary) {
+        throw Unreachable("the server is not primary any more");
+      }
+      return Shown(state, writes, majority_, history_, asked_);
+    } catch (const Error& error) {
+      if (Passes(error)) throw Unreachable(error.what());
+      throw;
+    }
+  }
+
+ private:
+  struct Destroy {
+    void operator()(mongoc_client_t* client) const { mongoc_client_destroy(client); }
+  };
+  std::unique_ptr<mongoc_client_t, Destroy> client_;
+  Client asked_;
+  bool majority_;
+  ReadsFrom reads_from_;
+  LogHistory& history_;
+};
+
+/// A document, what was deleted before it, and what the last reply said.
+struct Answer {
+  std::optional<Doc> document;
+  Lineage dead;
+  Told told;
+};
+
+/// How long, and for what, a server may hold a read back.
+struct Patience {
+  std::optional<std::uint64_t> after;
+  std::optional<double> limit_s;
+};
+
+/// The value in a field, under the name by which digests are made.
+Doc HolderOf(const std::optional<Value>& value) { return value ? Only("v", *value) : Doc().Add("v", Doc()); }
+
+std::string TextOf(const Value& value, const std::string& field) {
+  if (BSON_ITER_HOLDS_UTF8(&value.at)) return *TextIn(value);
+  if (!BSON_ITER_HOLDS_BINARY(&value.at)) throw Error("the field '" + field + "' holds neither text nor bytes");
+  const std::uint8_t* data = nullptr;
+  std::uint32_t size = 0;
+  bson_iter_binary(&value.at, nullptr, &size, &data);
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+}  // namespace
+
+/// What the shim knows and holds: a class of its own, so that the header names nothing of the client.
+class Shim::Table {
+ public:
+  Table(Shim& shim, const std::string& uri, Options options)
+      : shim_(shim), target_(uri), options_(std::move(options)), pool_(std::make_shared<Pool>(target_.uri)) {}
+
+  [[nodiscard]] const Target& target() const { return target_; }
+  [[nodiscard]] LogHistory& history() { return history_; }
+  [[nodiscard]] std::shared_ptr<Pool> pool() {
+    const std::lock_guard guard(lock_);
+    if (!pool_) throw Error("the shim of '" + shim_.datastore() + "' is closed");
+    return pool_;
+  }
+  void Close() {
+    const std::lock_guard guard(lock_);
+    pool_.reset();
+  }
+
+  Lineage Write(std::string_view key, std::string_view value, const Lineage& base) {
+    Doc document = Only("_id", key);
+    document.Add(options_.field, Bytes{value}).Add("_ap", Whole(Only("v", Bytes{value}), base));
+    const Doc update = Doc().Add("q", Only("_id", key)).Add("u", document).Add("upsert", true);
+    return Send(Doc().Add("update", options_.collection).Add("updates", List(update)), base);
+  }
+
+  Lineage Delete(std::string_view key, const Lineage& base) {
+    Send(Bury(options_.collection, key, slot_++, base, numbers_), base);
+    const Doc gone = Doc().Add("q", Only("_id", key)).Add("limit", 1);
+    return Send(Doc().Add("delete", options_.collection).Add("deletes", List(gone)), base);
+  }
+
+  Reading Read(std::string_view key) {
+    const auto pool = this->pool();
+    Pool::Lease client(*pool);
+    LearnSet(*client);
+    const auto scope = CurrentScope();
+    const auto floor = scope ? FloorIn(*scope, shim_.datastore()) : nullptr;
+    std::optional<Answer> answer;
+    if (floor) floor->Hold([&](double timeout_s) { return Held(*client, *floor, key, timeout_s, answer); });
+    if (!answer) answer = Find(*client, key, {});
+    return Seen(*answer);
+  }
+
+  WriteId Named(const Position& position, bool covering) {
+    return {shim_.datastore(), position.first, position.second, shim_.clock().Hour(), covering};
+  }
+
+ private:
+  /// The name of the replica set, which replies do not tell.
+  void LearnSet(Client& client) {
+    {
+      const std::lock_guard guard(lock_);
+      if (!set_name_.empty()) return;
+    }
+    const ServerState state = client.Hello(true);
+    const std::lock_guard guard(lock_);
+    set_name_ = state.set_name;
+  }
+  [[nodiscard]] std::string SetName() const {
+    const std::lock_guard guard(lock_);
+    return set_name_;
+  }
+
+  Lineage Send(Doc command, const Lineage& base) {
+    const auto pool = this->pool();
+    Pool::Lease client(*pool);
+    LearnSet(*client);
+    mongoc_write_concern_append(const_cast<mongoc_write_concern_t*>(mongoc_uri_get_write_concern(target_.uri.get())),
+                                command.get());
+    try {
+      return Written(client->Ask(options_.database, AskingWhere(command), false), base);
+    } catch (const NoAnswer& error) {
+      if (error.sent()) Mark("in_doubt");
+      throw;
+    } catch (const Error& error) {
+      if (Interrupted(error)) Mark("in_doubt");
+      throw;
+    }
+  }
+
+  Lineage Written(const Doc& reply, const Lineage& base) {
+    const auto refused = TextAt(reply.bson(), "writeErrors.0.errmsg");
+    if (refused) throw Error(*refused, static_cast<int>(IntAt(reply.bson(), "writeErrors.0.code").value_or(0)));
+    const auto unmet = TextAt(reply.bson(), "writeConcernError.errmsg");
+    const std::string set_name = SetName();
+    const auto position = WritePosition(ToldBy(reply.bson(), set_name), set_name, target_.majority_writes && !unmet);
+    Lineage lineage = base;
+    if (position) {
+      const WriteId write = Named(*position, false);
+      lineage = base.Append(write);
+      RecordWrite(write);
+    } else {
+      Count("uncovered_write", shim_.datastore());
+      Mark("unsampled");
+      lineage = base.Marked({shim_.datastore(), "unsampled"});
+    }
+    // It is done at the primary; its code says no more of the write than that.
+    if (unmet) throw Error(*unmet);
+    return lineage;
+  }
+
+  void RecordWrite(const WriteId& write) {
+    if (const auto scope = CurrentScope()) {
+      scope->Append(write);
+    } else {
+      Count("unscoped_write", shim_.datastore());
+    }
+  }
+
+  void Mark(std::string_view reason) {
+    if (const auto scope = CurrentScope()) scope->MarkIncomplete(shim_.datastore(), reason);
+  }
+
+  Doc Answered(Client& client, Doc find, const Patience& patience) {
+    Doc concern;
+    if (target_.majority_reads) concern.Add("level", "majority");
+    if (patience.after) concern.Add("afterClusterTime", Stamp{*patience.after});
+    if (!bson_empty(&concern.bson())) find.Add("readConcern", concern);
+    if (patience.limit_s) find.Add("maxTimeMS", std::max(1, static_cast<int>(*patience.limit_s * 1'000)));
+    return client.Ask(options_.database, AskingWhere(find), true);
+  }
+
+  /// The document of a key, and the lineages of deletions where these are part of it. Tombstones are asked for later,
+  /// or at the same time, on whatever server answers.
+  Answer Find(Client& client, std::string_view key, Patience patience) {
+    const Doc find =
+        Doc().Add("find", options_.collection).Add("filter", Only("_id", key)).Add("limit", 1).Add("singleBatch", true);
+    Doc reply = Answered(client, find, patience);
+    Answer answer{DocAt(reply.bson(), "cursor.firstBatch.0"), {}, {}};
+    const auto birth = answer.document ? BirthOf(answer.document->bson()) : std::nullopt;
+    if (!answer.document || birth) {
+      // Documents of a view were born in its source, maybe with other ids.
+      const std::string born_in = birth ? birth->substr(std::min(birth->size(), birth->find('.') + 1)) : "";
+      const bool here = !birth || born_in == options_.collection;
+      patience.after = StampAt(reply.bson(), "operationTime");
+      const auto id = here ? std::optional<std::string>(key) : std::nullopt;
+      reply = Answered(client, SearchTombstones(here ? options_.collection : born_in, id), patience);
+      answer.dead = Buried(reply.bson(), shim_.datastore());
+    }
+    answer.told = ToldBy(reply.bson(), SetName());
+    return answer;
+  }
+
+  /// Reads where and when the floor is met, and tells what the server showed at the read. The read carries the wait.
+  Observation Held(Client& client, const Floor& floor, std::string_view key, double timeout_s,
+                   std::optional<Answer>& answer) {
+    std::set<WriteId> writes;
+    Patience patience{std::nullopt, std::min(timeout_s, kSliceS)};
+    for (const Dependency& each : floor.demanded()) {
+      const auto* write = std::get_if<WriteId>(&each);
+      if (write == nullptr) continue;
+      writes.insert(*write);
+      const auto* version = std::get_if<std::uint64_t>(&write->version);
+      if (version != nullptr && IsLogOf(write->key, SetName())) {
+        patience.after = std::max(patience.after.value_or(0), *version);
+      }
+    }
+    try {
+      Answer found = Find(client, key, patience);
+      const ServerState state = found.told.state ? *found.told.state : client.Hello(true);
+      answer = std::move(found);
+      return Shown(state, writes, target_.majority_reads, history_, client);
+    } catch (const Error& error) {
+      if (error.code() == kUnheard)
+        return Unread(Shown(client.Hello(true), writes, target_.majority_reads, history_, client));
+      if (error.code() == kTimeIsUp) return Late(writes, error.what());
+      if (Passes(error)) throw Unreachable(error.what());
+      throw;
+    }
+  }
+
+  /// A look without a read: what it proves about the past holds, what it showed must be read.
+  static Observation Unread(Observation shown) {
+    for (auto& [write, status] : shown.statuses) {
+      if (status == Status::kVisible) status = Status::kNotYet;
+    }
+    return shown;
+  }
+
+  static Observation Late(const std::set<WriteId>& writes, const std::string& cause) {
+    Observation shown;
+    for (const WriteId& each : writes) {
+      shown.statuses[each] = Status::kNotYet;
+      shown.causes[each] = cause;
+    }
+    return shown;
+  }
+
+  Reading Seen(const Answer& answer) {
+    Reading reading{std::nullopt, answer.dead};
+    if (answer.document) {
+      const bson_t& document = answer.document->bson();
+      const auto value = At(document, options_.field.c_str());
+      const auto [stored, match] = FoundBeside(HolderOf(value), At(document, "_ap"), shim_.datastore());
+      if (match == Match::kAbsent || match == Match::kForeign) Count(NameOf(match), shim_.datastore());
+      reading.lineage = reading.lineage.Merge(stored);
+      if (value) reading.value = TextOf(*value, options_.field);
+    }
+    const std::string set_name = SetName();
+    const auto position = ReadPosition(answer.told, set_name, target_.majority_reads);
+    if (position) {
+      reading.lineage = reading.lineage.Append(Named(*position, true));
+    } else {
+      Count("unsampled_read", shim_.datastore());
+      reading.lineage = reading.lineage.Marked({shim_.datastore(), "unsampled"});
+    }
+    const auto scope = CurrentScope();
+    if (options_.merge_reads && scope) scope->Merge(reading.lineage);
+    return reading;
+  }
+
+  Shim& shim_;
+  Target target_;
+  Options options_;
+  LogHistory history_;
+  Numbers numbers_;
+  std::atomic<int> slot_{0};
+  mutable std::mutex lock_;
+  std::shared_ptr<Pool> pool_;
+  std::string set_name_;
+};
+
+Shim::Shim(const std::string& datastore, const std::string& uri, const Options& options)
+    : Store(datastore, options.reads_from), table_(std::make_unique<Table>(*this, uri, options)) {
+  const std::string& field = options.field;
+  if (field.empty() || field.find('.') != std::string::npos || field[0] == '$' || field == "_id" || field == "_ap") {
+    throw ConfigurationError("the field must have a plain name other than '_id' and '_ap', not '" + field + "'");
+  }
+}
+
+Shim::~Shim() { table_->Close(); }
+
+std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string& uri, const Options& options) {
+  const std::shared_ptr<Shim> made(new Shim(datastore, uri, options));
+  Register(made);
+  return made;
+}
+
+Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage) {
+  return table_->Write(key, value, lineage ? *lineage : Current());
+}
+
+Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage) {
+  return table_->Delete(key, lineage ? *lineage : Current());
+}
+
+Reading Shim::Read(std::string_view key) { return table_->Read(key); }
+
+bool Shim::Looks() const { return table_->target().direct || reads_from() == ReadsFrom::kPrimary; }
+
+std::unique_ptr<Endpoint> Shim::OpenEndpoint(double timeout_s) {
+  const Target& target = table_->target();
+  return std::make_unique<MongoEndpoint>(target.Within(timeout_s), target, reads_from(), table_->history());
+}
+
+std::set<WriteId> Shim::Fence(double) {
+  try {
+    const auto pool = table_->pool();
+    Pool::Lease client(*pool);
+    const ServerState state = client->Hello(false);
+    if (!state.primary) throw Unreachable("the server of '" + datastore() + "' is not primary now");
+    return {table_->Named(LocalPosition(state), true)};
+  } catch (const Error& error) {
+    if (Passes(error)) throw Unreachable(error.what());
+    throw;
+  }
+}
+
+void Shim::Close() {
+  Store::Close();
+  table_->Close();
+}
+
+}  // namespace antipode::mongodb
