@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 _SHOWN = ("requests", "wrong", "came early", "reader ms")
 _PROTECTION = ("lost", "waited", "window ms", "50/99 %", "overshoot ms")
-_COST = ("writer ms", "reader ms", "primary", "replica", "bytes", "lines")
+_COST = ("writer ms", "reader ms", "bytes", "lines")
+_LOAD = ("primary", "replica")
 _CALLS = {
     "barrier": "a barrier",
     "instrumented": "a barrier and the store's own client",
@@ -110,6 +111,7 @@ def show(console: Console, options: Options, summaries: list[RoundSummary], busy
     if options.details:
         console.print(_table(options, ordered, _PROTECTION, _protection))
         console.print(_table(options, ordered, _COST, _cost))
+        console.print(_table(options, ordered, _LOAD, _load))
         for line in notes(options, summaries):
             console.print(line, highlight=False, style="dim", soft_wrap=True)
 
@@ -198,14 +200,20 @@ def _median(each: RoundSummary, name: str) -> str:
 
 
 def _cost(each: RoundSummary) -> tuple[str, ...]:
-    reads, commands = (each.primary.get(name) for name in ("reads", "commands"))
     return (
         _spread(each.writer_ms),
         _spread(each.reader_ms),
-        "/".join(f"{count:.1f}" for count in (reads, commands) if count is not None),
-        "/".join(f"{load:.1f}" for load in each.replica.values() if load is not None),
         "/".join(f"{each.bytes.get(name, 0):.0f}" for name in _SIZES),
         str(each.lines),
+    )
+
+
+def _load(each: RoundSummary) -> tuple[str, ...]:
+    """What both servers had to do for a request."""
+    reads, commands = (each.primary.get(name) for name in ("reads", "commands"))
+    return (
+        "/".join(f"{count:.1f}" for count in (reads, commands) if count is not None),
+        "/".join(f"{load:.1f}" for load in each.replica.values() if load is not None),
     )
 
 

@@ -134,7 +134,7 @@ def test_the_table_and_the_picture(run: tuple[str, dict[str, Any], Path]) -> Non
     assert Path(line.removeprefix("picture: ")).read_bytes().startswith(PNG)
     assert (folder / "out.png").exists()
     table = [line for line in said.splitlines() if line.startswith(("new", "update", "delete"))]
-    assert len(table) == 18
+    assert len(table) == 24
     assert all(len(line) <= 80 for line in table)
 
 
