@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode.testing import ContractStore, EmbeddedTopology, LagProxy, ShimContract
 from antipode.testing.agent.client import RemoteAntipode, RemoteShim, StoreError
-from tests.contract import test_rabbitmq
+from tests.contract import test_embedded, test_rabbitmq
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_agent import Remote, remote
+from tests.contract.test_embedded import EmbeddedContractStore
 from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContract, MySQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from antipode import Lineage, WriteId
     from antipode.testing import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology
@@ -140,10 +142,49 @@ class RemoteRabbitMQ(Remote, RabbitMQContractStore):
             direct.write(key, value)
 
 
+class RemoteEmbedded(Remote, EmbeddedContractStore):
+    """Two files, which the agent opens; the replicator is here."""
+
+    aborted: ClassVar[tuple[type[Exception], ...]] = (*ContractStore.aborted, StoreError)
+
+    def __init__(self, remote: RemoteAntipode, topology: EmbeddedTopology, folder: Path) -> None:
+        self.antipode = remote
+        super().__init__(topology, folder)
+
+    def _shim(self, path: Path, **options: Any) -> RemoteShim:
+        return RemoteShim(self.antipode, "embedded", "posts", {"url": str(path)}, **options)
+
+    def has_unique_log(self, write: WriteId) -> bool:
+        """A history's id is random."""
+        return bool(write.key)
+
+    def corrupt(self, key: str, text: str) -> None:
+        self.corrupt_at(self.topology.replica, key, text)
+
+
 class Contract(ShimContract):
     """What Python's agent keeps; a subclass names another language and what that lacks."""
 
     language: ClassVar[str] = "python"
+
+
+class TestEmbedded(Contract):
+    """Two files."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        **test_embedded.TestEmbedded.opt_outs,
+        "in_doubt": "SQLite's answer to a commit gets lost by what is in the process alone",
+        "leaks": "SQLite keeps descriptors of closed connections for the next ones",
+    }
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, remote: RemoteAntipode) -> Iterator[RemoteEmbedded]:
+        """Two regions, and a shim in each, both in an agent."""
+        with EmbeddedTopology() as topology:
+            store = RemoteEmbedded(remote, topology, tmp_path)
+            yield store
+            store.writer.close()
+            store.reader.close()
 
 
 @pytest.mark.store("mysql")

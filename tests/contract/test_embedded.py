@@ -51,9 +51,12 @@ class EmbeddedContractStore(ContractStore):
         self._link.symlink_to(topology.replica.parent)
         super().__init__(
             topology,
-            writer=embedded.shim("posts", topology.primary, reads_from="primary"),
-            reader=embedded.shim("posts", self._link / topology.replica.name, reads_from="replica"),
+            writer=self._shim(topology.primary),
+            reader=self._shim(self._link / topology.replica.name, reads_from="replica"),
         )
+
+    def _shim(self, path: Path, **options: Any) -> Any:
+        return embedded.shim("posts", path, **options)
 
     def doubtful_write(self, key: str, value: bytes) -> None:
         file = self.writer.store._writer
@@ -68,7 +71,11 @@ class EmbeddedContractStore(ContractStore):
         self.writer.write(key, value, fulfils=promise)
 
     def corrupt(self, key: str, text: str) -> None:
-        with closing(sqlite3.connect(self.reader.store.path)) as connection, connection:
+        self.corrupt_at(self.reader.store.path, key, text)
+
+    def corrupt_at(self, path: Path, key: str, text: str) -> None:
+        """Overwrite the lineage in one file."""
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE log SET lineage = ? WHERE key = ?", (text, key))
 
     @contextmanager
@@ -91,8 +98,7 @@ class EmbeddedContractStore(ContractStore):
 
     def reconnect(self) -> None:
         self.writer.close()
-        path = self.topology.primary
-        self.writer = embedded.shim("posts", path, reads_from="primary")
+        self.writer = self._shim(self.topology.primary)
 
     def connections(self) -> int:
         """Each connection has its file's log open for itself.

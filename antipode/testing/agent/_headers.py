@@ -208,6 +208,8 @@ def _held_by(steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
                 antipode.stop()
             case "holds":
                 yield of_lineage(antipode.current())
+            case other:
+                raise KeyError(other)
 
 
 def _finding_ids(given: Mapping[str, Any]) -> dict[str, Any]:
