@@ -11,7 +11,6 @@ import pymongo
 import pymysql
 import pytest
 import redis
-import redis.asyncio
 from pymongo.errors import PyMongoError
 
 from antipode_shims import mongodb, mysql
@@ -170,7 +169,8 @@ class RedisReader(Reader):
             (one.execute_command, "NO-SUCH-COMMAND"),
             (one.ping,),
         )
-        await self._call(*choose.choice(calls))
+        function, *arguments = choose.choice(calls)
+        await self._call(function, *arguments)
 
     async def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         return await _called(function, *args, asynchronous=self._asynchronous)
