@@ -54,10 +54,10 @@ class Reader:
         client: Any = pymongo.MongoClient(replica.host, replica.port, directConnection=True)
         stack.callback(client.close)
         self._plain = client[DATABASE][COLLECTION]
-        where = {"database": DATABASE, "collection": COLLECTION}
-        self._posts = stack.enter_context(
-            closing(mongodb.shim("posts", client, **where, reads_from="replica"))
+        shim = mongodb.shim(
+            "posts", client, database=DATABASE, collection=COLLECTION, reads_from="replica"
         )
+        self._posts = stack.enter_context(closing(shim))
         url = news.url(news.address("eu"))
         self._news = stack.enter_context(closing(rabbitmq.shim("news", url, queue=exchange)))
 
