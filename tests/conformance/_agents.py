@@ -39,7 +39,7 @@ LACKING = {
         {
             "headers",
             *(f"decide {store}" for store in ("mariadb", "mongodb", "mysql", "rabbitmq")),
-            *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
+            "decide redis keys",
         }
     ),
 }

@@ -27,6 +27,9 @@ final class Decisions {
     }
     return switch (kind) {
       case "look_at" -> lookAt(given);
+      case "token" -> token(given);
+      case "command" -> JSON.objectNode().put("does", RedisDecisions.kind(words(given, "command")));
+      case "batch" -> batch(given);
       case "stored" -> stored(given);
       case "found" -> found(given);
       default -> throw AgentException.unsupported("decisions about a " + kind + " of " + store);
@@ -57,6 +60,33 @@ final class Decisions {
 
   private static @Nullable String text(@Nullable JsonNode value) {
     return value == null || value.isNull() ? null : value.asText();
+  }
+
+  private static ObjectNode token(JsonNode given) {
+    RedisDecisions.Token token =
+        RedisDecisions.token(
+            Values.text(given, "after"),
+            answer(given.get("before"), given.get("before_error")),
+            answer(given.get("info"), given.get("error")));
+    ObjectNode value = JSON.objectNode();
+    value.set("lineage", Values.json(token.lineage()));
+    ObjectNode notes = value.putObject("notes");
+    token.notes().forEach((log, end) -> notes.put(log, String.valueOf(end)));
+    return value;
+  }
+
+  private static List<String> words(JsonNode given, String name) {
+    return Values.texts(Values.argument(given, name));
+  }
+
+  private static ObjectNode batch(JsonNode given) {
+    List<List<String>> commands = new ArrayList<>();
+    given.path("commands").forEach(command -> commands.add(Values.texts(command)));
+    RedisDecisions.Batch batch = RedisDecisions.batch(commands);
+    return JSON.objectNode()
+        .put("reads", batch.reads())
+        .put("may_write", batch.mayWrite())
+        .put("repeatable", batch.isRepeatable());
   }
 
   private static ObjectNode stored(JsonNode given) {

@@ -18,28 +18,36 @@ import org.jspecify.annotations.Nullable;
 
 /** A shim of Redis. */
 final class OpenRedis implements OpenShim {
-  private static final ClientResources RESOURCES = DefaultClientResources.create();
+  static final ClientResources RESOURCES = DefaultClientResources.create();
 
   private static final Executor READING = Executors.newCachedThreadPool();
 
   private final RedisShim shim;
 
   OpenRedis(JsonNode given) {
+    shim = builder(given).register();
+  }
+
+  static RedisURI address(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
     RedisURI address =
         RedisURI.create(Values.text(server, "host"), Values.argument(server, "port").asInt());
+    if (given.hasNonNull("timeout_s")) {
+      address.setTimeout(Configuration.duration(given.get("timeout_s").asDouble()));
+    }
+    return address;
+  }
+
+  static RedisShim.Builder builder(JsonNode given) {
     RedisShim.Builder builder =
-        RedisShim.builder(Values.text(given, "datastore"), address).resources(RESOURCES);
+        RedisShim.builder(Values.text(given, "datastore"), address(given)).resources(RESOURCES);
     if (given.path("reads_from").asText().equals("replica")) {
       builder.readsFrom(ReadsFrom.REPLICA);
     }
     if (given.path("on_read").asText().equals("ignore")) {
       builder.ignoringReads();
     }
-    if (given.hasNonNull("timeout_s")) {
-      builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
-    }
-    shim = builder.register();
+    return builder;
   }
 
   @Override

@@ -6,18 +6,19 @@ import io.antipode.barrier.Shim;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** A shim by which the agent writes and reads texts. */
+/** A shim, or a client, by which the agent writes and reads texts. Clients return no lineage. */
 interface OpenShim extends AutoCloseable {
   /** What a read found. */
-  record Found(@Nullable String value, Lineage lineage) {}
+  record Found(@Nullable String value, @Nullable Lineage lineage) {}
 
   Shim shim();
 
   /** Writes; the current lineage where none is given. */
-  Lineage write(String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
+  @Nullable Lineage write(
+      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
       throws Exception;
 
-  Lineage delete(String key, @Nullable Lineage lineage) throws Exception;
+  @Nullable Lineage delete(String key, @Nullable Lineage lineage) throws Exception;
 
   Found read(String key) throws Exception;
 

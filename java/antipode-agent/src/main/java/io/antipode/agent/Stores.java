@@ -36,12 +36,13 @@ final class Stores {
 
   JsonNode open(JsonNode request) {
     String store = Values.text(request, "store");
-    if (!store.equals("redis") || request.path("client").asBoolean()) {
+    if (!store.equals("redis")) {
       String kind = request.path("client").asBoolean() ? "an instrumented client" : "a shim";
       throw AgentException.unsupported(kind + " of " + store);
     }
     String handle = "d" + handles.incrementAndGet();
-    open.put(handle, new OpenRedis(request));
+    boolean isClient = request.path("client").asBoolean();
+    open.put(handle, isClient ? new OpenRedisClient(request) : new OpenRedis(request));
     return JSON.objectNode().put("shim", handle);
   }
 
@@ -70,18 +71,19 @@ final class Stores {
         : null;
   }
 
+  private static JsonNode text(@Nullable Lineage lineage) {
+    return lineage == null ? NullNode.instance : TextNode.valueOf(lineage.serialize());
+  }
+
   JsonNode write(JsonNode request) throws Exception {
     @Nullable Promise fulfils =
         request.hasNonNull("fulfils") ? Values.promise(request.get("fulfils")) : null;
     String key = Values.text(request, "key");
-    Lineage written =
-        shim(request).write(key, Values.text(request, "value"), lineage(request), fulfils);
-    return TextNode.valueOf(written.serialize());
+    return text(shim(request).write(key, Values.text(request, "value"), lineage(request), fulfils));
   }
 
   JsonNode delete(JsonNode request) throws Exception {
-    Lineage deleted = shim(request).delete(Values.text(request, "key"), lineage(request));
-    return TextNode.valueOf(deleted.serialize());
+    return text(shim(request).delete(Values.text(request, "key"), lineage(request)));
   }
 
   JsonNode read(JsonNode request, Waits waits) throws Exception {
@@ -91,9 +93,9 @@ final class Stores {
         request.path("api").asText().equals("async")
             ? waits.await(request, shim.readAsync(key))
             : shim.read(key);
-    return JSON.objectNode()
-        .put("value", found.value())
-        .put("lineage", found.lineage().serialize());
+    ObjectNode value = JSON.objectNode().put("value", found.value());
+    value.set("lineage", text(found.lineage()));
+    return value;
   }
 
   JsonNode rolledBack(JsonNode request) throws Exception {

@@ -1,5 +1,6 @@
 package io.antipode.redis;
 
+import io.antipode.Lineage;
 import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
@@ -62,13 +63,46 @@ public final class RedisDecisions {
     return writes.stream().map(each -> status).toList();
   }
 
+  /** What a write or a read enters, and what is noted about logs that ended. */
+  public record Token(Lineage lineage, Map<String, Long> notes) {}
+
+  /** Returns what comes of a server's answers before and after a command. */
+  public static Token token(String after, Answer before, Answer behind) {
+    @Nullable ServerState state = state(behind);
+    Lineage lineage =
+        switch (after) {
+          case "read" -> Tokens.ofRead("posts", state);
+          case "unknown" -> Tokens.ofUnknown("posts", state(before), state);
+          default -> Tokens.ofWrite("posts", state);
+        };
+    boolean isRead = after.equals("read");
+    return new Token(lineage, state == null || isRead ? Map.of() : Tokens.notes(state));
+  }
+
+  /** Returns what a command does, by its words. */
+  public static String kind(List<String> words) {
+    return Commands.kind(words).name().toLowerCase(Locale.ROOT);
+  }
+
+  /** What commands do that are sent at once. */
+  public record Batch(boolean reads, boolean mayWrite, boolean isRepeatable) {}
+
+  /** Returns what commands do that are sent at once. */
+  public static Batch batch(List<List<String>> commands) {
+    List<Commands.Kind> kinds = commands.stream().map(Commands::kind).toList();
+    return new Batch(
+        kinds.stream().anyMatch(Commands.Kind::reads),
+        Commands.mayWrite(kinds),
+        kinds.stream().allMatch(Commands.Kind::isRepeatable));
+  }
+
   /** Returns the companion of a value; null for a deletion. */
   public static String stored(@Nullable String value, String lineage) {
     return Companion.pack(bytes(value), lineage);
   }
 
   /** Returns the lineage that a companion has for what was shown of a value, and how they match. */
-  public static Map.Entry<io.antipode.Lineage, String> found(
+  public static Map.Entry<Lineage, String> found(
       String shown, @Nullable String value, @Nullable String companion) {
     Companion.Shown seen =
         switch (shown) {

@@ -4,19 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import io.antipode.Lineage;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
 /** The vectors of the stores that have a shim here: what it decides without its server. */
 class StoresVectorsTest {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+
   private static JsonNode decided(String kind, JsonNode given) {
     return Decisions.decide(
-        JsonNodeFactory.instance
-            .objectNode()
-            .put("store", "redis")
-            .put("kind", kind)
-            .set("given", given));
+        JSON.objectNode().put("store", "redis").put("kind", kind).set("given", given));
   }
 
   @TestFactory
@@ -51,5 +50,50 @@ class StoresVectorsTest {
         "redis",
         "unpacks",
         vector -> assertThat(decided("found", vector).get("match")).isEqualTo(vector.get("match")));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> anAnswerBehindACommandIsItsToken() {
+    return Vectors.tests(
+        "S1-positions",
+        "redis",
+        "tokens",
+        vector -> {
+          Lineage found = Values.lineage(decided("token", vector).get("lineage"));
+          Lineage expected = Values.lineage(vector.get("lineage"));
+          assertThat(found.writes().stream().map(write -> write.mintedAt(0)).toList())
+              .isEqualTo(expected.writes().stream().toList());
+          assertThat(found.incomplete()).isEqualTo(expected.incomplete());
+        });
+  }
+
+  @TestFactory
+  Stream<DynamicTest> aCommandDoesWhatItsWordsSay() {
+    return Vectors.tests(
+        "S2-commands",
+        "redis",
+        "groups",
+        vector ->
+            vector
+                .get("commands")
+                .forEach(
+                    command ->
+                        assertThat(
+                                decided("command", JSON.objectNode().set("command", command))
+                                    .get("does"))
+                            .as("%s", command)
+                            .isEqualTo(vector.get("does"))));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> commandsThatAreSentAtOnceAreJudgedTogether() {
+    return Vectors.tests(
+        "S2-commands",
+        "redis",
+        "batches",
+        vector ->
+            decided("batch", vector)
+                .properties()
+                .forEach(each -> assertThat(each.getValue()).isEqualTo(vector.get(each.getKey()))));
   }
 }

@@ -77,7 +77,7 @@ final class Link implements AutoCloseable {
     return link;
   }
 
-  private static String runId(String info) {
+  static String runId(String info) {
     return info.lines()
         .filter(line -> line.startsWith(RUN_ID))
         .map(line -> line.substring(RUN_ID.length()).strip())
@@ -165,12 +165,15 @@ final class Link implements AutoCloseable {
 
   /** Returns an element that is a list of values of keys or fields; null for what is not there. */
   static List<@Nullable String> values(TransactionResult answers, int nth) {
+    return element(answers, nth) instanceof List<?> found ? texts(found) : List.of();
+  }
+
+  /** Returns values of keys or fields as texts; null for what is not there. */
+  static List<@Nullable String> texts(List<?> found) {
     List<@Nullable String> values = new ArrayList<>();
-    if (element(answers, nth) instanceof List<?> found) {
-      for (Object each : found) {
-        boolean isThere = each instanceof KeyValue<?, ?> pair && pair.hasValue();
-        values.add(isThere ? Look.text((byte[]) ((KeyValue<?, ?>) each).getValue()) : null);
-      }
+    for (Object each : found) {
+      boolean isThere = each instanceof KeyValue<?, ?> pair && pair.hasValue();
+      values.add(isThere ? Look.text((byte[]) ((KeyValue<?, ?>) each).getValue()) : null);
     }
     return values;
   }

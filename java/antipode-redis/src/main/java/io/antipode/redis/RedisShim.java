@@ -2,11 +2,11 @@ package io.antipode.redis;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.Incomplete;
 import io.antipode.Lineage;
 import io.antipode.LineageText;
 import io.antipode.Promise;
 import io.antipode.PromiseAbandonedException;
+import io.antipode.ReadBarriers;
 import io.antipode.Recording;
 import io.antipode.Settings;
 import io.antipode.WriteId;
@@ -19,28 +19,35 @@ import io.antipode.barrier.Shims;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Counts;
-import io.antipode.runtime.Time;
+import io.antipode.runtime.KillSwitch;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisCommandInterruptedException;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.SetArgs;
+import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.TransactionResult;
+import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
+import io.lettuce.core.masterreplica.StatefulRedisMasterReplicaConnection;
 import io.lettuce.core.resource.ClientResources;
 import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.util.Deque;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -63,6 +70,7 @@ public final class RedisShim extends Shim {
   private final Duration timeout;
   private final boolean mergesReads;
   private final String prefix;
+  private final @Nullable ReadBarriers barriers;
   private final boolean keepsLogHistory;
   private final LogHistory history = new LogHistory();
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
@@ -84,6 +92,7 @@ public final class RedisShim extends Shim {
     this.timeout = builder.timeout == null ? builder.address.getTimeout() : builder.timeout;
     this.mergesReads = builder.mergesReads;
     this.prefix = builder.prefix;
+    this.barriers = builder.barriers;
     this.keepsLogHistory = builder.keepsLogHistory;
     this.client =
         builder.resources == null ? RedisClient.create() : RedisClient.create(builder.resources);
@@ -112,6 +121,7 @@ public final class RedisShim extends Shim {
     private boolean mergesReads = true;
     private String prefix = "ap:";
     private boolean keepsLogHistory;
+    private @Nullable ReadBarriers barriers;
     private @Nullable Duration timeout;
     private @Nullable ClientResources resources;
 
@@ -148,6 +158,12 @@ public final class RedisShim extends Shim {
       return this;
     }
 
+    /** Lets reads wait by themselves, or not, whatever is configured. */
+    public Builder barriers(ReadBarriers barriers) {
+      this.barriers = barriers;
+      return this;
+    }
+
     /** Says after which the client gives a server up; by default that of the address. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
@@ -173,6 +189,11 @@ public final class RedisShim extends Shim {
   @Override
   public boolean holdsReads() {
     return true;
+  }
+
+  @Override
+  public @Nullable ReadBarriers barriers() {
+    return barriers;
   }
 
   @Override
@@ -217,7 +238,9 @@ public final class RedisShim extends Shim {
       if (!state.isPrimary()) {
         throw new UnreachableException("the primary of " + datastore() + " is a replica now");
       }
-      return state.isNumbering() ? Set.of(position(state).asCovering()) : Set.of();
+      return state.isNumbering()
+          ? Set.of(Tokens.position(datastore(), state).asCovering())
+          : Set.of();
     } catch (RedisException error) {
       throw new UnreachableException(String.valueOf(error.getMessage()), error);
     }
@@ -242,8 +265,54 @@ public final class RedisShim extends Shim {
     return SetArgs.Builder.nx().ex(recordLife(promise).plusMillis(999).toSeconds());
   }
 
-  private WriteId position(ServerState state) {
-    return WriteId.of(datastore(), state.log(), state.offset()).mintedAt(Time.hour());
+  String prefix() {
+    return prefix;
+  }
+
+  LogHistory history() {
+    return history;
+  }
+
+  // The application's own connections.
+
+  /**
+   * Instruments a connection of the application's to the server of this shim: what is written by
+   * what is returned, in any of its APIs, enters the current scope, and reads are held back by
+   * floors. Results and errors stay Lettuce's; reads that are not held back go their way. Nothing
+   * is stored beside values.
+   *
+   * <p>A pool is instrumented where it makes its connections.
+   *
+   * @param connection as {@code RedisClient.connect} returned it
+   * @throws ConfigurationException if reads of it may go to another server than its writes, or it
+   *     is wrapped already
+   */
+  public <K, V> StatefulRedisConnection<K, V> instrument(StatefulRedisConnection<K, V> connection) {
+    if (KillSwitch.isDisabled()) {
+      return connection;
+    }
+    if (connection instanceof StatefulRedisMasterReplicaConnection<?, ?>
+        || !(connection instanceof StatefulRedisConnectionImpl<K, V> real)) {
+      throw new ConfigurationException(
+          "a connection is instrumented as RedisClient.connect returns it, to one server: "
+              + connection.getClass().getName());
+    }
+    RedisFuture<String> info = real.async().info("server");
+    String process = "";
+    @Nullable RedisException refusal = null;
+    try {
+      process = Link.runId(info.get(timeout.toNanos(), TimeUnit.NANOSECONDS));
+    } catch (ExecutionException | TimeoutException error) {
+      info.cancel(true);
+      refusal =
+          error.getCause() instanceof RedisException own
+              ? own
+              : new RedisException("the address does not pass INFO", error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new RedisCommandInterruptedException(error);
+    }
+    return Instrumented.face(real, new Traffic<>(this, real, process, refusal));
   }
 
   // Table 2.
@@ -367,46 +436,41 @@ public final class RedisShim extends Shim {
       }
       cause = String.valueOf(error.getMessage());
     }
+    Lineage token = Tokens.ofWrite(datastore(), state);
     if (state == null) {
-      return unsampled(base, cause);
+      unsampled(cause);
+    } else {
+      noteLog(link, state);
     }
-    if (!state.isPrimary()) {
-      // Demoted between write and answer, or a writable replica: in nobody's log.
-      Recording.markIncomplete(datastore(), "in_doubt");
-      return base.marked(new Incomplete(datastore(), "in_doubt"));
-    }
-    noteLog(link, state);
-    WriteId write = position(state);
-    Recording.recordWrite(write);
-    return base.append(write);
+    enter(token);
+    return base.merge(token);
   }
 
-  private Lineage unsampled(Lineage base, String cause) {
+  /** Counts a write that has no position. */
+  void unsampled(String cause) {
     Counts.count("uncovered_write", datastore());
     Counts.logOnce(
         "redis_unsampled",
         datastore(),
         cause,
         () -> "a write to " + datastore() + " has no position: " + cause);
-    Recording.markIncomplete(datastore(), "unsampled");
-    return base.marked(new Incomplete(datastore(), "unsampled"));
+  }
+
+  /** Enters what a write came to into the current scope. */
+  static void enter(Lineage token) {
+    token.writes().forEach(Recording::recordWrite);
+    token.incomplete().forEach(mark -> Recording.markIncomplete(mark.subject(), mark.reason()));
   }
 
   /** Notes, once for each promotion, where the log before ended, so that replicas know. */
   private void noteLog(Link link, ServerState state) {
-    boolean isNew =
-        keepsLogHistory
-            && !state.formerLog().isEmpty()
-            && state.formerEnd() > 0
-            && noted.add(state.log());
-    if (isNew) {
-      Counts.count("log_history_noted", datastore());
+    for (Map.Entry<String, Long> ended : notes(state).entrySet()) {
       RedisFuture<Boolean> note =
           link.commands()
               .hset(
                   Look.bytes(LogHistory.KEY),
-                  Look.bytes(state.formerLog()),
-                  Look.bytes(Long.toString(state.formerEnd() - 1)));
+                  Look.bytes(ended.getKey()),
+                  Look.bytes(ended.getValue().toString()));
       link.flush();
       try {
         boolean ignored = link.answer(note, timeout);
@@ -414,6 +478,16 @@ public final class RedisShim extends Shim {
         link.close(); // The write is done; replicas learn of the log from another writer.
       }
     }
+  }
+
+  /** Returns what a primary is to note of the log before its own; empty where it was noted. */
+  Map<String, Long> notes(ServerState state) {
+    Map<String, Long> notes = Tokens.notes(state);
+    if (!keepsLogHistory || notes.isEmpty() || !noted.add(state.log())) {
+      return Map.of();
+    }
+    Counts.count("log_history_noted", datastore());
+    return notes;
   }
 
   /**
@@ -562,9 +636,7 @@ public final class RedisShim extends Shim {
     } catch (RedisCommandExecutionException error) {
       Counts.count("unsampled_read", datastore());
     }
-    return state == null || state.isBeingReplaced()
-        ? Lineage.empty().marked(new Incomplete(datastore(), "unsampled"))
-        : Lineage.of(position(state).asCovering());
+    return Tokens.ofRead(datastore(), state);
   }
 
   // Connections.

@@ -1,0 +1,104 @@
+package io.antipode.redis;
+
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import io.antipode.barrier.UnreachableException;
+import io.lettuce.core.KeyValue;
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.output.CommandOutput;
+import io.lettuce.core.output.KeyValueListOutput;
+import io.lettuce.core.output.StatusOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.CommandType;
+import io.lettuce.core.protocol.RedisCommand;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/** What is asked on a connection of the application's, beside its own commands. */
+final class Questions {
+  private static final ByteArrayCodec CODEC = ByteArrayCodec.INSTANCE;
+
+  private Questions() {}
+
+  private static CommandArgs<byte[], byte[]> args() {
+    return new CommandArgs<>(CODEC);
+  }
+
+  private static <T> AsyncCommand<byte[], byte[], T> command(
+      CommandType type, CommandOutput<byte[], byte[], T> output, CommandArgs<byte[], byte[]> args) {
+    return new AsyncCommand<>(new Command<>(type, output, args));
+  }
+
+  /** Returns the question where the server stands. */
+  static AsyncCommand<byte[], byte[], String> info() {
+    return command(CommandType.INFO, new StatusOutput<>(CODEC), args().add(Look.SECTION));
+  }
+
+  /** Returns the question what the server has of promises. */
+  static AsyncCommand<byte[], byte[], List<KeyValue<byte[], byte[]>>> records(
+      List<Promise> promises, String prefix) {
+    byte[][] keys = Look.recordKeys(promises, prefix);
+    return command(
+        CommandType.MGET,
+        new KeyValueListOutput<>(CODEC, Arrays.asList(keys)),
+        args().addKeys(keys));
+  }
+
+  /** Returns the question where logs ended. */
+  static AsyncCommand<byte[], byte[], List<KeyValue<byte[], byte[]>>> ends(List<String> logs) {
+    byte[][] fields = logs.stream().map(Look::bytes).toArray(byte[][]::new);
+    return command(
+        CommandType.HMGET,
+        new KeyValueListOutput<>(CODEC, Arrays.asList(fields)),
+        args().addKey(Look.bytes(LogHistory.KEY)).addKeys(fields));
+  }
+
+  /** Returns the note where logs ended. */
+  static AsyncCommand<byte[], byte[], String> note(Map<String, Long> fields) {
+    CommandArgs<byte[], byte[]> args = args().addKey(Look.bytes(LogHistory.KEY));
+    fields.forEach((log, end) -> args.addKey(Look.bytes(log)).add(end));
+    return command(CommandType.HMSET, new StatusOutput<>(CODEC), args);
+  }
+
+  /** Returns a question as a command of a connection: how it is packed is its own. */
+  @SuppressWarnings("unchecked")
+  static <K, V> RedisCommand<K, V, ?> of(RedisCommand<byte[], byte[], ?> question) {
+    return (RedisCommand<K, V, ?>) (RedisCommand<?, ?, ?>) question;
+  }
+
+  /** Returns what a server said of where it stands; null where it did not. */
+  static @Nullable ServerState state(CompletableFuture<String> info) {
+    return info.isDone() && !info.isCompletedExceptionally()
+        ? ServerState.parse(info.join())
+        : null;
+  }
+
+  /**
+   * Returns what a look shows where the server does not say where it stands.
+   *
+   * @throws UnreachableException if that may pass
+   */
+  static Observation refused(Floor floor, @Nullable Throwable error) {
+    String cause =
+        error == null ? "INFO replication lacks what a position needs" : error.getMessage();
+    boolean isRefusal = error == null || error instanceof RedisCommandExecutionException;
+    if (!isRefusal || Positions.isPassing(String.valueOf(cause))) {
+      throw new UnreachableException(String.valueOf(cause), error);
+    }
+    Observation.Builder shown = Observation.of("");
+    for (WriteId write : floor.writes()) {
+      shown.write(write, Status.UNDECIDABLE, String.valueOf(cause));
+    }
+    floor.promises().forEach(promise -> shown.promise(promise, Status.UNDECIDABLE));
+    return shown.build();
+  }
+}

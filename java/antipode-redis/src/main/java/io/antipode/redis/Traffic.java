@@ -1,0 +1,607 @@
+package io.antipode.redis;
+
+import io.antipode.Lineage;
+import io.antipode.Promise;
+import io.antipode.Recording;
+import io.antipode.WriteId;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.UnmetException;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.redis.Commands.Kind;
+import io.lettuce.core.KeyValue;
+import io.lettuce.core.RedisChannelHandler;
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisException;
+import io.lettuce.core.StatefulRedisConnectionImpl;
+import io.lettuce.core.TransactionResult;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandWrapper;
+import io.lettuce.core.protocol.RedisCommand;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.opentelemetry.context.Context;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What goes over one connection of the application's: its commands, and questions beside them in
+ * the same packet. Nothing blocks; while a read is held back, what follows it waits behind it.
+ */
+final class Traffic<K, V> {
+  /** How many words decide what a command does. */
+  private static final int WORDS = 4;
+
+  private final RedisShim shim;
+  private final StatefulRedisConnectionImpl<K, V> real;
+  private final String process;
+  private final @Nullable RedisException refusal;
+
+  /** How often the connection was lost: answers from before and after do not belong together. */
+  private final AtomicInteger losses = new AtomicInteger();
+
+  private final Set<Object> held = ConcurrentHashMap.newKeySet();
+
+  // Under the lock of this object.
+  private final Queue<Runnable> behind = new ArrayDeque<>();
+  private int holds;
+  private @Nullable Transaction transaction;
+
+  /**
+   * Makes what sends by a connection.
+   *
+   * @param process the name of the server's process; empty where it is not known
+   * @param refusal why {@code INFO} may not ride along; null where it may
+   */
+  Traffic(
+      RedisShim shim,
+      StatefulRedisConnectionImpl<K, V> real,
+      String process,
+      @Nullable RedisException refusal) {
+    this.shim = shim;
+    this.real = real;
+    this.process = process;
+    this.refusal = refusal;
+    real.addListener(
+        new RedisConnectionStateListener() {
+          @Override
+          public void onRedisDisconnected(RedisChannelHandler<?, ?> connection) {
+            losses.incrementAndGet();
+          }
+        });
+  }
+
+  private String incarnation() {
+    int lost = losses.get();
+    return lost == 0 || process.isEmpty() ? process : process + "+" + lost;
+  }
+
+  /** Returns whether a command is held back. */
+  boolean isHeld(Object command) {
+    return held.contains(command);
+  }
+
+  /** Sends a command; returns the one by which its end is known. */
+  RedisCommand<K, V, ?> dispatch(RedisCommand<K, V, ?> command) {
+    Kind kind = Commands.kind(words(command));
+    Context context = Context.current();
+    @Nullable Floor floor = null;
+    boolean isBegin = name(command).equals("MULTI");
+    try {
+      if (!real.isMulti() && (kind.reads() || kind == Kind.UNKNOWN || isBegin)) {
+        floor = kind.reads() ? Floor.current(shim) : Floor.currentAgain(shim);
+      }
+    } catch (UnmetException error) {
+      command.completeExceptionally(error);
+      return command;
+    }
+    Sending<?> sending = new Sending<>(command, kind, floor, context);
+    synchronized (this) {
+      if (holds > 0 && !real.isMulti()) {
+        behind.add(sending::sendLater);
+        return command;
+      }
+      return sending.send();
+    }
+  }
+
+  private static String name(RedisCommand<?, ?, ?> command) {
+    return new String(command.getType().getBytes(), StandardCharsets.US_ASCII);
+  }
+
+  private static List<String> words(RedisCommand<?, ?, ?> command) {
+    List<String> words = new ArrayList<>(List.of(name(command)));
+    if (command.getArgs() == null || !Commands.isDecidedByWords(words.get(0))) {
+      return words;
+    }
+    ByteBuf packed = Unpooled.buffer();
+    command.getArgs().encode(packed);
+    while (packed.isReadable() && words.size() < WORDS) {
+      int end = packed.bytesBefore((byte) '\r');
+      String length = packed.readCharSequence(end, StandardCharsets.US_ASCII).toString();
+      packed.skipBytes(2);
+      int size = Integer.parseInt(length.substring(1));
+      words.add(packed.readCharSequence(size, StandardCharsets.ISO_8859_1).toString());
+      packed.skipBytes(2);
+    }
+    return words;
+  }
+
+  // One command.
+
+  private final class Sending<T> {
+    private final RedisCommand<K, V, T> command;
+    private final Kind kind;
+    private final @Nullable Floor floor;
+    private final Context context;
+
+    Sending(RedisCommand<K, V, T> command, Kind kind, @Nullable Floor floor, Context context) {
+      this.command = command;
+      this.kind = kind;
+      this.floor = floor;
+      this.context = context;
+    }
+
+    void sendLater() {
+      try {
+        RedisCommand<K, V, ?> unused = send();
+      } catch (RuntimeException error) {
+        command.completeExceptionally(error);
+      }
+    }
+
+    RedisCommand<K, V, ?> send() {
+      Transaction running = transaction;
+      if (kind == Kind.QUEUES) {
+        return sendEnd(running);
+      }
+      if (running != null && real.isMulti()) {
+        running.kinds.add(kind);
+        RedisCommand<K, V, T> unused = real.dispatch(running.queued(command));
+        return command;
+      }
+      if (floor != null && kind == Kind.READ) {
+        read(floor, false);
+        return command;
+      }
+      if (floor != null) {
+        hold(floor, command, this::sendNow);
+        return command;
+      }
+      return kind.mayWrite() ? ride(new Delayed<>(this, null)) : real.dispatch(command);
+    }
+
+    private void sendNow() {
+      if (name(command).equals("MULTI")) {
+        begin();
+      } else {
+        RedisCommand<K, V, ?> unused = ride(new Delayed<>(this, null));
+      }
+    }
+
+    private RedisCommand<K, V, ?> sendEnd(@Nullable Transaction running) {
+      String name = name(command);
+      if (name.equals("MULTI")) {
+        if (floor != null) {
+          hold(floor, command, this::begin);
+        } else {
+          begin();
+        }
+        return command;
+      }
+      transaction = null;
+      return running == null || name.equals("DISCARD")
+          ? real.dispatch(command)
+          : ride(new Delayed<>(this, running));
+    }
+
+    /** Begins a transaction: what may write in it is asked before it. */
+    private void begin() {
+      Transaction begun = new Transaction(floor != null);
+      transaction = begun;
+      if (refusal != null) {
+        RedisCommand<K, V, T> unused = real.dispatch(command);
+      } else {
+        packet(List.of(Questions.of(begun.before), command));
+      }
+    }
+
+    /** Sends with the questions before and behind it. */
+    private RedisCommand<K, V, ?> ride(Delayed<T> delayed) {
+      if (refusal != null || delayed.after == null) {
+        RedisCommand<K, V, T> unused = real.dispatch((RedisCommand<K, V, T>) delayed);
+        return command;
+      }
+      RedisCommand<K, V, ?> after = Questions.of(delayed.after);
+      if (delayed.before != null && delayed.transaction == null) {
+        packet(List.of(Questions.of(delayed.before), delayed, after));
+      } else {
+        packet(List.of(delayed, after));
+      }
+      return command;
+    }
+
+    /** Reads in the packet of a look; the reply is shown where the look allows it. */
+    private void read(Floor demanded, boolean isFinal) {
+      int lost = losses.get();
+      List<Promise> promises = demanded.promises();
+      AsyncCommand<byte[], byte[], String> info = Questions.info();
+      AsyncCommand<byte[], byte[], List<KeyValue<byte[], byte[]>>> records =
+          Questions.records(promises, shim.prefix());
+      Recorded<K, V> reply = new Recorded<>(real.getCodec());
+      AsyncCommand<K, V, Boolean> copy =
+          new AsyncCommand<>(new Command<>(command.getType(), reply, command.getArgs()));
+      held.add(command);
+      if (promises.isEmpty()) {
+        packet(List.of(Questions.of(info), copy));
+      } else {
+        packet(List.of(Questions.of(info), Questions.of(records), copy));
+      }
+      CompletableFuture<Boolean> unused =
+          copy.orTimeout(demanded.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
+              .whenComplete(
+                  (answer, error) -> {
+                    try {
+                      if (error != null && !(error instanceof RedisCommandExecutionException)) {
+                        copy.cancel(true);
+                        fail(expired(demanded, error));
+                      } else if (lost == losses.get()
+                          && accepts(demanded, info, values(records), isFinal)) {
+                        show(reply);
+                      } else {
+                        again(demanded);
+                      }
+                    } catch (RuntimeException failed) {
+                      fail(failed);
+                    }
+                  });
+    }
+
+    private void again(Floor demanded) {
+      synchronized (Traffic.this) {
+        hold(demanded, command, () -> read(demanded, true));
+      }
+    }
+
+    private void show(Recorded<K, V> reply) {
+      held.remove(command);
+      reply.replay(command.getOutput());
+      command.complete();
+    }
+
+    private void fail(Throwable error) {
+      held.remove(command);
+      command.completeExceptionally(error);
+    }
+  }
+
+  private static Throwable expired(Floor floor, Throwable error) {
+    try {
+      floor.expire(new UnreachableException(String.valueOf(error.getMessage()), error));
+      return error;
+    } catch (UnmetException unmet) {
+      return unmet;
+    }
+  }
+
+  private void note(Map<String, Long> fields) {
+    if (!fields.isEmpty()) {
+      packet(List.of(Questions.of(Questions.note(fields))));
+    }
+  }
+
+  private void packet(List<RedisCommand<K, V, ?>> commands) {
+    Object unused = real.dispatch(commands);
+  }
+
+  // Looks.
+
+  private boolean accepts(
+      Floor floor,
+      AsyncCommand<byte[], byte[], String> info,
+      List<@Nullable String> records,
+      boolean isFinal) {
+    ServerState state = Questions.state(info);
+    if (state == null) {
+      return floor.accepts(Questions.refused(floor, error(info)));
+    }
+    List<WriteId> writes = floor.writes();
+    Observation shown =
+        Positions.observation(
+            state, incarnation(), writes, shim.history(), floor.promises(), records);
+    return (isFinal || Positions.unknownLogs(shown, writes).isEmpty()) && floor.accepts(shown);
+  }
+
+  private static @Nullable Throwable error(CompletableFuture<?> answer) {
+    return answer.isCompletedExceptionally() ? answer.handle((value, error) -> error).join() : null;
+  }
+
+  private static List<@Nullable String> values(
+      CompletableFuture<List<KeyValue<byte[], byte[]>>> answer) {
+    return answer.isDone() && !answer.isCompletedExceptionally()
+        ? Link.texts(answer.join())
+        : List.of();
+  }
+
+  /** Looks on this connection, at all that decides it, at one moment of one history. */
+  private CompletableFuture<Observation> look(Floor floor) {
+    if (real.isMulti()) { // A question now would be one of the transaction.
+      return CompletableFuture.completedFuture(Observation.of("").build());
+    }
+    if (refusal != null) {
+      return CompletableFuture.completedFuture(Questions.refused(floor, refusal));
+    }
+    List<WriteId> writes = floor.writes();
+    List<Promise> promises = floor.promises();
+    List<String> logs = writes.stream().map(WriteId::key).distinct().toList();
+    AsyncCommand<byte[], byte[], String> info = Questions.info();
+    AsyncCommand<byte[], byte[], List<KeyValue<byte[], byte[]>>> records =
+        Questions.records(promises, shim.prefix());
+    AsyncCommand<byte[], byte[], List<KeyValue<byte[], byte[]>>> ends = Questions.ends(logs);
+    AsyncCommand<byte[], byte[], String> after = Questions.info();
+    List<RedisCommand<K, V, ?>> packet = new ArrayList<>(List.of(Questions.of(info)));
+    if (!promises.isEmpty()) {
+      packet.add(Questions.of(records));
+    }
+    if (!logs.isEmpty()) {
+      packet.add(Questions.of(ends));
+    }
+    packet.add(Questions.of(after));
+    Object unused = real.dispatch(packet);
+    real.flushCommands();
+    int lost = losses.get();
+    return after.handle(
+        (answer, error) -> {
+          ServerState state = Questions.state(info);
+          ServerState then = Questions.state(after);
+          if (state == null || then == null) {
+            return Questions.refused(floor, error(info) == null ? error : error(info));
+          }
+          if (!then.log().equals(state.log()) || lost != losses.get()) {
+            return Observation.of("").build();
+          }
+          List<@Nullable String> found = values(ends);
+          if (found.size() == logs.size()) {
+            shim.history().learn(state.log(), logs, found);
+          }
+          Observation shown =
+              Positions.observation(
+                  state, incarnation(), writes, shim.history(), promises, values(records));
+          return Positions.patient(shown, writes);
+        });
+  }
+
+  // Holding back.
+
+  private synchronized void hold(Floor floor, RedisCommand<K, V, ?> command, Runnable then) {
+    holds++;
+    held.add(command);
+    new Held(shim, floor, this::look, real.getResources().eventExecutorGroup())
+        .start(
+            error -> {
+              synchronized (this) {
+                holds--;
+                release(command, error, then);
+                while (holds == 0 && !behind.isEmpty()) {
+                  behind.remove().run();
+                }
+              }
+            });
+  }
+
+  private void release(RedisCommand<K, V, ?> command, @Nullable Throwable error, Runnable then) {
+    held.remove(command);
+    if (error != null) {
+      command.completeExceptionally(error);
+      return;
+    }
+    try {
+      then.run();
+    } catch (RuntimeException failed) {
+      command.completeExceptionally(failed);
+    }
+  }
+
+  // Writes and transactions.
+
+  /** A transaction that was begun on this connection. */
+  private final class Transaction {
+    final AsyncCommand<byte[], byte[], String> before = Questions.info();
+    final List<Kind> kinds = new ArrayList<>();
+    final int lost = losses.get();
+    final boolean isGuarded;
+    private final List<Runnable> answered = new ArrayList<>();
+    private boolean isOver;
+
+    Transaction(boolean isGuarded) {
+      this.isGuarded = isGuarded;
+    }
+
+    /** Returns a command of it, which is complete once the whole has been taken in. */
+    <T> RedisCommand<K, V, T> queued(RedisCommand<K, V, T> command) {
+      return new CommandWrapper<>(command) {
+        @Override
+        public void complete() {
+          then(super::complete);
+        }
+      };
+    }
+
+    private synchronized void then(Runnable completion) {
+      if (isOver) {
+        completion.run();
+      } else {
+        answered.add(completion);
+      }
+    }
+
+    synchronized void end() {
+      isOver = true;
+      answered.forEach(Runnable::run);
+      answered.clear();
+    }
+  }
+
+  /** A command of the application's that is complete once what it did has entered its scope. */
+  private final class Delayed<T> extends CommandWrapper<K, V, T> {
+    final @Nullable AsyncCommand<byte[], byte[], String> before;
+    final @Nullable AsyncCommand<byte[], byte[], String> after;
+    final @Nullable Transaction transaction;
+    private final Kind kind;
+    private final Context context;
+    private final boolean isGuarded;
+    private final int lost;
+    private final AtomicInteger left;
+    private final AtomicBoolean isSettled = new AtomicBoolean();
+
+    Delayed(Sending<T> sending, @Nullable Transaction transaction) {
+      super(sending.command);
+      this.transaction = transaction;
+      this.kind = sending.kind;
+      this.context = sending.context;
+      boolean mayWrite =
+          transaction == null ? kind.mayWrite() : Commands.mayWrite(transaction.kinds);
+      boolean asks = mayWrite && refusal == null;
+      this.after = asks ? Questions.info() : null;
+      this.before =
+          transaction != null
+              ? transaction.before
+              : kind == Kind.UNKNOWN && asks ? Questions.info() : null;
+      this.isGuarded = transaction == null ? sending.floor != null : transaction.isGuarded;
+      this.lost = transaction == null ? losses.get() : transaction.lost;
+      this.left = new AtomicInteger(after == null ? 1 : 2);
+      if (after != null) {
+        CompletableFuture<String> unused = after.whenComplete((info, error) -> arrived());
+      }
+      if (command instanceof CompletableFuture<?> future) {
+        Object unused =
+            future.whenComplete(
+                (value, error) -> {
+                  if (future.isCancelled()) {
+                    lose();
+                  }
+                });
+      }
+    }
+
+    @Override
+    public void complete() {
+      arrived();
+    }
+
+    private void arrived() {
+      if (left.decrementAndGet() > 0) {
+        return;
+      }
+      settle(this::enter);
+      if (isGuarded && lost != losses.get()) {
+        super.completeExceptionally(
+            new RedisException("the connection was lost while it read under a barrier"));
+      } else {
+        super.complete();
+      }
+      if (transaction != null) {
+        transaction.end();
+      }
+    }
+
+    @Override
+    public boolean completeExceptionally(Throwable error) {
+      lose();
+      return super.completeExceptionally(error);
+    }
+
+    @Override
+    public void cancel() {
+      lose();
+      super.cancel();
+    }
+
+    private void lose() {
+      settle(
+          () -> {
+            if (transaction == null ? kind.mayWrite() : Commands.mayWrite(transaction.kinds)) {
+              Recording.markIncomplete(shim.datastore(), "in_doubt");
+            }
+          });
+      if (transaction != null) {
+        transaction.end();
+      }
+    }
+
+    private void settle(Runnable how) {
+      if (isSettled.compareAndSet(false, true)) {
+        context.wrap(how).run();
+      }
+    }
+
+    /** Enters what was done, with the position behind it. */
+    private void enter() {
+      Kind done = done();
+      if (done == Kind.NEITHER) {
+        return;
+      }
+      boolean isSame = lost == losses.get();
+      ServerState behind = isSame && after != null ? Questions.state(after) : null;
+      ServerState first = isSame && before != null ? Questions.state(before) : null;
+      Lineage token =
+          done == Kind.WRITE
+              ? Tokens.ofWrite(shim.datastore(), behind)
+              : Tokens.ofUnknown(shim.datastore(), first, behind);
+      if (behind == null) {
+        shim.unsampled(
+            refusal == null ? "no answer behind it" : String.valueOf(refusal.getMessage()));
+      } else {
+        note(shim.notes(behind));
+      }
+      RedisShim.enter(token);
+      if (done == Kind.UNKNOWN && name(command).equals("MIGRATE")) {
+        Recording.markIncomplete(shim.datastore(), "in_doubt"); // In the log of another server.
+      }
+    }
+
+    /** Returns what was done: a write, what may be one, or neither. */
+    private Kind done() {
+      boolean isRefused = getOutput() != null && getOutput().hasError();
+      if (transaction == null) {
+        return done(kind, isRefused ? String.valueOf(getOutput().getError()) : null);
+      }
+      Object answers = isRefused || getOutput() == null ? null : getOutput().get();
+      if (!(answers instanceof TransactionResult all) || all.wasDiscarded()) {
+        return Kind.NEITHER;
+      }
+      Kind most = Kind.NEITHER;
+      for (int nth = 0; nth < Math.min(all.size(), transaction.kinds.size()); nth++) {
+        Object answer = all.get(nth);
+        String error =
+            answer instanceof Exception failed ? String.valueOf(failed.getMessage()) : null;
+        Kind each = done(transaction.kinds.get(nth), error);
+        if (each == Kind.WRITE || most == Kind.NEITHER) {
+          most = each;
+        }
+      }
+      return most;
+    }
+
+    private Kind done(Kind asked, @Nullable String error) {
+      if (asked == Kind.WRITE) {
+        return error == null ? Kind.WRITE : Kind.NEITHER;
+      }
+      boolean ran = asked == Kind.UNKNOWN && (error == null || !error.startsWith("NOSCRIPT"));
+      return ran ? Kind.UNKNOWN : Kind.NEITHER;
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.ReadBarriers;
+import io.antipode.ScopeBlock;
+import io.antipode.Settings;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.BarrierTimeoutException;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.redis.RedisShim;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.TransactionResult;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** Instrumented connections of Lettuce to a primary and to a replica that lags. */
+public final class LettuceProgram {
+  private static final Duration LONG = Duration.ofSeconds(20);
+  private static StatefulRedisConnection<String, String> writer;
+  private static StatefulRedisConnection<String, String> reader;
+  private static int keys;
+
+  private interface Check {
+    void run() throws Exception;
+  }
+
+  private interface Read {
+    Object of(String key) throws Exception;
+  }
+
+  public static void main(String[] args) throws Exception {
+    RedisURI primary = RedisURI.create(args[0]);
+    RedisURI replica = RedisURI.create(args[1]);
+    RedisClient client = RedisClient.create();
+    RedisShim there = RedisShim.builder("posts", primary).register();
+    RedisShim here = RedisShim.builder("posts", replica).readsFrom(ReadsFrom.REPLICA).register();
+    writer = there.instrument(client.connect(primary));
+    reader = here.instrument(client.connect(replica));
+    Map<String, Check> checks =
+        Map.of(
+            "held", LettuceProgram::held,
+            "automatic", LettuceProgram::automatic,
+            "transactions", LettuceProgram::transactions,
+            "unknown", LettuceProgram::unknown,
+            "refused", LettuceProgram::refused,
+            "order", LettuceProgram::order,
+            "late", LettuceProgram::late);
+    try {
+      checks.get(args[2]).run();
+    } finally {
+      writer.close();
+      reader.close();
+      client.shutdown();
+      here.close();
+      there.close();
+    }
+  }
+
+  private static void same(Object found, Object expected) {
+    if (!expected.equals(found)) {
+      throw new AssertionError(found + " instead of " + expected);
+    }
+  }
+
+  private static int written() {
+    Lineage lineage = Antipode.current();
+    same(lineage.incomplete().size(), 0);
+    return lineage.writes().size();
+  }
+
+  /** Every API holds its reads back, and shows what Lettuce shows. */
+  private static void held() throws Exception {
+    RedisCommands<String, String> sync = reader.sync();
+    for (Read read :
+        List.<Read>of(
+            sync::get,
+            key -> reader.async().get(key).get(20, TimeUnit.SECONDS),
+            key -> reader.reactive().get(key).block(LONG))) {
+      try (ScopeBlock request = Antipode.scope()) {
+        String key = "held-" + keys++;
+        same(writer.sync().set(key, "new"), "OK");
+        same(written(), 1);
+        Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+        same(read.of(key), "new");
+        same(String.valueOf(read.of("no-such")), "null");
+      }
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.reactive().hset("hash", Map.of("a", "1", "b", "2")).block(LONG);
+      writer.async().zadd("sorted", 1.5, "m").get();
+      same(written(), 1);
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      same(sync.hgetall("hash"), Map.of("a", "1", "b", "2"));
+      same(sync.zscore("sorted", "m"), 1.5);
+      same(sync.exists("hash"), 1L);
+      same(reader.reactive().hvals("hash").collectList().block(LONG).size(), 2);
+      try {
+        throw new AssertionError(sync.get("hash"));
+      } catch (RedisCommandExecutionException wrongType) {
+        same(wrongType.getMessage().startsWith("WRONGTYPE"), true);
+      }
+    }
+  }
+
+  private static void automatic() {
+    Settings.configure(
+        held -> held.withBarriers(ReadBarriers.AUTO).withAutoTimeout(LONG));
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().set("automatic", "new");
+      same(reader.sync().get("automatic"), "new");
+    }
+  }
+
+  private static void transactions() {
+    try (ScopeBlock request = Antipode.scope()) {
+      RedisCommands<String, String> sync = writer.sync();
+      same(sync.multi(), "OK");
+      sync.set("t", "1");
+      sync.incr("t");
+      TransactionResult done = sync.exec();
+      same(done.get(1), 2L);
+      same(written(), 1);
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      reader.sync().multi();
+      reader.sync().get("t");
+      same(reader.sync().exec().get(0), "2");
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().multi();
+      writer.sync().get("t");
+      same(writer.sync().exec().get(0), "2");
+      writer.sync().multi();
+      writer.sync().set("t", "x");
+      writer.sync().discard();
+      same(written(), 0);
+    }
+  }
+
+  /** A script may write, but for one at a server that takes no writes. */
+  private static void unknown() {
+    String script = "return redis.call('set', KEYS[1], '1')";
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().eval(script, ScriptOutputType.STATUS, "script");
+      same(written(), 1);
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      reader.sync().eval("return 1", ScriptOutputType.INTEGER);
+      same(written(), 0);
+    }
+  }
+
+  private static void refused() {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().sadd("set", "m");
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().incr("set");
+      throw new AssertionError("no error");
+    } catch (RedisCommandExecutionException wrongType) {
+      same(written(), 0);
+    }
+  }
+
+  /** What follows a read that is held back waits behind it. */
+  private static void order() throws Exception {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().set("order", "1");
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      var first = reader.async().get("order");
+      var second = reader.async().ping();
+      same(first.get(20, TimeUnit.SECONDS), "1");
+      same(second.get(20, TimeUnit.SECONDS), "PONG");
+    }
+  }
+
+  /** A read whose server does not come that far in time throws, and the connection goes on. */
+  private static void late() {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().set("late", "1");
+      Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(100)).atRead());
+      try {
+        throw new AssertionError(reader.sync().get("late"));
+      } catch (BarrierTimeoutException timeout) {
+        same(timeout.result().outcomes().size(), 1);
+      }
+    }
+    same(reader.sync().ping(), "PONG");
+  }
+}
