@@ -24,7 +24,7 @@ CLIENTS = {
     "mongodb": ("python",),
     "mysql": ("python",),
     "rabbitmq": ("python",),
-    "redis": ("python",),
+    "redis": ("python", "java"),
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.
 MESSAGES = frozenset({"rabbitmq"})

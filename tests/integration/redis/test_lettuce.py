@@ -24,7 +24,7 @@ NEVER_MS = 5_000
     "check", ["held", "automatic", "transactions", "unknown", "refused", "order", "late"]
 )
 def test_connection(antipode_redis: RedisTopology, check: str) -> None:
-    """Writes enter the scope with their positions, and reads wait where and as long as they must."""
+    """Writes enter the scope with their positions, and reads wait as long as they must."""
     jar = command("java")[-1]
     antipode_redis.set_lag(NEVER_MS if check == "late" else LAG_MS)
     servers = [antipode_redis.url(), antipode_redis.url(antipode_redis.replica)]

@@ -173,7 +173,7 @@ final class Traffic<K, V> {
         RedisCommand<K, V, T> unused = real.dispatch(running.queued(command));
         return command;
       }
-      if (floor != null && kind == Kind.READ) {
+      if (floor != null && kind == Kind.READ && refusal == null) {
         read(floor, false);
         return command;
       }
