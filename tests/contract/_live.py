@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
     "mariadb": ("python",),
-    "mongodb": ("python",),
+    "mongodb": ("python", "cpp"),
     "mysql": ("python",),
     "rabbitmq": ("python",),
     "redis": ("python", "java"),
 }
+#: Languages whose shim of a store keeps no promises, as their contract says.
+WITHOUT_PROMISES = frozenset({("mongodb", "cpp")})
 #: Stores whose values cannot be deleted, and none is put back by a transaction.
 MESSAGES = frozenset({"rabbitmq"})
 EARLY_S = 0.2
@@ -37,6 +39,7 @@ ROUNDS = 10
 class Service(NamedTuple):
     """One of a language: its agent, and its shim of the store."""
 
+    language: str
     antipode: RemoteAntipode
     shim: RemoteShim
 
@@ -94,7 +97,7 @@ def pair(request: pytest.FixtureRequest, processes: Agents) -> Iterator[Pair]:
         for language, server, role in zip(languages, servers, ("primary", "replica"), strict=True):
             remote = processes.of(language, role)
             shim = RemoteShim(remote, store, "posts", server, reads_from=role)
-            services.append(Service(remote, stack.enter_context(closing(shim))))
+            services.append(Service(language, remote, stack.enter_context(closing(shim))))
         yield Pair(store, topology, *services)
 
 
@@ -144,6 +147,9 @@ class LivePairs:
 
     def test_what_one_promises_the_other_waits_for(self, pair: Pair) -> None:
         """A barrier waits for the promise of another language until its branch has written."""
+        for each in (pair.writes, pair.reads):
+            if (pair.store, each.language) in WITHOUT_PROMISES:
+                pytest.skip(f"{each.language} keeps no promises in {pair.store} yet")
         key = uuid.uuid4().hex
         with pair.writes.antipode.scope():
             promise = pair.writes.antipode.promise("posts", expires_in_s=60)
