@@ -5,6 +5,9 @@ import io.antipode.Settings;
 import io.antipode.propagation.AntipodePropagator;
 import io.antipode.runtime.KillSwitch;
 import io.opentelemetry.context.propagation.ContextPropagators;
+import org.springframework.aop.support.DefaultPointcutAdvisor;
+import org.springframework.aop.support.annotation.AnnotationMatchingPointcut;
+import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -19,6 +22,7 @@ import org.springframework.boot.web.reactive.function.client.WebClientCustomizer
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Role;
 import org.springframework.core.Ordered;
 import org.springframework.core.task.TaskDecorator;
 import org.springframework.web.client.RestClient;
@@ -59,6 +63,18 @@ public class AntipodeAutoConfiguration {
             : bean;
       }
     };
+  }
+
+  /** Lets methods with {@link Barrier} wait, before the transactions that they open. */
+  @Bean
+  @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+  static DefaultPointcutAdvisor antipodeBarrierAdvisor() {
+    DefaultPointcutAdvisor advisor =
+        new DefaultPointcutAdvisor(
+            AnnotationMatchingPointcut.forMethodAnnotation(Barrier.class),
+            new BarrierInterceptor());
+    advisor.setOrder(Ordered.LOWEST_PRECEDENCE - 100);
+    return advisor;
   }
 
   /** Gives each request a scope. */

@@ -19,7 +19,6 @@ import org.springframework.web.reactive.function.client.ClientResponse;
 import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
 import org.springframework.web.reactive.function.client.ExchangeFunction;
 import reactor.core.publisher.Mono;
-import reactor.util.context.ContextView;
 
 /**
  * Sends the lineage with requests of {@code WebClient}, and merges what comes back. Boot's builder
@@ -37,16 +36,7 @@ public final class AntipodeExchangeFilter implements ExchangeFilterFunction {
   public Mono<ClientResponse> filter(ClientRequest request, ExchangeFunction next) {
     return KillSwitch.isDisabled()
         ? next.exchange(request)
-        : Mono.deferContextual(view -> exchanged(request, next, context(view)));
-  }
-
-  /** The current context, with the scope of Reactor's, where no thread has that. */
-  private static Context context(ContextView view) {
-    Context context = Context.current();
-    ImplicitContextKeyed held = view.getOrDefault(ScopeAccessor.KEY, null);
-    return held == null || held == Scope.fromContextOrNull(context)
-        ? context
-        : held.storeInContext(context);
+        : Mono.deferContextual(view -> exchanged(request, next, ScopeAccessor.context(view)));
   }
 
   private static Mono<ClientResponse> exchanged(

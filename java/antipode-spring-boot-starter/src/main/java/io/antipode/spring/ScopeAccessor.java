@@ -12,6 +12,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
+import reactor.util.context.ContextView;
 
 /**
  * Makes the scope in a context of Reactor current in the threads that work with it, or a scope with
@@ -39,6 +40,15 @@ final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
         registry.registerThreadLocalAccessor(other);
       }
     }
+  }
+
+  /** The current context, with the scope of Reactor's, where no thread has that. */
+  static Context context(ContextView view) {
+    Context context = Context.current();
+    ImplicitContextKeyed held = view.getOrDefault(KEY, null);
+    return held == null || held == Scope.fromContextOrNull(context)
+        ? context
+        : held.storeInContext(context);
   }
 
   @Override
