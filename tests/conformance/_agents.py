@@ -38,7 +38,12 @@ LACKING = {
     "java": frozenset(
         {
             "headers",
-            *(f"decide {store}" for store in ("mariadb", "mongodb", "mysql", "rabbitmq")),
+            *(f"decide {store}" for store in ("mongodb", "rabbitmq")),
+            *(
+                f"decide {store} {kind}"
+                for store in ("mariadb", "mysql")
+                for kind in ("pattern", "select", "sought")
+            ),
             "decide redis keys",
         }
     ),

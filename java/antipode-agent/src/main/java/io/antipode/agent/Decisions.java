@@ -22,9 +22,14 @@ final class Decisions {
     String store = Values.text(request, "store");
     String kind = Values.text(request, "kind");
     JsonNode given = Values.argument(request, "given");
-    if (!store.equals("redis")) {
-      throw AgentException.unsupported("a shim of " + store);
-    }
+    return switch (store) {
+      case "mariadb", "mysql" -> MySqlVectors.decide(store, kind, given);
+      case "redis" -> redis(kind, given);
+      default -> throw AgentException.unsupported("a shim of " + store);
+    };
+  }
+
+  private static JsonNode redis(String kind, JsonNode given) {
     return switch (kind) {
       case "look_at" -> lookAt(given);
       case "token" -> token(given);
@@ -32,7 +37,7 @@ final class Decisions {
       case "batch" -> batch(given);
       case "stored" -> stored(given);
       case "found" -> found(given);
-      default -> throw AgentException.unsupported("decisions about a " + kind + " of " + store);
+      default -> throw AgentException.unsupported("decisions about a " + kind + " of redis");
     };
   }
 

@@ -1,0 +1,207 @@
+package io.antipode.mysql;
+
+import io.antipode.Lineage;
+import io.antipode.WriteId;
+import io.antipode.barrier.Status;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** What the shim of MySQL and MariaDB decides without a server: beside what it is made of. */
+public final class MySqlDecisions {
+  /** The server that looks at MariaDB's vectors. */
+  private static final long SERVER_ID = 2;
+
+  private MySqlDecisions() {}
+
+  /**
+   * A server, as it answers.
+   *
+   * @param executed MySQL's set; null for a server of MariaDB
+   * @param later what it answers when it is asked once more; null for the same
+   * @param follows null where the user may not ask
+   */
+  public record Server(
+      @Nullable String executed,
+      @Nullable String later,
+      String applied,
+      String logged,
+      boolean isStrict,
+      boolean isReadOnly,
+      boolean isGroup,
+      @Nullable List<Above> follows) {}
+
+  /**
+   * A server that another follows.
+   *
+   * @param log its UUID, or its id
+   * @param refusal why it does not answer; null where it does
+   */
+  public record Above(
+      String log, String received, @Nullable String refusal, @Nullable Server server) {}
+
+  private static final class Answers implements Servers {
+    private final Server first;
+    private final List<Above> above = new ArrayList<>();
+    private boolean isAsked;
+
+    Answers(Server first) {
+      this.first = first;
+    }
+
+    private Server at(@Nullable Source source) throws RefusedException {
+      if (source == null) {
+        return first;
+      }
+      Above found = above.get(source.port());
+      if (found.server == null) {
+        throw "unreachable".equals(found.refusal)
+            ? RefusedException.passing("unreachable")
+            : RefusedException.lasting("denied", 0);
+      }
+      return found.server;
+    }
+
+    @Override
+    public ServerState state(@Nullable Source source) throws RefusedException {
+      Server server = at(source);
+      String executed = server.executed;
+      if (source == null && isAsked && server.later != null) {
+        executed = server.later;
+      }
+      isAsked |= source == null;
+      try {
+        return executed != null
+            ? new ServerState.MySql(GtidSet.parse(executed), !server.isReadOnly)
+            : new ServerState.MariaDb(
+                MariaDbState.parse(server.applied),
+                MariaDbState.parse(server.logged),
+                !server.isReadOnly,
+                SERVER_ID,
+                first.isStrict);
+      } catch (NoGtidException error) {
+        throw new IllegalArgumentException(error);
+      }
+    }
+
+    @Override
+    public List<Source> sources(@Nullable Source source) throws RefusedException {
+      Server server = at(source);
+      if (server.follows == null) {
+        throw RefusedException.lasting("denied", 0);
+      }
+      List<Source> sources = new ArrayList<>();
+      for (Above each : server.follows) {
+        above.add(each);
+        sources.add(new Source("above", above.size() - 1, each.log, received(each), ""));
+      }
+      return sources;
+    }
+
+    private Source.Received received(Above each) {
+      try {
+        return first.executed != null
+            ? new Source.Received.MySql(GtidSet.parse(each.received))
+            : new Source.Received.MariaDb(MariaDbState.parse(each.received));
+      } catch (NoGtidException error) {
+        throw new IllegalArgumentException(error);
+      }
+    }
+  }
+
+  /** Returns what a look says of each write, one look for each. */
+  public static List<Status> lookAt(Server server, List<WriteId> writes) {
+    List<Status> statuses = new ArrayList<>();
+    for (WriteId write : writes) {
+      try {
+        Look.Shown shown = Look.at(new Answers(server), server.isGroup, List.of(write));
+        statuses.add(shown.status(write));
+      } catch (RefusedException error) {
+        throw new IllegalArgumentException(error);
+      }
+    }
+    return statuses;
+  }
+
+  /** Sessions with one server, one after another. */
+  public static final class Sessions {
+    private final Runs runs = new Runs();
+    private Flavor flavor = Flavor.MARIADB;
+
+    /** Begins one with a server of MySQL that has executed this set. */
+    public void begin(String executed, long groupBlock) {
+      flavor = Flavor.MYSQL;
+      try {
+        runs.learn(GtidSet.parse(executed), groupBlock);
+      } catch (NoGtidException error) {
+        throw new IllegalArgumentException(error);
+      }
+    }
+
+    /** Returns the writes of a commit; null for what is no set. */
+    public @Nullable List<WriteId> committed(String gtids) {
+      try {
+        return Positions.minted(flavor, gtids, runs, "posts");
+      } catch (NoGtidException error) {
+        return null;
+      }
+    }
+  }
+
+  /** Returns what a read may have seen. */
+  public static Lineage cover(Map<String, String> asked) {
+    Flavor flavor = asked.containsKey("gtid_mode") ? Flavor.MYSQL : Flavor.MARIADB;
+    return Positions.covering(flavor, asked, "posts");
+  }
+
+  /** Returns the first and last numbers of the runs of each log; null for what is no set. */
+  public static @Nullable Map<String, List<List<String>>> gtidSet(String text) {
+    Map<String, List<List<String>>> logs = new LinkedHashMap<>();
+    try {
+      GtidSet.parse(text)
+          .logs()
+          .forEach((log, runs) -> logs.put(log, runs.stream().map(MySqlDecisions::ends).toList()));
+    } catch (NoGtidException error) {
+      return null;
+    }
+    return logs;
+  }
+
+  private static List<String> ends(Run run) {
+    return List.of(Long.toUnsignedString(run.first()), Long.toUnsignedString(run.last()));
+  }
+
+  /** Returns whether a server with these variables can be waited at. */
+  public static boolean waits(Map<String, String> variables) {
+    return facts(variables).problems().isEmpty();
+  }
+
+  /** Returns whether a server with these variables gives its own writes positions. */
+  public static boolean numbers(Map<String, String> variables) {
+    return facts(variables).lacking().isEmpty();
+  }
+
+  private static Facts facts(Map<String, String> variables) {
+    try {
+      return Facts.of(variables, "1");
+    } catch (NoGtidException error) {
+      throw new IllegalArgumentException(error);
+    }
+  }
+
+  /** Returns what one statement may do, in the words of the vectors. */
+  public static List<String> does(String sql) {
+    return Statements.effects(sql).stream()
+        .map(each -> each.name().toLowerCase(Locale.ROOT))
+        .sorted()
+        .toList();
+  }
+
+  /** Returns the lineage of the column beside a row. */
+  public static Lineage found(String column) {
+    return Positions.stored("posts", column);
+  }
+}
