@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /** The shims that are open, and what is done by them. Thread-safe. */
 final class Stores {
   /** The stores of which there are shims. */
-  static final List<String> NAMES = List.of("redis");
+  static final List<String> NAMES = List.of("mariadb", "mysql", "redis");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -34,16 +34,22 @@ final class Stores {
   private final Map<String, OpenShim> open = new ConcurrentHashMap<>();
   private final AtomicInteger handles = new AtomicInteger();
 
-  JsonNode open(JsonNode request) {
-    String store = Values.text(request, "store");
-    if (!store.equals("redis")) {
-      String kind = request.path("client").asBoolean() ? "an instrumented client" : "a shim";
+  JsonNode open(JsonNode request) throws Exception {
+    String handle = "d" + handles.incrementAndGet();
+    open.put(handle, opened(Values.text(request, "store"), request));
+    return JSON.objectNode().put("shim", handle);
+  }
+
+  private static OpenShim opened(String store, JsonNode request) throws Exception {
+    boolean isClient = request.path("client").asBoolean();
+    if (store.equals("redis")) {
+      return isClient ? new OpenRedisClient(request) : new OpenRedis(request);
+    }
+    if (isClient || !NAMES.contains(store)) {
+      String kind = isClient ? "an instrumented client" : "a shim";
       throw AgentException.unsupported(kind + " of " + store);
     }
-    String handle = "d" + handles.incrementAndGet();
-    boolean isClient = request.path("client").asBoolean();
-    open.put(handle, isClient ? new OpenRedisClient(request) : new OpenRedis(request));
-    return JSON.objectNode().put("shim", handle);
+    return new OpenMySql(store, request);
   }
 
   private OpenShim shim(JsonNode request) {

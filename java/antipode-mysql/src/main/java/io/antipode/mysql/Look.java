@@ -6,7 +6,6 @@ import io.antipode.barrier.Status;
 import io.antipode.runtime.Counts;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,10 +15,6 @@ import org.jspecify.annotations.Nullable;
 final class Look {
   /** How many servers high a chain of replicas is followed. */
   private static final int MOST = 4;
-
-  private static final Comparator<WriteId> ORDER =
-      Comparator.comparing(WriteId::key)
-          .thenComparing((one, other) -> Long.compareUnsigned(one.version(), other.version()));
 
   private final Servers servers;
   private final boolean isGroup;
@@ -33,9 +28,8 @@ final class Look {
    * What one look showed.
    *
    * @param state what the server had
-   * @param targets what may still become visible, the smallest first
    */
-  record Shown(ServerState state, Map<WriteId, Judged> judged, List<WriteId> targets) {
+  record Shown(ServerState state, Map<WriteId, Judged> judged) {
     Status status(WriteId write) {
       Judged found = judged.get(write);
       return found == null ? Status.NOT_YET : found.status;
@@ -75,12 +69,7 @@ final class Look {
     if (!missing.isEmpty()) {
       judge(missing);
     }
-    List<WriteId> targets =
-        missing.stream()
-            .filter(write -> judgedOf(write).status == Status.NOT_YET)
-            .sorted(ORDER)
-            .toList();
-    return new Shown(state, judged, targets);
+    return new Shown(state, judged);
   }
 
   private Judged judgedOf(WriteId write) {

@@ -2,7 +2,6 @@ package io.antipode.mysql;
 
 import io.antipode.WriteId;
 import java.util.List;
-import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /** What one server has. */
@@ -30,13 +29,6 @@ sealed interface ServerState {
 
   /** Returns whether nothing is gone that it had in an earlier state. */
   boolean covers(ServerState earlier);
-
-  /** Returns what blocks on the server until a write may be visible; null where nothing does. */
-  @Nullable String waiting(WriteId write, double seconds);
-
-  private static String seconds(double seconds) {
-    return String.format(Locale.ROOT, "%.3f", Math.max(seconds, 0.001));
-  }
 
   /**
    * A server of MySQL.
@@ -84,21 +76,6 @@ sealed interface ServerState {
     @Override
     public boolean covers(ServerState earlier) {
       return earlier instanceof MySql other && executed.covers(other.executed);
-    }
-
-    @Override
-    public @Nullable String waiting(WriteId write, double seconds) {
-      MySqlLog log = MySqlLog.of(write.key());
-      if (log == null) {
-        return null;
-      }
-      String from = Long.toUnsignedString(log.first());
-      String run = log.log() + ":" + from + "-" + Long.toUnsignedString(write.version());
-      return "SELECT WAIT_FOR_EXECUTED_GTID_SET('"
-          + run
-          + "', "
-          + ServerState.seconds(seconds)
-          + ")";
     }
   }
 
@@ -169,17 +146,6 @@ sealed interface ServerState {
       return earlier instanceof MariaDb other
           && logged.covers(other.logged)
           && applied.coversDomains(other.applied);
-    }
-
-    @Override
-    public @Nullable String waiting(WriteId write, double seconds) {
-      MariaDbState.Log log = log(write);
-      if (log == null || applied.isPast(log.domain(), write.version())) {
-        return null; // It would end at once.
-      }
-      String number = Long.toUnsignedString(write.version());
-      String gtid = log.domain() + "-" + log.server() + "-" + number;
-      return "SELECT MASTER_GTID_WAIT('" + gtid + "', " + ServerState.seconds(seconds) + ")";
     }
   }
 }

@@ -1,0 +1,44 @@
+package io.antipode.mysql;
+
+import io.antipode.barrier.UnreachableException;
+import java.sql.SQLException;
+import java.util.Set;
+
+/** What a driver's errors say. */
+final class Errors {
+  static final Set<Integer> NO_TABLE = Set.of(1049, 1146);
+  static final Set<Integer> NO_COLUMN = Set.of(1054);
+  static final Set<Integer> DENIED = Set.of(1044, 1142, 1143);
+
+  /** The server is starting, stopping or full; a later look may succeed. */
+  private static final Set<Integer> PASSING =
+      Set.of(1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032);
+
+  /** The server ended the session, or is going away: nobody knows how far a statement came. */
+  private static final Set<Integer> ENDING = Set.of(1053, 1077, 1078, 1079, 1317, 1927, 3032);
+
+  private Errors() {}
+
+  private static boolean isAnswer(SQLException error) {
+    int number = error.getErrorCode();
+    return (number >= 1000 && number < 2000) || (number >= 3000 && number < 5000);
+  }
+
+  /** Returns whether a statement that failed so did nothing. */
+  static boolean isRefusal(SQLException error) {
+    return isAnswer(error) && !ENDING.contains(error.getErrorCode());
+  }
+
+  /**
+   * Returns an answer that asking again does not change.
+   *
+   * @throws UnreachableException if there is no answer now, or the error passes
+   */
+  static RefusedException refused(SQLException error) {
+    String message = String.valueOf(error.getMessage());
+    if (!isAnswer(error) || PASSING.contains(error.getErrorCode())) {
+      throw new UnreachableException(message, error);
+    }
+    return RefusedException.lasting(message, error.getErrorCode());
+  }
+}

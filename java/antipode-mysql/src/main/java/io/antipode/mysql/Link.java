@@ -1,0 +1,252 @@
+package io.antipode.mysql;
+
+import io.antipode.ConfigurationException;
+import io.antipode.barrier.UnreachableException;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A connection of the shim's own, used by one thread at a time. Each statement commits by itself.
+ */
+final class Link implements AutoCloseable {
+  private static final Logger LOG = Logger.getLogger("antipode");
+
+  /** A connection that was idle for longer is asked whether it lives. */
+  private static final long IDLE_NS = 500_000_000;
+
+  /** Nobody's uncommitted record of a promise may be seen, and no gap be locked. */
+  private static final String COMMITTED = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+  private static final String VARIABLES =
+      "SHOW GLOBAL VARIABLES WHERE Variable_name REGEXP"
+          + " '^replicate_(wild_)?(do|ignore)_(db|table)$' OR Variable_name IN ('version',"
+          + " 'server_uuid', 'server_id', 'server_uid', 'gtid_mode', 'log_bin',"
+          + " 'log_slave_updates', 'gtid_executed', 'gtid_strict_mode',"
+          + " 'group_replication_group_name', 'group_replication_gtid_assignment_block_size')";
+
+  /** When the server's process started: both terms are of the statement's clock. */
+  private static final String STARTED =
+      "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
+
+  private final Connection connection;
+  private @Nullable ConnectorJ tracked;
+  private @Nullable Facts facts;
+  private String lastGtid = "";
+  private long usedNs = System.nanoTime();
+
+  private Link(Connection connection) {
+    this.connection = connection;
+  }
+
+  /**
+   * Connects within a time, after as much of which each statement is given up.
+   *
+   * @throws SQLException as the driver does
+   */
+  static Link connect(Address address, Duration timeout) throws SQLException {
+    Properties properties = new Properties();
+    if (address.user() != null) {
+      properties.setProperty("user", address.user());
+    }
+    if (address.password() != null) {
+      properties.setProperty("password", address.password());
+    }
+    String most = Long.toString(Math.max(timeout.toMillis(), 1));
+    properties.setProperty("connectTimeout", most);
+    properties.setProperty("socketTimeout", most);
+    if (address.flavor() == Flavor.MYSQL) {
+      properties.setProperty("trackSessionState", "true");
+    }
+    return new Link(DriverManager.getConnection(address.url(), properties));
+  }
+
+  /**
+   * Connects, and finds out what the server is.
+   *
+   * @throws SQLException as the driver does
+   * @throws ConfigurationException if the driver cannot tell what this server's writes are named by
+   */
+  static Link open(Address address, Duration timeout, Runs runs) throws SQLException {
+    Link link = connect(address, timeout);
+    try {
+      link.detect(address, runs);
+      return link;
+    } catch (SQLException | RuntimeException error) {
+      link.close();
+      throw error;
+    }
+  }
+
+  private void detect(Address address, Runs runs) throws SQLException {
+    Map<String, String> variables = new LinkedHashMap<>();
+    for (Map<String, String> row : rows(VARIABLES)) {
+      variables.put(row.getOrDefault("Variable_name", ""), row.getOrDefault("Value", ""));
+    }
+    Flavor flavor = Flavor.of(variables.getOrDefault("version", ""));
+    if (flavor == Flavor.MYSQL && address.flavor() != Flavor.MYSQL) {
+      throw new ConfigurationException(
+          address
+              + " is a MySQL server: only Connector/J (jdbc:mysql:) tells what its commits are");
+    }
+    String status =
+        flavor == Flavor.MYSQL
+            ? "performance_schema.global_status"
+            : "information_schema.GLOBAL_STATUS";
+    Map<String, String> started = rows(STARTED + status + " WHERE VARIABLE_NAME = 'UPTIME'").get(0);
+    try {
+      facts = Facts.of(variables, started.getOrDefault("started", ""));
+    } catch (NoGtidException error) {
+      throw new SQLException(error);
+    }
+    runs.learn(facts.executed(), facts.groupBlock());
+    execute(COMMITTED);
+    if (flavor == Flavor.MYSQL) {
+      tracked = ConnectorJ.on(connection);
+      execute("SET SESSION session_track_gtids = OWN_GTID");
+    }
+  }
+
+  /** Returns what is known of the server of a link that was opened. */
+  Facts facts() {
+    if (facts == null) {
+      throw new IllegalStateException("nobody asked what the server is");
+    }
+    return facts;
+  }
+
+  void setTimeout(Duration timeout) throws SQLException {
+    long most = Math.min(Math.max(timeout.toMillis(), 1), Integer.MAX_VALUE);
+    connection.setNetworkTimeout(Runnable::run, (int) most);
+  }
+
+  /** Returns whether it may be used; asks the server where it was idle for a while. */
+  boolean isAlive(Duration timeout) {
+    try {
+      if (connection.isClosed()) {
+        return false;
+      }
+      int seconds = (int) Math.min(Math.max(timeout.toSeconds(), 1), 60);
+      return System.nanoTime() - usedNs < IDLE_NS || connection.isValid(seconds);
+    } catch (SQLException error) {
+      return false;
+    }
+  }
+
+  void release() {
+    usedNs = System.nanoTime();
+  }
+
+  void execute(String sql) throws SQLException {
+    try (Statement statement = connection.createStatement()) {
+      boolean ignored = statement.execute(sql);
+    }
+  }
+
+  /** Returns how many rows a statement changed, as the server says. */
+  int update(String sql, Object... parameters) throws SQLException {
+    try (PreparedStatement statement = prepared(sql, parameters)) {
+      return statement.executeUpdate();
+    }
+  }
+
+  private PreparedStatement prepared(String sql, Object... parameters) throws SQLException {
+    PreparedStatement statement = connection.prepareStatement(sql);
+    for (int nth = 0; nth < parameters.length; nth++) {
+      if (parameters[nth] instanceof byte[] bytes) {
+        statement.setBytes(nth + 1, bytes);
+      } else {
+        statement.setObject(nth + 1, parameters[nth]);
+      }
+    }
+    return statement;
+  }
+
+  /** Makes something of a row. */
+  interface Row<T> {
+    T of(ResultSet row) throws SQLException;
+  }
+
+  <T> List<T> query(String sql, Row<T> make, Object... parameters) throws SQLException {
+    try (PreparedStatement statement = prepared(sql, parameters);
+        ResultSet found = statement.executeQuery()) {
+      List<T> rows = new ArrayList<>();
+      while (found.next()) {
+        rows.add(make.of(found));
+      }
+      return rows;
+    }
+  }
+
+  /** Returns rows by the names of their columns; NULL is the empty text. */
+  List<Map<String, String>> rows(String sql) throws SQLException {
+    return query(sql, Link::byName);
+  }
+
+  private static Map<String, String> byName(ResultSet row) throws SQLException {
+    ResultSetMetaData columns = row.getMetaData();
+    Map<String, String> named = new LinkedHashMap<>();
+    for (int nth = 1; nth <= columns.getColumnCount(); nth++) {
+      String value = row.getString(nth);
+      named.put(columns.getColumnLabel(nth), value == null ? "" : value);
+    }
+    return named;
+  }
+
+  /**
+   * Returns the rows of a question of the library's own.
+   *
+   * @throws RefusedException if the server answers with an error that stays
+   * @throws UnreachableException if there is no answer now
+   */
+  List<Map<String, String>> ask(String sql) throws RefusedException {
+    try {
+      return rows(sql);
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+  }
+
+  /** Returns the GTIDs of what this session committed since it was asked last; empty for none. */
+  String committed() throws SQLException {
+    if (tracked != null) {
+      return tracked.take();
+    }
+    // It stays what it was where nothing was logged since.
+    String gtid = rows("SELECT @@last_gtid AS gtid").get(0).getOrDefault("gtid", "");
+    String found = gtid.equals(lastGtid) ? "" : gtid;
+    lastGtid = gtid;
+    return found;
+  }
+
+  /** Makes what another thread waits for on it fail. */
+  void interrupt() {
+    try {
+      connection.abort(Runnable::run);
+    } catch (SQLException error) {
+      LOG.log(Level.FINE, error, () -> "ending a connection failed");
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      connection.close();
+    } catch (SQLException error) {
+      LOG.log(Level.FINE, error, () -> "closing a connection failed");
+    }
+  }
+}

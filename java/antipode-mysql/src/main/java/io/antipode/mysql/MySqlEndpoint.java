@@ -1,0 +1,142 @@
+package io.antipode.mysql;
+
+import io.antipode.ConfigurationException;
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import io.antipode.barrier.Endpoint;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.runtime.Counts;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Looks at what a server has executed. */
+final class MySqlEndpoint implements Endpoint {
+  private final Link link;
+  private final Address address;
+  private final LinkServers.Silent silent;
+  private final String promises;
+  private final String caveat;
+  private @Nullable ServerState before;
+
+  /** How often positions were reset under the connection. */
+  private int resets;
+
+  /**
+   * Connects to a server where positions can be waited for.
+   *
+   * @param promises the table of promises
+   * @throws UnreachableException if there is no connection now
+   * @throws RefusedException if the server does not let this user in
+   * @throws ConfigurationException if it has no positions
+   */
+  MySqlEndpoint(
+      String datastore,
+      Address address,
+      Duration timeout,
+      Runs runs,
+      LinkServers.Silent silent,
+      String promises)
+      throws RefusedException {
+    this.address = address;
+    this.silent = silent;
+    this.promises = promises;
+    try {
+      this.link = Link.open(address, timeout, runs);
+    } catch (SQLException error) {
+      throw Errors.refused(error);
+    }
+    try {
+      link.facts().require(datastore);
+      this.caveat = caveat(datastore, filters(timeout));
+    } catch (RuntimeException error) {
+      link.close();
+      throw error;
+    }
+  }
+
+  /** Returns what replication leaves out here; MySQL says so to whoever may ask for its state. */
+  private List<String> filters(Duration timeout) {
+    try {
+      List<String> filters = new ArrayList<>();
+      for (Map<String, String> row :
+          new LinkServers(link, address, silent, timeout).replication()) {
+        filters.addAll(Facts.filters(row));
+      }
+      return filters.stream().distinct().toList();
+    } catch (RefusedException error) {
+      return link.facts().filters();
+    }
+  }
+
+  private String caveat(String datastore, List<String> filters) {
+    if (filters.isEmpty()) {
+      return "";
+    }
+    String said =
+        "replication leaves out rows there, whose positions come all the same: "
+            + String.join("; ", filters);
+    Counts.logOnce(
+        "mysql_filters",
+        datastore,
+        address.toString(),
+        () ->
+            "the server where "
+                + datastore
+                + " is read shows positions of writes that it never"
+                + " gets: "
+                + said);
+    return said;
+  }
+
+  private String server() {
+    String server = link.facts().server();
+    return resets == 0 ? server : server + "#" + resets;
+  }
+
+  @Override
+  public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
+    setTimeout(timeout);
+    LinkServers servers = new LinkServers(link, address, silent, timeout);
+    Look.Shown shown = Look.at(servers, link.facts().isGroup(), writes);
+    if (before != null && !shown.state().covers(before)) {
+      resets++; // What was known does not count any more.
+    }
+    before = shown.state();
+    Observation.Builder observation = Observation.of(server()).caveat(caveat);
+    shown.tell(observation);
+    return observation.build();
+  }
+
+  @Override
+  public Observation promised(Collection<Promise> wanted, Duration timeout)
+      throws RefusedException {
+    setTimeout(timeout);
+    Observation.Builder observation = Observation.of(server());
+    Records.of(link, promises, wanted).forEach(observation::promise);
+    return observation.build();
+  }
+
+  private void setTimeout(Duration timeout) {
+    try {
+      link.setTimeout(timeout);
+    } catch (SQLException error) {
+      throw new UnreachableException(String.valueOf(error.getMessage()), error);
+    }
+  }
+
+  @Override
+  public void interrupt() {
+    link.interrupt();
+  }
+
+  @Override
+  public void close() {
+    link.close();
+  }
+}
