@@ -14,6 +14,8 @@ need ccache ccache
 need clang-format-14 clang-format-14
 need /usr/include/nlohmann/json.hpp nlohmann-json3-dev
 need /usr/include/gtest/gtest.h libgtest-dev
+need pkg-config pkg-config
+need /usr/include/hiredis/hiredis.h libhiredis-dev
 need /usr/include/libmongoc-1.0/mongoc/mongoc.h libmongoc-dev
 need /usr/include/amqp.h librabbitmq-dev
 case $preset in

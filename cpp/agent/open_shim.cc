@@ -19,6 +19,9 @@ const std::map<std::string, Kind>& Kinds() {
 #ifdef ANTIPODE_RABBITMQ
       {"rabbitmq", {OpenRabbitmq, DecideRabbitmq}},
 #endif
+#ifdef ANTIPODE_REDIS
+      {"redis", {OpenRedis, DecideRedis}},
+#endif
   };
   return kinds;
 }

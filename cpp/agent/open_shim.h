@@ -49,5 +49,7 @@ std::unique_ptr<OpenShim> OpenMongodb(const Json& given);
 Json DecideMongodb(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
 Json DecideRabbitmq(const std::string& kind, const Json& given);
+std::unique_ptr<OpenShim> OpenRedis(const Json& given);
+Json DecideRedis(const std::string& kind, const Json& given);
 
 }  // namespace antipode::agent

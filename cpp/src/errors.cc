@@ -13,6 +13,10 @@ LineageDecodeError::LineageDecodeError(const DecodeFault& fault)
     : AntipodeError(fault.code, fault.message), offset_(fault.offset) {}
 LineageDecodeError::~LineageDecodeError() = default;
 
+PromiseAbandoned::PromiseAbandoned(const std::string& id)
+    : AntipodeError("promise_abandoned", "the promise " + id + " was abandoned: nothing may be written for it") {}
+PromiseAbandoned::~PromiseAbandoned() = default;
+
 LineageTooLarge::LineageTooLarge(std::size_t max_bytes)
     : AntipodeError("lineage_too_large", "max_bytes is " + std::to_string(max_bytes) +
                                              ", which is too small for the mark that says what is missing: 18 are "

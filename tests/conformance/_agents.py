@@ -32,7 +32,8 @@ LACKING = {
         {
             "headers",
             "script automatic",
-            *(f"decide {store}" for store in ("mariadb", "mysql", "rabbitmq", "redis")),
+            *(f"decide {store}" for store in ("mariadb", "mysql", "rabbitmq")),
+            *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
         }
     ),
     "java": frozenset(

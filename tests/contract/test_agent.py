@@ -108,3 +108,14 @@ class TestRedisOfJava(TestRedis):
         **TestRedis.opt_outs,
         "dry_run": "Java has no dry run yet",
     }
+
+
+class TestRedisOfCpp(TestRedis):
+    """The claims that the shim of C++ keeps, on the same servers."""
+
+    language: ClassVar[str] = "cpp"
+    opt_outs: ClassVar[dict[str, str]] = {
+        **TestRedis.opt_outs,
+        "automatic": "C++ has no automatic barriers yet",
+        "dry_run": "C++ has no dry run yet",
+    }

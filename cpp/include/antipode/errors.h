@@ -49,6 +49,13 @@ class ANTIPODE_EXPORT LineageDecodeError : public AntipodeError {
   std::size_t offset_;
 };
 
+/// A branch fulfils a promise that was abandoned: its transaction must not commit.
+class ANTIPODE_EXPORT PromiseAbandoned : public AntipodeError {
+ public:
+  explicit PromiseAbandoned(const std::string& id);
+  ~PromiseAbandoned() override;
+};
+
 /// A bound is too small for even the mark that says what is missing.
 class ANTIPODE_EXPORT LineageTooLarge : public AntipodeError {
  public:

@@ -1,0 +1,109 @@
+// Redis in the agent: what its shim decides, and the shim itself.
+#include "antipode/redis.h"
+#include "open_shim.h"
+#include "redis/companion.h"
+#include "redis/position.h"
+
+namespace antipode::agent {
+namespace {
+
+std::string LinesOf(const Json& lines) {
+  std::string text;
+  for (const Json& line : lines) text += line.get<std::string>() + "\r\n";
+  return text;
+}
+
+Json LookAt(const Json& given) {
+  const Json& server = given.at("server");
+  std::vector<WriteId> writes;
+  for (Json each : given.at("writes")) {
+    each["datastore"] = "posts";
+    writes.push_back(json::WriteOf(each));
+  }
+  const auto all = [&](std::string_view status) {
+    return Json{{"statuses", std::vector<std::string>(writes.size(), std::string(status))}};
+  };
+  if (server.contains("error")) {
+    return all(redis::IsPassing(server.at("error").get<std::string>()) ? "unreachable" : "undecidable");
+  }
+  const std::set<WriteId> asked(writes.begin(), writes.end());
+  redis::LogHistory history;
+  const auto first = redis::StateOf(LinesOf(server.at("info")));
+  if (!first) return all("undecidable");
+  Observation shown = redis::Shown(*first, "", asked, history, {});
+  const auto logs = redis::UnknownLogs(shown);
+  if (!logs.empty()) {
+    const auto then = redis::StateOf(LinesOf(server.contains("then") ? server.at("then") : server.at("info")));
+    if (!then) return all("undecidable");
+    const Json kept = server.value("history", Json::object());
+    for (const std::string& log : logs) {
+      if (kept.contains(log)) history.Learn(then->log, log, kept.at(log).get<std::string>());
+    }
+    shown = redis::Shown(*then, "", asked, history, {});
+  }
+  Json statuses = Json::array();
+  for (const WriteId& each : writes) statuses.push_back(NameOf(shown.Of(each).first));
+  return {{"statuses", statuses}};
+}
+
+redis::Text TextOf(const Json& found) { return found.is_null() ? redis::Text() : found.get<std::string>(); }
+
+Json FoundBeside(const Json& given) {
+  const std::string shown = given.at("shown");
+  const auto extent = shown == "nothing" ? redis::Extent::kNothing
+                      : shown == "part"  ? redis::Extent::kPart
+                                         : redis::Extent::kWhole;
+  const auto [lineage, match] =
+      redis::Unpacked(TextOf(given.value("value", Json())), extent, TextOf(given.value("companion", Json())), "posts");
+  return {{"lineage", json::Of(lineage)}, {"match", NameOf(match)}};
+}
+
+class RedisShim final : public OpenShim {
+ public:
+  explicit RedisShim(std::shared_ptr<redis::Shim> shim) : shim_(std::move(shim)) {}
+  ~RedisShim() override { shim_->Close(); }
+  Store& store() override { return *shim_; }
+
+  Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                const std::optional<Promise>& fulfils) override {
+    return shim_->Write(key, value, lineage, fulfils);
+  }
+  Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
+    return shim_->Delete(key, lineage);
+  }
+  Found Read(const std::string& key) override {
+    redis::Reading reading = shim_->Read(key);
+    return {std::move(reading.value), std::move(reading.lineage)};
+  }
+  void RollBack(const std::string&, const std::string&, const Promise&) override {
+    throw Unsupported("Table 2 of Redis rolls nothing back");
+  }
+
+ private:
+  std::shared_ptr<redis::Shim> shim_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenShim> OpenRedis(const Json& given) {
+  const Json& server = given.at("server");
+  redis::Options options;
+  if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
+  options.merge_reads = given.value("on_read", "merge") == "merge";
+  const Json timeout_s = given.value("timeout_s", Json());
+  if (!timeout_s.is_null()) options.timeout = std::chrono::duration<double>(timeout_s.get<double>());
+  return std::make_unique<RedisShim>(
+      redis::Shim::Open(given.at("datastore"), server.at("host"), server.at("port").get<std::uint16_t>(), options));
+}
+
+Json DecideRedis(const std::string& kind, const Json& given) {
+  if (kind == "look_at") return LookAt(given);
+  if (kind == "found") return FoundBeside(given);
+  if (kind == "stored") {
+    const redis::Text value = TextOf(given.value("value", Json()));
+    return {{"companion", redis::Packed(value, given.at("text").get<std::string>())}};
+  }
+  throw Unsupported("C++ decides nothing of Redis that is called '" + kind + "'");
+}
+
+}  // namespace antipode::agent

@@ -1,0 +1,126 @@
+#include "redis/connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/clock.h"
+
+namespace antipode::redis {
+namespace {
+
+timeval TimeOf(double seconds) {
+  const double positive = std::max(seconds, 0.001);
+  const double whole = std::floor(positive);
+  return {static_cast<time_t>(whole), static_cast<suseconds_t>((positive - whole) * 1e6)};
+}
+
+std::string ProcessIn(const std::string& info) {
+  static constexpr std::string_view kRunId = "run_id:";
+  const std::size_t at = info.find(kRunId);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + kRunId.size();
+  return info.substr(begin, info.find_first_of("\r\n", begin) - begin);
+}
+
+}  // namespace
+
+Error::~Error() = default;
+
+std::optional<std::string> Reply::error() const {
+  if (reply_->type != REDIS_REPLY_ERROR) return std::nullopt;
+  return std::string(reply_->str, reply_->len);
+}
+
+const Reply& Reply::Checked() const {
+  if (const auto message = error()) throw Error(*message);
+  return *this;
+}
+
+std::optional<std::string> Reply::text() const {
+  if (reply_->type != REDIS_REPLY_STRING && reply_->type != REDIS_REPLY_STATUS) return std::nullopt;
+  return std::string(reply_->str, reply_->len);
+}
+
+Reply Reply::at(std::size_t nth) const {
+  if (nth >= size()) throw Error("the server's answer has no element " + std::to_string(nth));
+  Reply element;
+  element.reply_ = reply_->element[nth];
+  return element;
+}
+
+Connection::Connection(const Address& address, double timeout_s)
+    : context_(redisConnectWithTimeout(address.host.c_str(), address.port, TimeOf(timeout_s))) {
+  const std::string where = address.host + ":" + std::to_string(address.port);
+  if (!context_) throw Lost("no memory for a connection to " + where);
+  if (context_->err != 0) throw Lost("no connection to " + where + ": " + context_->errstr);
+  redisSetTimeout(context_.get(), TimeOf(timeout_s));
+  const Reply info = Ask({"INFO", "server"}, timeout_s);
+  if (const auto error = info.error()) {
+    refusal_ = *error;
+  } else {
+    process_ = ProcessIn(info.text().value_or(""));
+  }
+}
+
+bool Connection::Usable() const {
+  if (lost_ || pending_ != 0) return false;
+  pollfd idle{context_->fd, POLLIN, 0};
+  return poll(&idle, 1, 0) == 0;
+}
+
+void Connection::Queue(const std::vector<std::string>& command) {
+  std::vector<const char*> words;
+  std::vector<std::size_t> sizes;
+  for (const std::string& word : command) {
+    words.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  if (redisAppendCommandArgv(context_.get(), static_cast<int>(command.size()), words.data(), sizes.data()) !=
+      REDIS_OK) {
+    Lose(context_->errstr);
+  }
+  ++pending_;
+}
+
+void Connection::Flush(double timeout_s) {
+  deadline_s_ = SystemClock().Now() + timeout_s;
+  redisSetTimeout(context_.get(), TimeOf(timeout_s));
+  int done = 0;
+  while (done == 0) {
+    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) Lose(context_->errstr);
+  }
+}
+
+Reply Connection::Next() {
+  void* reply = nullptr;
+  while (true) {
+    if (redisGetReplyFromReader(context_.get(), &reply) != REDIS_OK) Lose(context_->errstr);
+    if (reply != nullptr) break;
+    const double left_s = deadline_s_ - SystemClock().Now();
+    pollfd arriving{context_->fd, POLLIN, 0};
+    if (left_s <= 0 || poll(&arriving, 1, static_cast<int>(std::ceil(left_s * 1'000))) == 0) {
+      Lose("the server did not answer in time");
+    }
+    if (redisBufferRead(context_.get()) != REDIS_OK) Lose(context_->errstr);
+  }
+  --pending_;
+  return Reply(static_cast<redisReply*>(reply));
+}
+
+Reply Connection::Ask(const std::vector<std::string>& command, double timeout_s) {
+  Queue(command);
+  Flush(timeout_s);
+  return Next();
+}
+
+void Connection::Interrupt() { shutdown(context_->fd, SHUT_RDWR); }
+
+void Connection::Lose(const std::string& cause) {
+  lost_ = true;
+  throw Lost(cause);
+}
+
+}  // namespace antipode::redis

@@ -1,0 +1,389 @@
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "antipode/redis.h"
+#include "antipode/scope.h"
+#include "antipode/settings.h"
+#include "barrier/floor.h"
+#include "barrier/registry.h"
+#include "redis/look.h"
+#include "request/untrusted_text.h"
+#include "runtime/clock.h"
+#include "runtime/observers.h"
+
+namespace antipode::redis {
+namespace {
+
+/// How often another record of a promise may come first before that is no accident.
+constexpr int kFulfilments = 5;
+constexpr std::size_t kLogDigits = 40;
+
+/// How long the record of a promise must live from now on.
+std::string RecordSeconds(const Promise& promise) {
+  const Settings settings = CurrentSettings();
+  const double kept_s = std::max(settings.horizon.count(), kPromiseGraceS) + kPromiseGraceS;
+  const double lives_s =
+      std::min(static_cast<double>(promise.expires_s) - SystemClock().UnixSeconds(), settings.max_promise.count());
+  return std::to_string(static_cast<std::uint64_t>(std::ceil(std::max(lives_s, 0.0) + kept_s)));
+}
+
+Command Recorded(const Promise& promise, const std::string& prefix, std::string_view record) {
+  return {"SET", RecordKey(promise, prefix), std::string(record), "NX", "EX", RecordSeconds(promise)};
+}
+
+/// The library's own connection. Not pinned: a server's history may change under it.
+class RedisEndpoint final : public Endpoint {
+ public:
+  RedisEndpoint(const Address& address, LogHistory& history, std::string prefix, double timeout_s)
+      : connection_(address, timeout_s), history_(history), prefix_(std::move(prefix)) {}
+
+  Observation Observe(const std::set<WriteId>& writes, double timeout_s) override {
+    return LookFor({writes, {}, std::nullopt}, timeout_s);
+  }
+  Observation Promised(const std::set<Promise>& promises, double timeout_s) override {
+    return LookFor({{}, promises, std::nullopt}, timeout_s);
+  }
+  void Interrupt() override { connection_.Interrupt(); }
+
+ private:
+  Observation LookFor(const Asked& asked, double timeout_s) {
+    // Each question that is refused would be logged at the server.
+    if (!connection_.refusal().empty()) throw Error(connection_.refusal());
+    try {
+      return Look(connection_, asked, history_, prefix_, timeout_s).shown;
+    } catch (const Lost& error) {
+      throw Unreachable(error.what());
+    }
+  }
+
+  Connection connection_;
+  LogHistory& history_;
+  std::string prefix_;
+};
+
+Observation Undecidable(const std::set<Dependency>& demanded, const std::string& cause) {
+  Observation shown;
+  for (const Dependency& each : demanded) {
+    if (const auto* write = std::get_if<WriteId>(&each)) {
+      shown.statuses[*write] = Status::kUndecidable;
+      shown.causes[*write] = cause;
+    } else {
+      shown.promises[std::get<Promise>(each)] = Status::kUndecidable;
+      shown.promise_causes[std::get<Promise>(each)] = cause;
+    }
+  }
+  return shown;
+}
+
+}  // namespace
+
+/// What the shim does, and its connections.
+class Shim::Table {
+ public:
+  Table(Shim& shim, Address address, const Options& options)
+      : shim_(shim), address_(std::move(address)), options_(options) {}
+
+  Lineage Send(const Lineage& base, const std::optional<Promise>& fulfils, std::vector<Command> commands) {
+    if (fulfils) commands.push_back(Recorded(*fulfils, options_.prefix, kFulfilled));
+    for (int nth = 0; nth < kFulfilments; ++nth) {
+      auto connection = Take(options_.timeout.count());
+      if (fulfils) Watch(*connection, *fulfils);
+      Executed done;
+      try {
+        done = Execute(*connection, commands, connection->refusal().empty(), options_.timeout.count());
+      } catch (const Lost&) {
+        MarkIncomplete(shim_.datastore(), "in_doubt");
+        throw;
+      }
+      if (done.error) throw Error(*done.error);
+      if (done.replies->nil()) continue;  // Another record came first: nothing was written.
+      for (std::size_t each = 0; each < done.replies->size(); ++each) done.replies->at(each).Checked();
+      if (!connection->refusal().empty()) done.why = connection->refusal();
+      const Lineage written = Written(*connection, base, done);
+      Release(std::move(connection));
+      return written;
+    }
+    throw Error("the record of a promise changes all the time");
+  }
+
+  Reading Read(std::string_view key) {
+    const auto scope = CurrentScope();
+    const auto floor = scope ? FloorIn(*scope, shim_.datastore()) : nullptr;
+    std::unique_ptr<Connection> connection;
+    Looked looked;
+    if (floor) {
+      looked = Held(*floor, key, connection);
+    } else {
+      connection = Take(options_.timeout.count());
+      looked = connection->refusal().empty()
+                   ? Look(*connection, {{}, {}, std::string(key)}, history_, options_.prefix, options_.timeout.count())
+                   : Unpositioned(*connection, key);
+    }
+    Release(std::move(connection));
+    return Found(looked);
+  }
+
+  /// The command alone, where the library is turned off.
+  Text Plain(const Command& command) {
+    auto connection = Take(options_.timeout.count());
+    const Text answer = connection->Ask(command, options_.timeout.count()).Checked().text();
+    Release(std::move(connection));
+    return answer;
+  }
+
+  std::unique_ptr<Endpoint> Open(double timeout_s) {
+    try {
+      return std::make_unique<RedisEndpoint>(address_, history_, options_.prefix, timeout_s);
+    } catch (const Lost& error) {
+      throw Unreachable(error.what());
+    }
+  }
+
+  std::set<WriteId> Fence(double timeout_s) {
+    try {
+      Connection connection(address_, timeout_s);
+      const Reply info = connection.Ask({"INFO", "replication"}, timeout_s);
+      const auto state = StateOf(info.Checked().text().value_or(""));
+      if (!state) throw Error("INFO replication lacks what a position needs");
+      if (!state->primary) throw Unreachable("the primary of '" + shim_.datastore() + "' is a replica now");
+      return state->numbering ? std::set<WriteId>{Position(*state, true)} : std::set<WriteId>();
+    } catch (const Lost& error) {
+      throw Unreachable(error.what());
+    }
+  }
+
+  bool Abandon(const Promise& promise, double timeout_s) {
+    try {
+      Connection connection(address_, timeout_s);
+      connection.Queue(Recorded(promise, options_.prefix, kAbandoned));
+      connection.Queue({"GET", RecordKey(promise, options_.prefix)});
+      connection.Flush(timeout_s);
+      connection.Next().Checked();
+      return connection.Next().Checked().text() == kAbandoned;
+    } catch (const Lost& error) {
+      throw Unreachable(error.what());
+    }
+  }
+
+  void Close() {
+    const std::lock_guard guard(lock_);
+    closed_ = true;
+    idle_.clear();
+  }
+
+  [[nodiscard]] const std::string& prefix() const { return options_.prefix; }
+
+ private:
+  [[nodiscard]] WriteId Position(const ServerState& state, bool covering) const {
+    return {shim_.datastore(), state.log, state.offset, SystemClock().Hour(), covering};
+  }
+
+  /// Makes the transaction that follows fail if another record comes first.
+  void Watch(Connection& connection, const Promise& promise) {
+    const std::string key = RecordKey(promise, options_.prefix);
+    connection.Queue({"WATCH", key});
+    connection.Queue({"GET", key});
+    connection.Flush(options_.timeout.count());
+    connection.Next().Checked();
+    if (connection.Next().Checked().text() == kAbandoned) throw PromiseAbandoned(promise.id);
+  }
+
+  Lineage Written(Connection& connection, const Lineage& base, const Executed& done) {
+    if (!done.after) {
+      Count("uncovered_write", shim_.datastore());
+      WarnOnce("uncovered_write", shim_.datastore(), done.why,
+               "a write to '" + shim_.datastore() + "' has no position: " + done.why);
+      return Marked(base, "unsampled");
+    }
+    // Demoted between write and answer, or a writable replica, which no log has.
+    if (!done.after->primary) return Marked(base, "in_doubt");
+    NoteLog(connection, *done.after);
+    const WriteId write = Position(*done.after, false);
+    RecordWrite(write);
+    return base.Append(write);
+  }
+
+  Lineage Marked(const Lineage& base, const char* reason) {
+    MarkIncomplete(shim_.datastore(), reason);
+    return base.Marked({shim_.datastore(), reason});
+  }
+
+  /// Notes, once for each promotion, where the log before ended, so that replicas know.
+  void NoteLog(Connection& connection, const ServerState& state) {
+    if (!options_.keep_log_history || state.former_log.empty() || state.former_end == 0) return;
+    {
+      const std::lock_guard guard(lock_);
+      if (!noted_.insert(state.log).second) return;
+    }
+    Count("log_history_noted", shim_.datastore());
+    try {
+      connection.Ask({"HSET", std::string(kLogHistory), state.former_log, std::to_string(state.former_end - 1)},
+                     options_.timeout.count());
+    } catch (const Lost&) {
+      // The write is done; replicas learn of the log from another writer.
+    }
+  }
+
+  /// A read that is held back until its own connection shows the floor: the answer is of the very moment of the look.
+  Looked Held(Floor& floor, std::string_view key, std::unique_ptr<Connection>& connection) {
+    Asked asked{{}, {}, std::string(key)};
+    for (const Dependency& each : floor.demanded()) {
+      if (const auto* write = std::get_if<WriteId>(&each)) {
+        asked.writes.insert(*write);
+      } else {
+        asked.promises.insert(std::get<Promise>(each));
+      }
+    }
+    Looked looked;
+    const auto observe = [&](double timeout_s) -> Observation {
+      try {
+        if (!connection) connection = Take(timeout_s);
+        if (!connection->refusal().empty()) {
+          throw ConfigurationError("a read of '" + shim_.datastore() +
+                                   "' asks for INFO, which is refused: " + connection->refusal());
+        }
+        looked = Look(*connection, asked, history_, options_.prefix, timeout_s);
+        return Patient(looked.shown);
+      } catch (const Lost& error) {
+        connection.reset();
+        throw Unreachable(error.what());
+      } catch (const Error& error) {
+        return Undecidable(floor.demanded(), error.what());
+      }
+    };
+    floor.Hold(observe, Watching());
+    return looked;
+  }
+
+  /// What looks where this shim reads; null where barriers look elsewhere.
+  std::shared_ptr<Watcher> Watching() {
+    try {
+      return registry::Looking(shim_.datastore()).get() == &shim_ ? shim_.watcher() : nullptr;
+    } catch (const ConfigurationError&) {
+      return nullptr;
+    }
+  }
+
+  Looked Unpositioned(Connection& connection, std::string_view key) {
+    const std::string name(key);
+    const Executed done =
+        Execute(connection, {{"GET", name}, {"GET", options_.prefix + name}}, false, options_.timeout.count());
+    if (done.error) throw Error(*done.error);
+    Looked looked;
+    looked.value = done.replies->at(0).Checked().text();
+    looked.companion = done.replies->at(1).Checked().text();
+    return looked;
+  }
+
+  Reading Found(const Looked& looked) {
+    const std::string& datastore = shim_.datastore();
+    auto [lineage, match] = Unpacked(looked.value, Extent::kWhole, looked.companion, datastore);
+    if (match == Match::kAbsent || match == Match::kForeign) Count(NameOf(match), datastore);
+    if (looked.after && !looked.after->BeingReplaced()) {
+      lineage = lineage.Merge(Lineage({Position(*looked.after, true)}));
+    } else {
+      Count("unsampled_read", datastore);
+      lineage = lineage.Marked({datastore, "unsampled"});
+    }
+    const auto scope = CurrentScope();
+    if (options_.merge_reads && scope) scope->Merge(lineage);
+    return {looked.value, lineage};
+  }
+
+  std::unique_ptr<Connection> Take(double timeout_s) {
+    {
+      const std::lock_guard guard(lock_);
+      if (closed_) throw Error("the shim of '" + shim_.datastore() + "' is closed");
+      while (!idle_.empty()) {
+        auto connection = std::move(idle_.back());
+        idle_.pop_back();
+        if (connection->Usable()) return connection;
+      }
+    }
+    return std::make_unique<Connection>(address_, timeout_s);
+  }
+
+  void Release(std::unique_ptr<Connection> connection) {
+    const std::lock_guard guard(lock_);
+    if (!closed_ && connection && connection->Usable()) idle_.push_back(std::move(connection));
+  }
+
+  Shim& shim_;
+  Address address_;
+  Options options_;
+  LogHistory history_;
+  std::mutex lock_;
+  bool closed_ = false;
+  std::vector<std::unique_ptr<Connection>> idle_;
+  std::set<std::string> noted_;
+};
+
+std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string& host, std::uint16_t port,
+                                 const Options& options) {
+  if (options.prefix.empty()) {
+    throw ConfigurationError("the prefix must not be empty: a companion needs a key of its own");
+  }
+  std::shared_ptr<Shim> shim(new Shim(datastore, host, port, options));
+  Register(shim);
+  return shim;
+}
+
+Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
+    : Store(datastore, options.reads_from), table_(std::make_unique<Table>(*this, Address{host, port}, options)) {}
+Shim::~Shim() = default;
+
+Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,
+                    const std::optional<Promise>& fulfils) {
+  const std::string name(key);
+  const Lineage base = lineage ? *lineage : Current();
+  if (Disabled()) {
+    table_->Plain({"SET", name, std::string(value)});
+    return base;
+  }
+  return table_->Send(
+      base, fulfils,
+      {{"SET", name, std::string(value)}, {"SET", table_->prefix() + name, Packed(value, LeavingText(base))}});
+}
+
+Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage) {
+  const std::string name(key);
+  const Lineage base = lineage ? *lineage : Current();
+  if (Disabled()) {
+    table_->Plain({"DEL", name});
+    return base;
+  }
+  const auto life_ms = static_cast<std::uint64_t>(CurrentSettings().horizon.count() * 1'000);
+  return table_->Send(
+      base, std::nullopt,
+      {{"DEL", name},
+       {"SET", table_->prefix() + name, Packed(std::nullopt, LeavingText(base)), "PX", std::to_string(life_ms)}});
+}
+
+Reading Shim::Read(std::string_view key) {
+  if (Disabled()) return {table_->Plain({"GET", std::string(key)}), Lineage()};
+  try {
+    return table_->Read(key);
+  } catch (const Unreachable& error) {
+    throw Error(error.what());
+  }
+}
+
+std::unique_ptr<Endpoint> Shim::OpenEndpoint(double timeout_s) { return table_->Open(timeout_s); }
+std::set<WriteId> Shim::Fence(double timeout_s) { return table_->Fence(timeout_s); }
+
+std::optional<WriteId> Shim::LogStart(const std::string& key) const {
+  // A replication id is random: no other store has a log of that name.
+  const bool log = key.size() == kLogDigits && key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return log ? std::optional(WriteId{datastore(), key, std::uint64_t{1}}) : std::nullopt;
+}
+
+bool Shim::AbandonPromise(const Promise& promise, double timeout_s) { return table_->Abandon(promise, timeout_s); }
+
+void Shim::Close() {
+  table_->Close();
+  Store::Close();
+}
+
+}  // namespace antipode::redis
