@@ -37,10 +37,10 @@ AT_ONCE = 4
 _BUDGETS_S = (0.0, 0.05, 0.2)
 _LAGS_MS = (0, 20, 100)
 #: How long after it began a read is cancelled, if it is not over.
-_CANCELS_S = (0.0, 0.0001, 0.0003, 0.001, 0.01)
+_CANCELS_S = (0.00005, 0.0001, 0.0001, 0.001, 0.01)
 #: How much of a request are other statements, and writes of its own.
 _OTHERS, _WRITES = 0.3, 0.1
-_RAISING, _CANCELLED = 0.25, 0.2
+_RAISING, _CANCELLED = 0.25, 0.3
 _BEAT_S = 0.01
 
 _served: ContextVar[list[str]] = ContextVar("served")

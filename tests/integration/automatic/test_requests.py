@@ -18,7 +18,7 @@ async def test_no_read_is_stale_that_is_not_counted(
 ) -> None:
     """Nor does any read hang, or any request after one that was cancelled."""
     bench = BENCHES[store](request.getfixturevalue(f"antipode_{store}"), asynchronous=True)
-    counts = await Judge(bench, 1, monkeypatch).episode(9)
+    counts = await Judge(bench, 1, monkeypatch).episode(12)
     assert counts["fresh"] > 20, counts
     assert counts["stale"], counts
     assert counts["cancelled"], counts
