@@ -194,7 +194,7 @@ class Judge:
         task = asyncio.create_task(reader.shown(choose))
         if self._bench.asynchronous and choose.random() < _CANCELLED:
             after_s = choose.choice(_CANCELS_S)
-            asyncio.get_running_loop().call_later(after_s, task.cancel)
+            asyncio.get_running_loop().call_later(after_s, self._cancel, task)
         started_s, before_s = time.monotonic(), sum(late)
         try:
             shown = await task
@@ -215,6 +215,9 @@ class Judge:
         assert self._settings[1] == "serve" or set(codes) <= {"stale_snapshot"}, codes
         self.counts[outcome] += 1
         return fine
+
+    def _cancel(self, task: asyncio.Task[int]) -> None:
+        self.counts["cancels"] += task.cancel()  # Some clients answer all the same.
 
     def _note(self, datastore: str, code: str) -> None:
         """A read of somebody was counted as answered stale."""

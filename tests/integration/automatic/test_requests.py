@@ -21,4 +21,4 @@ async def test_no_read_is_stale_that_is_not_counted(
     counts = await Judge(bench, 1, monkeypatch).episode(12)
     assert counts["fresh"] > 20, counts
     assert counts["stale"], counts
-    assert counts["cancelled"], counts
+    assert counts["cancels"], counts

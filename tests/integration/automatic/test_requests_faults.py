@@ -28,4 +28,4 @@ async def test_no_read_of_hundreds_is_stale_that_is_not_counted(
     counts = await Judge(bench, seed, monkeypatch).episode(30)
     assert counts["fresh"] > 100, counts
     assert counts["stale"], counts
-    assert (counts["cancelled"] > 0) is asynchronous, counts
+    assert (counts["cancels"] > 0) is asynchronous, counts
