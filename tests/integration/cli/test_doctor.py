@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def examined(timeout_s: float = 5) -> Check:
     """What is said of the one datastore that is registered."""
-    *_, check = stores(imported=True, timeout_s=timeout_s)
+    *_, check = stores(imported=True, timeout_s=timeout_s, automatic=False)
     return check
 
 

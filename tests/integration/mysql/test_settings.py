@@ -130,7 +130,7 @@ def test_replication_filters_are_named(filtered: Regions, caplog: pytest.LogCapt
         (outcome,) = antipode.barrier(lineage, timeout=5).outcomes
         assert "replicate_ignore_table=app.left_out" in outcome.cause
     assert caplog.text.count("replicate_ignore_table=app.left_out") == 1
-    *_, check = stores(imported=True, timeout_s=5)
+    *_, check = stores(imported=True, timeout_s=5, automatic=False)
     assert check.verdict.value == "problem"
     assert "replicate_ignore_table=app.left_out" in check.said
 
@@ -145,7 +145,9 @@ def test_doctor_warns_of_numbers_given_twice(here: Regions) -> None:
     """MariaDB tells a server's lives apart by its ``server_id`` alone, which nobody can check."""
     here.replicated()
     told = [
-        check.said for check in stores(imported=True, timeout_s=5) if "former life" in check.said
+        check.said
+        for check in stores(imported=True, timeout_s=5, automatic=False)
+        if "former life" in check.said
     ]
     assert len(told) == (here.topology.store == "mariadb")
 
