@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
-    "mariadb": ("python",),
+    "mariadb": ("python", "java"),
     "mongodb": ("python", "cpp"),
-    "mysql": ("python",),
+    "mysql": ("python", "java"),
     "rabbitmq": ("python",),
     "redis": ("python", "java"),
 }
