@@ -273,7 +273,9 @@ def test_doctor_names_two_servers_on_one_connection(sql: Sql) -> None:
     with StatementProxy(sql.topology, by_reads) as proxy:
         for one_server in (False, True):
             connection = through(sql, proxy.address, one_server=one_server)
-            (found,) = [check for check in stores(imported=True, timeout_s=5) if check.todo]
+            (found,) = [
+                check for check in stores(imported=True, timeout_s=5, automatic=False) if check.todo
+            ]
             assert found.verdict is Verdict.PROBLEM
             assert "a user of its own" in found.said
             shims.uninstrument_connection(connection)
