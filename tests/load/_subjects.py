@@ -15,7 +15,7 @@ import sqlalchemy
 
 from antipode_shims.embedded import EmbeddedStore
 from tests.contract.test_embedded import EmbeddedContractStore
-from tests.contract.test_mongodb import WHERE, MongoContractStore
+from tests.contract.test_mongodb import MongoContractStore
 from tests.contract.test_mysql import MySQLContractStore
 from tests.contract.test_rabbitmq import RabbitMQContractStore
 from tests.contract.test_redis import RedisContractStore
@@ -173,7 +173,8 @@ class MongoDBSubject(Subject):
                 yield store
 
     def shown(self, key: str) -> int:
-        found = self._plain[WHERE["database"]][WHERE["collection"]].find_one({"_id": key})
+        where = MongoContractStore.where
+        found = self._plain[where["database"]][where["collection"]].find_one({"_id": key})
         return 0 if found is None else int(found["value"]["value"])
 
     def server_waits(self) -> int:
