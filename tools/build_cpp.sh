@@ -15,6 +15,7 @@ need clang-format-14 clang-format-14
 need /usr/include/nlohmann/json.hpp nlohmann-json3-dev
 need /usr/include/gtest/gtest.h libgtest-dev
 need pkg-config pkg-config
+need /usr/include/openssl/evp.h libssl-dev
 need /usr/include/hiredis/hiredis.h libhiredis-dev
 need /usr/include/libmongoc-1.0/mongoc/mongoc.h libmongoc-dev
 need /usr/include/amqp.h librabbitmq-dev

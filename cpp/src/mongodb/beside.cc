@@ -1,11 +1,13 @@
 #include "mongodb/beside.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <vector>
 
 #include "antipode/settings.h"
-#include "mongodb/blake2b.h"
 #include "request/untrusted_text.h"
 #include "runtime/observers.h"
 
@@ -21,21 +23,16 @@ constexpr int kSlots = 8;
 const std::string kCovering = "/c";
 const Incomplete kSizeMark{"", "size"};
 
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  std::string text;
-  for (std::size_t n = 0; n + 2 < bytes.size(); n += 3) {
-    const auto at = [&](std::size_t k) { return unsigned{static_cast<unsigned char>(bytes[n + k])}; };
-    const unsigned word = at(0) << 16 | at(1) << 8 | at(2);
-    for (const unsigned shift : {18U, 12U, 6U, 0U}) text += kDigits[word >> shift & 63];
-  }
-  return text;
-}
-
 std::string DigestOf(const Doc& holder) {
   const bson_t& bson = holder.bson();
-  const std::string_view encoded(reinterpret_cast<const char*>(bson_get_data(&bson)), bson.len);
-  return Base64(Blake2b(encoded, kDigestBytes));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  EVP_Digest(bson_get_data(&bson), bson.len, digest.data(), nullptr, EVP_sha256(), nullptr);
+  std::array<unsigned char, 4 * kDigestBytes / 3 + 1> text{};
+  EVP_EncodeBlock(text.data(), digest.data(), kDigestBytes);
+  std::string url_safe(text.begin(), text.end() - 1);
+  std::replace(url_safe.begin(), url_safe.end(), '+', '-');
+  std::replace(url_safe.begin(), url_safe.end(), '/', '_');
+  return url_safe;
 }
 
 std::pair<Lineage, Match> Unreadable(const std::string& datastore) {

@@ -3,27 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "mongodb/blake2b.h"
-
 namespace antipode::mongodb {
 namespace {
 
-std::string Hex(const std::string& bytes) {
-  std::string text;
-  for (const char each : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(static_cast<unsigned char>(each)));
-    text += digits;
-  }
-  return text;
-}
-
-TEST(Blake2b, IsThatOfOtherLibraries) {
-  EXPECT_EQ(Hex(Blake2b("", 9)), "d6bd6fc9a3324e5f32");
-  EXPECT_EQ(Hex(Blake2b("abc", 9)), "70687daa6157af27dc");
-  EXPECT_EQ(Hex(Blake2b(std::string(128, 'a'), 9)), "60403402ad84db3007");
-  EXPECT_EQ(Hex(Blake2b(std::string(129, 'a'), 9)), "09fe8f4912809d60a5");
-  EXPECT_EQ(Hex(Blake2b(std::string(300, 'a'), 9)), "0ad8b0a3ed979fea30");
+TEST(Beside, TheDigestIsThatOfOtherLanguages) {
+  EXPECT_EQ(TextAt(Whole(Only("v", "hello"), Lineage()).bson(), "w"), "pTmcjj9fzql8|1");
 }
 
 TEST(Beside, ALineageIsOfItsOwnValueAlone) {

@@ -20,7 +20,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from enum import Enum
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 from antipode import Lineage
@@ -57,7 +57,7 @@ def digest(value: Any, codec_options: Any) -> str:
     import bson
 
     encoded: bytes = bson.encode({"v": value}, codec_options=codec_options)
-    return urlsafe_b64encode(blake2b(encoded, digest_size=_DIGEST_BYTES).digest()).decode("ascii")
+    return urlsafe_b64encode(sha256(encoded).digest()[:_DIGEST_BYTES]).decode("ascii")
 
 
 def whole(value: Any, lineage: Lineage, codec_options: Any) -> dict[str, str]:
