@@ -26,6 +26,8 @@ case $preset in
         ;;
 esac
 ((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
+# Debian's stable releases have an older one, or none: its headers are unpacked beside the system.
+[[ -e /usr/include/opentelemetry/version.h ]] || ../tools/fetch_debian.sh ../.stores opentelemetry-cpp
 
 find agent fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
 cmake --preset "$preset" >/dev/null

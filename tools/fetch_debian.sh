@@ -4,13 +4,14 @@
 # the system and never installed. apt runs on a state of its own, so the machine's lists, sources
 # and packages stay as they are.
 # Usage: fetch_debian.sh <folder> mysqld|mysqlrouter|valkey-server; afterwards it is in <folder>/bin.
-# Quick when it is there.
+# Or of a library of headers alone: fetch_debian.sh <folder> opentelemetry-cpp; afterwards they are in
+# <folder>/opentelemetry-cpp/usr. Quick when it is there.
 set -euo pipefail
 
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 program=$2
 # Where its package has it, and what it does not find by itself, as the wrapper below writes it.
-libraries="" options=""
+libraries="" options="" headers=""
 case $program in
     mysqld)
         package=mysql-server-core name=mysql path=usr/sbin/mysqld libraries=usr/lib/mysql/private
@@ -22,17 +23,20 @@ case $program in
         options='--DEFAULT.plugin_folder="$root/usr/lib/mysqlrouter/plugin"'
         ;;
     valkey-server) package=valkey-server name=valkey path=usr/bin/valkey-server ;;
-    *) echo "error: it can fetch mysqld, mysqlrouter and valkey-server, not $program" >&2 && exit 1 ;;
+    opentelemetry-cpp) package=opentelemetry-cpp-dev name=opentelemetry-cpp headers=usr/include/opentelemetry ;;
+    *) echo "error: it can fetch mysqld, mysqlrouter, valkey-server and opentelemetry-cpp, not $program" >&2 && exit 1 ;;
 esac
 root=$folder/$name
 wrapper=$folder/bin/$program
-if [[ -x $wrapper ]] && "$wrapper" --version 2>/dev/null; then
+if [[ -n $headers && -e $root/$headers ]]; then
+    exit 0
+elif [[ -x $wrapper ]] && "$wrapper" --version 2>/dev/null; then
     exit 0
 fi
 
 fail() {
     echo "error: cannot fetch $program: $1" >&2
-    echo "  put it on PATH by hand, or leave its store out of STORES" >&2
+    echo "  install it by hand, or leave its store out of STORES" >&2
     exit 1
 }
 
@@ -78,8 +82,12 @@ export APT_CONFIG=$work/apt.conf
 
 echo "fetching $package into $root"
 apt-get -qq update || fail "apt-get update failed"
-apt-get -qq -y --no-install-recommends --download-only install "$package" >/dev/null ||
-    fail "apt-get could not download it"
+if [[ -n $headers ]]; then
+    (cd "$work/cache/archives" && apt-get -qq download "$package" >/dev/null) || fail "apt-get could not download it"
+else
+    apt-get -qq -y --no-install-recommends --download-only install "$package" >/dev/null ||
+        fail "apt-get could not download it"
+fi
 for package in "$work"/cache/archives/*.deb; do
     case $(basename "$package") in
         perl* | libperl* | libdb5* | libgdbm*) ;; # of the maintainer's scripts alone
@@ -89,6 +97,10 @@ done
 
 rm -rf "$root"
 mv "$work/root" "$root"
+if [[ -n $headers ]]; then
+    [[ -e $root/$headers ]] || fail "its package has no $headers"
+    exit 0
+fi
 mkdir -p "$folder/bin"
 cat >"$work/$program" <<EOF
 #!/bin/sh

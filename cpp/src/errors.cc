@@ -8,6 +8,7 @@ AntipodeError::~AntipodeError() = default;
 
 ConfigurationError::ConfigurationError(const std::string& message) : AntipodeError("configuration", message) {}
 ConfigurationError::~ConfigurationError() = default;
+void ThrowConfigurationError(const std::string& message) { throw ConfigurationError(message); }
 
 LineageDecodeError::LineageDecodeError(const DecodeFault& fault)
     : AntipodeError(fault.code, fault.message), offset_(fault.offset) {}

@@ -29,6 +29,9 @@ class ANTIPODE_EXPORT ConfigurationError : public AntipodeError {
   ~ConfigurationError() override;
 };
 
+/// Throws it. For headers, which programs include that are compiled without exceptions.
+[[noreturn]] ANTIPODE_EXPORT void ThrowConfigurationError(const std::string& message);
+
 /// Why a text is no lineage.
 struct DecodeFault {
   std::string_view code;   ///< One of the codes of the lineage format.

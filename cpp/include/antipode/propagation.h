@@ -34,6 +34,10 @@ ANTIPODE_EXPORT Lineage ExtractResponse(const Headers& headers, std::string_view
 /// Takes everything of this library out of headers: for gateways, on the way in and on the way out.
 ANTIPODE_EXPORT void Strip(Headers& headers);
 
+/// For propagators: baggage with a lineage as its first member, in place of one that is there, cut at a member's end
+/// within what platforms pass on.
+ANTIPODE_EXPORT std::string WithMember(std::string_view baggage, std::string_view text);
+
 /// One HTTP request on its way out, in the scope that is current as it begins: what it carries, and what its end says.
 ///
 ///     antipode::OutgoingCall call("http", "posts.internal", 8080, "/v1/posts");

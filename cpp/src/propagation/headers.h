@@ -25,7 +25,5 @@ std::vector<std::string> Members(const std::vector<std::string_view>& baggage);
 bool HasMember(std::string_view baggage);
 /// Without our members; none where it has none.
 std::optional<std::string> WithoutMember(std::string_view baggage);
-/// With a text as its first member, cut at a member's end within what platforms pass on.
-std::string WithMember(std::string_view baggage, std::string_view text);
 
 }  // namespace antipode
