@@ -38,7 +38,19 @@ LACKING = {
     ),
     "java": frozenset(
         {
-            "headers",
+            *(
+                f"headers {kind}"
+                for kind in (
+                    "calls",
+                    "hosts",
+                    "refused_hosts",
+                    "requests_in",
+                    "responses_out",
+                    "scopes",
+                    "sessions",
+                    "strips",
+                )
+            ),
             *(f"decide {store}" for store in ("mongodb", "rabbitmq")),
             *(
                 f"decide {store} {kind}"

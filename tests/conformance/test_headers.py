@@ -1,4 +1,4 @@
-"""Level 3: headers in and out, what calls leave behind, scopes, hosts, and ids of findings."""
+"""Level 3: headers in and out, what calls leave behind, scopes, hosts, and what dry runs find."""
 
 from __future__ import annotations
 
@@ -104,3 +104,16 @@ def hourless(lineage: Lineage) -> Lineage:
 def test_finding_ids(agent: AgentProcess, vector: dict[str, Any]) -> None:
     """Reports of all languages name a finding alike."""
     assert judged(agent, "finding_ids", vector)["id"] == vector["id"]
+
+
+@pytest.mark.parametrize("vector", vectors.cases("L3-headers", "verdicts"))
+def test_verdicts(agent: AgentProcess, vector: dict[str, Any]) -> None:
+    """Each read is judged by what the scope depends on and what guards it, and by nothing else."""
+    found = judged(agent, "verdicts", vector)
+    expected = [
+        (step["verdict"], sorted(step["writes"]))
+        for step in vector["steps"]
+        if step["op"] == "read" and step["verdict"]
+    ]
+    assert [(read["verdict"], sorted(read["writes"])) for read in found["reads"]] == expected
+    assert sorted(found["guards"]) == sorted(vector.get("guards_after", found["guards"]))

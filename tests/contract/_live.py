@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from contextlib import ExitStack, closing
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from antipode import BarrierTimeout, Lineage
+from antipode._cli import main
 from antipode.testing._contract_base import ELSEWHERE
+from antipode.testing._contract_dry import dry_run
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from tests.conformance import _vectors as vectors
 from tests.conformance._agents import command
+from tests.conformance.test_dry_run import SCHEMA
 from tests.contract._servers import regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
@@ -30,6 +37,7 @@ SHIMS = {
 WITHOUT_PROMISES = frozenset({("mongodb", "cpp")})
 #: Stores whose values cannot be deleted, and none is put back by a transaction.
 MESSAGES = frozenset({"rabbitmq"})
+WITHOUT_DRY_RUN = frozenset({"cpp"})
 EARLY_S = 0.2
 TIMEOUT_S = 20.0
 LAG_MS = 30
@@ -179,3 +187,31 @@ class LivePairs:
             value, found = pair.reads.shim.read(key)
         assert value is None
         assert ELSEWHERE in found
+
+    def test_one_report_is_made_of_both_dry_runs(
+        self, pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A read that does not wait is found with the write of the other language."""
+        if pair.store in MESSAGES:
+            pytest.skip("the read of a message is no read of a replica")
+        if {each.language for each in (pair.writes, pair.reads)} & WITHOUT_DRY_RUN:
+            pytest.skip("one of the languages has no dry run yet")
+        key = uuid.uuid4().hex
+        remote = pair.reads.antipode
+        with dry_run(pair.writes, tmp_path), dry_run(pair.reads, tmp_path):
+            with remote.request(handed_over(pair, key, b"1")):
+                pair.reads.shim.read(key)
+            with remote.request(handed_over(pair, key, b"2")):
+                remote.barrier(timeout=TIMEOUT_S, only="posts")
+                pair.reads.shim.read(key)
+        judge = Draft202012Validator(vectors.load(SCHEMA))
+        lines = [line for file in tmp_path.iterdir() for line in file.read_text().splitlines()]
+        for line in lines:
+            judge.validate(json.loads(line))
+        assert main(["report", str(tmp_path), "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["records"]["processes"] == 2
+        assert found["records"]["reads_guarded"] == found["records"]["reads_unguarded"] == 1
+        (finding,) = found["findings"]
+        assert finding["datastore"] == "posts"
+        assert finding["write"]["file"], "the write is known, though another process made it"

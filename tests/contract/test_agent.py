@@ -104,10 +104,6 @@ class TestRedisOfJava(TestRedis):
     """The claims that Java's shim keeps, on the same servers."""
 
     language: ClassVar[str] = "java"
-    opt_outs: ClassVar[dict[str, str]] = {
-        **TestRedis.opt_outs,
-        "dry_run": "Java has no dry run yet",
-    }
 
 
 class TestRedisOfCpp(TestRedis):

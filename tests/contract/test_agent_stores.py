@@ -216,16 +216,11 @@ class TestMariaDB(Contract):
         yield from running(RemoteMySQL, remote, antipode_mariadb)
 
 
-#: What the library for Java lacks, whatever the store.
-OF_JAVA = {"dry_run": "Java has no dry run yet"}
-
-
 @pytest.mark.store("mysql")
 class TestMySQLOfJava(TestMySQL):
     """The claims that Java's shim keeps, on the same servers."""
 
     language: ClassVar[str] = "java"
-    opt_outs: ClassVar[dict[str, str]] = {**TestMySQL.opt_outs, **OF_JAVA}
 
 
 @pytest.mark.store("mariadb")
@@ -233,7 +228,6 @@ class TestMariaDBOfJava(TestMariaDB):
     """The claims that Java's shim keeps, on the same servers."""
 
     language: ClassVar[str] = "java"
-    opt_outs: ClassVar[dict[str, str]] = {**TestMariaDB.opt_outs, **OF_JAVA}
 
 
 @pytest.mark.store("mongodb")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import json
+import re
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,9 +22,9 @@ from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations._session import SessionCookie
 from antipode.propagation import MEMBER, AntipodeBaggagePropagator, extract_response, strip
-from antipode.shim import mark_incomplete, record_write, scope_in
+from antipode.shim import floor, mark_incomplete, record_write, scope_in
 from antipode.telemetry import metrics
-from antipode.testing._fake import VirtualClock
+from antipode.testing._fake import FakeStore, VirtualClock
 
 from ._scripts import configured
 from ._values import Unsupported, lineage_of, of_lineage, write_of
@@ -216,6 +220,57 @@ def _finding_ids(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": finding_id(*given["parts"])}
 
 
+def _verdicts(given: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {"barriers": given.get("barriers", "explicit"), "region": given.get("region")}
+    with TemporaryDirectory() as folder:
+        with configured({"mode": "dry-run", "dry_run_dir": folder, **settings}):
+            guards = _guards(given)
+        lines = [
+            line
+            for file in Path(folder).iterdir()
+            for line in file.read_text(encoding="utf-8").splitlines()
+        ]
+    reads = [record for record in map(json.loads, lines) if record["kind"] == "read"]
+    return {"reads": list(map(_judged, reads)), "guards": guards}
+
+
+def _guards(given: Mapping[str, Any]) -> list[str]:
+    """The guards that a request takes along which is sent at the end."""
+    with ExitStack() as stack:
+        stores = {found["datastore"]: _registered(found, stack) for found in given["stores"]}
+        stack.enter_context(antipode.scope(lineage_of(given.get("lineage", {}))))
+        for step in given["steps"]:
+            match step["op"]:
+                case "write":
+                    record_write(write_of(step["write"]))
+                case "barrier":
+                    antipode.barrier(timeout=1, **step.get("options", {}))
+                case "check":
+                    antipode.check()
+                case "read":
+                    with antipode.barriers(step["block"]) if "block" in step else nullcontext():
+                        floor(stores[step["datastore"]])
+                case other:
+                    raise KeyError(other)
+        headers: dict[str, str] = {}
+        _PROPAGATOR.inject(headers)
+        return re.findall(r"~(0g[^~,;]*)", headers["baggage"])
+
+
+def _registered(found: Mapping[str, Any], stack: ExitStack) -> FakeStore:
+    options = {name: value for name, value in found.items() if name != "barriers"}
+    store = FakeStore(clock=VirtualClock(), **options)
+    store.wait_by(found.get("barriers"))
+    antipode.shim.register(store)
+    stack.callback(store.close)
+    return store
+
+
+def _judged(read: Mapping[str, Any]) -> dict[str, Any]:
+    writes = [[each[name] for name in ("datastore", "log", "version")] for each in read["writes"]]
+    return {"verdict": read["verdict"], "writes": writes}
+
+
 def _target(url: str) -> tuple[str, str, int | None, str]:
     """Scheme, host, stated port and path of *url*, as a client takes it apart."""
     parts = urlsplit(url)
@@ -261,4 +316,5 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "scopes": _scopes,
     "sessions": _sessions,
     "strips": _strips,
+    "verdicts": _verdicts,
 }

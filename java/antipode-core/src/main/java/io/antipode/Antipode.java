@@ -39,7 +39,7 @@ public final class Antipode {
 
   /** Opens a block that is a request of its own, and starts from a lineage. */
   public static ScopeBlock scope(Lineage start) {
-    return ScopeBlock.enter(Scope.startingFrom(start), Context.current(), Scope::end);
+    return ScopeBlock.enter(opened(start), Context.current(), Scope::end);
   }
 
   /**
@@ -60,9 +60,18 @@ public final class Antipode {
     if (KillSwitch.isDisabled()) {
       return;
     }
-    Scope scope = Scope.startingFrom(Lineage.empty());
+    Scope scope = opened(Lineage.empty());
     Context around = Context.current();
     scope.storeInContext(around).with(ROOT, new Root(scope, around)).makeCurrent();
+  }
+
+  private static Scope opened(Lineage start) {
+    Scope scope = Scope.startingFrom(start);
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.opened(scope, false);
+    }
+    return scope;
   }
 
   /** Discards the current lineage, for all branches of the request; without a scope nothing. */
@@ -174,6 +183,10 @@ public final class Antipode {
       Recording.unscoped("promise", datastore, settings.onUnscoped());
     } else {
       scope.merge(Lineage.empty().append(promise));
+      Observer observer = Observers.dryRun();
+      if (observer != null) {
+        observer.wrote(scope, promise);
+      }
     }
     return promise;
   }

@@ -259,7 +259,7 @@ public final class Lineage {
   }
 
   /** Returns this lineage without the notes that travel for a dry run. */
-  Lineage withoutNotes() {
+  public Lineage withoutNotes() {
     return unknown.stream().noneMatch(Shortening::isNote)
         ? this
         : new Lineage(

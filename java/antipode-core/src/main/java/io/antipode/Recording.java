@@ -76,7 +76,10 @@ public final class Recording {
     String place = CallSite.find(settings.appPackages());
     String about = what + (datastore.isEmpty() ? "" : " to '" + datastore + "'") + " at " + place;
     Counts.count("unscoped_" + what, datastore);
-    if (policy == Policy.RAISE && settings.mode() != Mode.DRY_RUN) {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.unscoped(what, datastore);
+    } else if (policy == Policy.RAISE) {
       throw new ConfigurationException(about + " outside of a scope: " + advice(what));
     }
     Counts.logOnce("unscoped_" + what, datastore, place, () -> about + " outside of a scope");

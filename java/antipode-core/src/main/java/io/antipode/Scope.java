@@ -89,11 +89,9 @@ public final class Scope implements ImplicitContextKeyed {
 
   /** Returns an open scope that is current nowhere, and starts from a lineage. */
   public static Scope startingFrom(Lineage lineage) {
-    return new Scope(
-        LineageText.held(Objects.requireNonNull(lineage, "lineage")),
-        Lineage.empty(),
-        Set.of(),
-        null);
+    Scope scope = new Scope(Lineage.empty(), Lineage.empty(), Set.of(), null);
+    scope.lineage = LineageText.held(scope.noted(Objects.requireNonNull(lineage, "lineage")));
+    return scope;
   }
 
   /**
@@ -106,6 +104,10 @@ public final class Scope implements ImplicitContextKeyed {
     Scope scope = startingFrom(came);
     scope.came = scope.lineage;
     scope.carrier = carrier;
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.opened(scope, true);
+    }
     return scope;
   }
 
@@ -207,6 +209,11 @@ public final class Scope implements ImplicitContextKeyed {
     return own;
   }
 
+  /** Returns whether its response has left. */
+  public boolean isAnswered() {
+    return answered;
+  }
+
   /** Returns whether the request still runs. */
   public boolean isOpen() {
     return open;
@@ -237,7 +244,12 @@ public final class Scope implements ImplicitContextKeyed {
     if (answered && !write.isCovering()) {
       Counts.count("after_response_write", write.datastore());
     }
-    return merge(Lineage.of(minted));
+    Lineage held = merge(Lineage.of(minted));
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.wrote(this, minted);
+    }
+    return held;
   }
 
   /** Adds everything of a lineage, and returns the lineage with it. */
@@ -252,13 +264,19 @@ public final class Scope implements ImplicitContextKeyed {
   }
 
   private Lineage enter(Lineage other) {
-    Lineage added = own.isEmpty() ? other : other.withoutPromises(own);
+    Lineage added = noted(own.isEmpty() ? other : other.withoutPromises(own));
     synchronized (lock) {
       if (!stopped) {
         lineage = LineageText.held(lineage.merge(added));
       }
       return lineage;
     }
+  }
+
+  /** Returns a lineage without notes, which a dry run keeps apart and others pass on. */
+  private Lineage noted(Lineage other) {
+    Observer observer = Observers.dryRun();
+    return observer == null ? other : observer.absorb(this, other);
   }
 
   /** Adds what came with another extraction of the same request. */
@@ -430,6 +448,10 @@ public final class Scope implements ImplicitContextKeyed {
   /** Returns the text of the lineage as it leaves this process in baggage. */
   public String text() {
     Settings settings = Settings.current();
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      return LineageText.leaving(withNotes(leaving(), observer));
+    }
     Lineage leaving = leaving();
     Text held = text;
     if (held != null && held.isOf(leaving, settings)) {
@@ -447,12 +469,24 @@ public final class Scope implements ImplicitContextKeyed {
   public String answer() {
     answered = true;
     Lineage added = lineage().beyond(came).branching(branches.get());
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      added = withNotes(added, observer);
+    }
     return added.isEmpty() ? NOTHING : LineageText.leaving(added);
   }
 
   /** The lineage of this moment, with the mark that it may be older than it seems. */
   private String snapshot() {
-    return LineageText.leaving(lineage.marked(SNAPSHOT));
+    Lineage marked = lineage.marked(SNAPSHOT);
+    Observer observer = Observers.dryRun();
+    return LineageText.leaving(observer == null ? marked : withNotes(marked, observer));
+  }
+
+  private Lineage withNotes(Lineage leaving, Observer observer) {
+    Lineage.Builder notes = Lineage.builder();
+    observer.notes(this).forEach(notes::unknown);
+    return leaving.merge(notes.build());
   }
 
   @Override

@@ -2,6 +2,7 @@ package io.antipode;
 
 import io.antipode.runtime.EgressHosts;
 import io.antipode.runtime.PeerNames;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
@@ -49,7 +50,10 @@ public final class Settings {
       return held;
     }
     Settings read = read(System::getProperty, System::getenv);
-    return CURRENT.compareAndSet(null, read) ? read : current();
+    if (CURRENT.compareAndSet(null, read)) {
+      Observers.follow();
+    }
+    return current();
   }
 
   /** Returns the defaults, whatever the environment says. */
@@ -71,6 +75,7 @@ public final class Settings {
     while (true) {
       Settings held = current();
       if (CURRENT.compareAndSet(held, Objects.requireNonNull(change.apply(held), "settings"))) {
+        Observers.follow();
         return held;
       }
     }
@@ -84,6 +89,11 @@ public final class Settings {
   /** Returns the name of this region, for people and reports; null where it has none. */
   public @Nullable String region() {
     return values.region;
+  }
+
+  /** Returns where a dry run writes its records; null where it writes none. */
+  public @Nullable Path dryRunDir() {
+    return values.dryRunDir;
   }
 
   /** Returns the longest any barrier waits, whatever its caller says; default 30 seconds. */
@@ -179,6 +189,11 @@ public final class Settings {
   /** Returns these settings with another name of this region, or none. */
   public Settings withRegion(@Nullable String region) {
     return with(draft -> draft.region = region);
+  }
+
+  /** Returns these settings with another directory for the records of a dry run, or none. */
+  public Settings withDryRunDir(@Nullable Path directory) {
+    return with(draft -> draft.dryRunDir = directory);
   }
 
   /**
@@ -393,6 +408,7 @@ public final class Settings {
       Map.ofEntries(
           Map.entry("mode", (held, name, text) -> held.withMode(word(Mode.class, name, text))),
           Map.entry("region", (held, name, text) -> held.withRegion(text)),
+          Map.entry("dry_run_dir", (held, name, text) -> held.withDryRunDir(Path.of(text))),
           Map.entry("max_timeout", (held, name, text) -> held.withMaxTimeout(span(name, text))),
           Map.entry(
               "max_lineage_bytes",
@@ -485,6 +501,7 @@ public final class Settings {
   private static final class Draft {
     private Mode mode = Mode.ENFORCE;
     private @Nullable String region;
+    private @Nullable Path dryRunDir;
     private Duration maxTimeout = Duration.ofSeconds(30);
     private int maxLineageBytes = 1_024;
     private Duration horizon = WEEK;
@@ -505,6 +522,7 @@ public final class Settings {
     Draft(Draft other) {
       mode = other.mode;
       region = other.region;
+      dryRunDir = other.dryRunDir;
       maxTimeout = other.maxTimeout;
       maxLineageBytes = other.maxLineageBytes;
       horizon = other.horizon;

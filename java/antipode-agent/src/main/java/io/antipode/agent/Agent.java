@@ -11,6 +11,7 @@ import io.antipode.AntipodeException;
 import io.antipode.Lineage;
 import io.antipode.LineageDecodeException;
 import io.antipode.barrier.UnmetException;
+import io.antipode.dryrun.FindingId;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -128,8 +129,19 @@ public final class Agent {
       case "cancel" -> waits.cancel(arguments);
       case "abandon" -> waits.abandon(arguments);
       case "decide" -> Decisions.decide(arguments);
-      case "headers" -> throw AgentException.unsupported("the vectors of headers");
+      case "headers" -> headers(arguments);
       default -> throw AgentException.senseless("no operation " + operation);
+    };
+  }
+
+  private static JsonNode headers(JsonNode arguments) throws IOException {
+    String kind = Values.text(arguments, "kind");
+    JsonNode given = Values.argument(arguments, "given");
+    return switch (kind) {
+      case "verdicts" -> Verdicts.judge(given);
+      case "finding_ids" ->
+          JSON.objectNode().put("id", FindingId.of(Values.texts(given.path("parts"))));
+      default -> throw AgentException.unsupported("headers of the kind " + kind);
     };
   }
 

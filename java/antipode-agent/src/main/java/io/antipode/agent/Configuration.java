@@ -9,6 +9,7 @@ import io.antipode.PeerAnswers;
 import io.antipode.Policy;
 import io.antipode.ReadBarriers;
 import io.antipode.Settings;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -43,6 +44,7 @@ final class Configuration {
     return switch (name) {
       case "mode" -> settings.withMode(word(Mode.class, value));
       case "region" -> settings.withRegion(value.isNull() ? null : value.asText());
+      case "dry_run_dir" -> settings.withDryRunDir(value.isNull() ? null : Path.of(value.asText()));
       case "max_timeout", "max_timeout_s" -> settings.withMaxTimeout(duration(value.asDouble()));
       case "max_lineage_bytes" -> settings.withMaxLineageBytes(value.asInt());
       case "horizon_s" -> settings.withHorizon(duration(value.asDouble()));
@@ -84,6 +86,8 @@ final class Configuration {
   private static ObjectNode json(Settings settings) {
     ObjectNode value = JsonNodeFactory.instance.objectNode();
     value.put("mode", spelled(settings.mode())).put("region", settings.region());
+    @Nullable Path directory = settings.dryRunDir();
+    value.put("dry_run_dir", directory == null ? null : directory.toString());
     value.put("max_timeout_s", seconds(settings.maxTimeout()));
     value.put("max_lineage_bytes", settings.maxLineageBytes());
     value.put("horizon_s", seconds(settings.horizon()));

@@ -110,6 +110,14 @@ final class Scripts {
   // Stores.
 
   private void register(JsonNode found) {
+    FakeStore store = store(found, clock);
+    stores.add(store);
+    found.path("script").forEach(event -> script(store, event));
+    Shims.register(store);
+  }
+
+  /** Returns a store, without what it is scripted to do. */
+  static FakeStore store(JsonNode found, VirtualClock clock) {
     FakeStore.Traits traits =
         new FakeStore.Traits(
             found.path("reads_from").asText().equals("replica")
@@ -124,10 +132,7 @@ final class Scripts {
             found.path("unique_logs").asBoolean(),
             found.path("fences").asBoolean(),
             duration(found.path("fence_s")));
-    FakeStore store = new FakeStore(Values.text(found, "datastore"), clock, traits);
-    stores.add(store);
-    found.path("script").forEach(event -> script(store, event));
-    Shims.register(store);
+    return new FakeStore(Values.text(found, "datastore"), clock, traits);
   }
 
   private static void script(FakeStore store, JsonNode event) {

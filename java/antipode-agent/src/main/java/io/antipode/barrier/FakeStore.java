@@ -1,6 +1,7 @@
 package io.antipode.barrier;
 
 import io.antipode.Promise;
+import io.antipode.ReadBarriers;
 import io.antipode.Scope;
 import io.antipode.WriteId;
 import java.time.Duration;
@@ -60,6 +61,7 @@ public final class FakeStore extends Shim {
   private final List<At<Duration>> etas = new ArrayList<>();
   private final List<At<WriteId>> primary = new ArrayList<>();
   private final Fencer fencer;
+  private @Nullable ReadBarriers barriers;
   private long brokenFrom = NEVER;
   private long frozenFrom = NEVER;
   private long primaryDownFrom = NEVER;
@@ -78,6 +80,11 @@ public final class FakeStore extends Shim {
   /** Returns a store of which nothing but looks is asked. */
   public static FakeStore plain(String datastore, VirtualClock clock) {
     return new FakeStore(datastore, clock, Traits.PLAIN);
+  }
+
+  /** Has reads of its clients wait by themselves, or not. */
+  public void waitBy(ReadBarriers chosen) {
+    barriers = chosen;
   }
 
   /** Returns how often it was looked at, failed looks included. */
@@ -180,6 +187,11 @@ public final class FakeStore extends Shim {
   @Override
   public boolean holdsReads() {
     return traits.holdsReads;
+  }
+
+  @Override
+  public @Nullable ReadBarriers barriers() {
+    return barriers;
   }
 
   @Override

@@ -27,15 +27,19 @@ final class Automatic {
 
   /** Returns whether reads of a client wait by themselves, here and now. */
   static boolean applies(Shim client) {
-    Settings settings = Settings.current();
+    return Settings.current().mode() == Mode.ENFORCE && isChosen(client);
+  }
+
+  /** Returns whether they are to wait by themselves here, whatever the mode. */
+  static boolean isChosen(Shim client) {
     ReadBarriers which = Context.current().get(BLOCK);
     if (which == null) {
       which = client.barriers();
     }
     if (which == null) {
-      which = settings.barriers();
+      which = Settings.current().barriers();
     }
-    return which == ReadBarriers.AUTO && settings.mode() == Mode.ENFORCE;
+    return which == ReadBarriers.AUTO;
   }
 
   /**

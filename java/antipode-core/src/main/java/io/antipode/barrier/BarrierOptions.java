@@ -148,6 +148,14 @@ public final class BarrierOptions {
     return values.only != null;
   }
 
+  @Nullable Set<String> only() {
+    return values.only;
+  }
+
+  Set<String> exclude() {
+    return values.exclude;
+  }
+
   /** Returns whether a subject counts; the empty one always does. */
   boolean asks(String subject) {
     return (subject.isEmpty() || values.only == null || values.only.contains(subject))

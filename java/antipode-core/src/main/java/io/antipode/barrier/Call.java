@@ -6,12 +6,15 @@ import io.antipode.Incomplete;
 import io.antipode.Lineage;
 import io.antipode.LineageText;
 import io.antipode.Mode;
+import io.antipode.Observer;
+import io.antipode.Observers;
 import io.antipode.Policy;
 import io.antipode.Promise;
 import io.antipode.Recording;
 import io.antipode.Scope;
 import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import java.time.Duration;
@@ -30,22 +33,31 @@ import org.jspecify.annotations.Nullable;
 /** One barrier or check: what those that block, return a future or call back have in common. */
 final class Call {
   private final BarrierOptions options;
+  private final boolean isCheck;
   private final Clock clock;
   private final @Nullable Scope scope;
   private final Duration timeout;
   private final Policies policies;
+  private final Mode mode;
   private final Plan plan;
-  private final Wait wait;
 
-  Call(BarrierOptions options) {
+  /** What it would wait for outside of a dry run. */
+  private final Plan wanted;
+
+  private final Wait wait;
+  private final @Nullable StackTraceElement site;
+
+  Call(BarrierOptions options, boolean isCheck) {
     this.options = options;
+    this.isCheck = isCheck;
     this.clock = options.clock();
     this.scope = Scope.currentOrNull();
     Settings settings = Settings.current();
     this.timeout = bounded(options.timeout(), settings.maxTimeout());
     Policy onUnknown = options.onUnknown();
     Policy onIncomplete = options.onIncomplete();
-    Mode mode = Objects.requireNonNullElse(options.mode(), settings.mode());
+    this.mode = Objects.requireNonNullElse(options.mode(), settings.mode());
+    this.site = Observers.dryRun() == null ? null : CallSite.frame(settings.appPackages());
     this.policies =
         new Policies(
             options.returnsUnmet(),
@@ -53,18 +65,28 @@ final class Call {
             onIncomplete == null ? settings.onIncomplete() : onIncomplete,
             settings.horizon(),
             Math.floorDiv(clock.now().getEpochSecond(), 3_600L));
-    this.plan =
-        new Plan(
-            lineage(mode, settings),
-            options,
-            mode != Mode.ENFORCE,
-            clock.now(),
-            scope == null ? Set.of() : scope.own());
+    Lineage lineage = lineage(settings);
+    this.plan = planned(lineage, mode != Mode.ENFORCE);
+    this.wanted = mode == Mode.DRY_RUN ? withoutDryRun(lineage) : plan;
     if (options.isAtRead() && scope == null && !(plan.pending.isEmpty() && plan.fenced.isEmpty())) {
       throw new ConfigurationException(
           "a barrier at the read leaves a floor for later reads: call it within Antipode.scope()");
     }
-    this.wait = started(mode);
+    this.wait = started();
+  }
+
+  private Plan planned(Lineage lineage, boolean isOff) {
+    Set<String> own = scope == null ? Set.of() : scope.own();
+    return new Plan(lineage, options, isOff, clock.now(), own);
+  }
+
+  private Plan withoutDryRun(Lineage lineage) {
+    try {
+      return planned(lineage, false);
+    } catch (ConfigurationException error) { // Not thrown here: it is said instead.
+      Counts.LOG.warning(() -> "this barrier would fail outside of the dry run: " + error);
+      return plan;
+    }
   }
 
   private static Duration bounded(Duration timeout, Duration most) {
@@ -79,7 +101,7 @@ final class Call {
     return most;
   }
 
-  private Lineage lineage(Mode mode, Settings settings) {
+  private Lineage lineage(Settings settings) {
     if (KillSwitch.isDisabled()) {
       return Lineage.empty();
     }
@@ -103,7 +125,7 @@ final class Call {
     return Lineage.empty();
   }
 
-  private Wait started(Mode mode) {
+  private Wait started() {
     List<Outcome> settled = new ArrayList<>();
     for (Outcome outcome : plan.settled) {
       settled.add(mode == Mode.DRY_RUN ? outcome.withStatus(outcome.status(), "dry run") : outcome);
@@ -234,10 +256,31 @@ final class Call {
     Counts.count(error == null ? "barrier_ok" : "barrier_" + error.code());
     if (error == null) {
       leaveFloors(result);
+      observe();
     } else if (!policies.returnsUnmet()) {
       throw error;
     }
     return result;
+  }
+
+  private void observe() {
+    Observer observer = Observers.dryRun();
+    if (observer == null || site == null || mode == Mode.OFF) {
+      return;
+    }
+    List<Dependency> guards = wanted.pending.values().stream().flatMap(Set::stream).toList();
+    boolean isNothing = !isCheck && guards.isEmpty() && wanted.fenced.isEmpty();
+    observer.barrier(
+        new Observer.BarrierCall(
+            scope,
+            site,
+            options.isAtRead(),
+            options.only(),
+            options.exclude(),
+            mode == Mode.DRY_RUN,
+            guards,
+            isNothing,
+            wanted.settled.isEmpty()));
   }
 
   /** Aged entries pass, are counted, and leave the scope. */

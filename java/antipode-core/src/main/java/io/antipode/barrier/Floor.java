@@ -1,6 +1,8 @@
 package io.antipode.barrier;
 
 import io.antipode.Dependency;
+import io.antipode.Observer;
+import io.antipode.Observers;
 import io.antipode.Promise;
 import io.antipode.Scope;
 import io.antipode.StaleSnapshotException;
@@ -86,7 +88,15 @@ public sealed class Floor permits AutomaticFloor {
    */
   public static @Nullable Floor current(Shim client) {
     Scope scope = Scope.currentOrNull();
-    return scope == null ? null : current(client, scope, true);
+    if (scope == null) {
+      return null;
+    }
+    Observer observer = Observers.dryRun();
+    if (observer != null && client.readsFrom() == ReadsFrom.REPLICA) {
+      boolean isAutomatic = client.holdsReads() && Automatic.isChosen(client);
+      observer.reads(scope, client.datastore(), isAutomatic);
+    }
+    return current(client, scope, true);
   }
 
   /**

@@ -2,6 +2,7 @@ package io.antipode.propagation;
 
 import io.antipode.Lineage;
 import io.antipode.LineageText;
+import io.antipode.Observers;
 import io.antipode.Scope;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,6 @@ public final class Responses {
     if (scope != null && scope.isOpen()) {
       scope.merge(lineage);
     }
-    return lineage;
+    return Observers.dryRun() == null ? lineage : lineage.withoutNotes();
   }
 }

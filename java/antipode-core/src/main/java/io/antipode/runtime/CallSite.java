@@ -1,6 +1,7 @@
 package io.antipode.runtime;
 
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Predicate;
@@ -24,6 +25,8 @@ public final class CallSite {
           "jdk.",
           "org.apache.",
           "org.hibernate.",
+          "org.junit.",
+          "org.mariadb.",
           "org.springframework.",
           "reactor.",
           "redis.clients.",
@@ -42,14 +45,43 @@ public final class CallSite {
    *     may be one
    */
   public static String find(@Nullable Set<String> packages) {
-    Predicate<String> isApplication =
-        packages == null
-            ? name -> BETWEEN.stream().noneMatch(name::startsWith)
-            : name -> packages.stream().anyMatch(each -> isWithin(name, each));
+    Predicate<String> isApplication = isOf(packages);
     return StackWalker.getInstance()
         .walk(frames -> first(frames, isApplication))
         .map(CallSite::line)
         .orElse("an unknown place in thread " + Thread.currentThread().getName());
+  }
+
+  /**
+   * Returns the innermost line of the application on this thread's stack, for records; where there
+   * is none, the outermost line.
+   *
+   * @param packages as {@link #find} takes them
+   */
+  public static StackTraceElement frame(@Nullable Set<String> packages) {
+    Predicate<String> isApplication = isOf(packages);
+    return StackWalker.getInstance()
+        .walk(
+            frames -> {
+              StackWalker.StackFrame last = null;
+              for (StackWalker.StackFrame frame :
+                  (Iterable<StackWalker.StackFrame>) frames::iterator) {
+                last = frame;
+                if (isApplication.test(frame.getClassName())) {
+                  break;
+                }
+              }
+              return Objects.requireNonNull(last).toStackTraceElement();
+            });
+  }
+
+  /** Classes that a framework generates have the names of the application's, and more. */
+  private static Predicate<String> isOf(@Nullable Set<String> packages) {
+    Predicate<String> isApplication =
+        packages == null
+            ? name -> BETWEEN.stream().noneMatch(name::startsWith)
+            : name -> packages.stream().anyMatch(each -> isWithin(name, each));
+    return isApplication.and(name -> !name.contains("$$"));
   }
 
   private static Optional<StackWalker.StackFrame> first(

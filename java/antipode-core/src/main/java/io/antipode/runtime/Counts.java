@@ -7,9 +7,11 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Counts of what must never pass unseen, since the process started, and the log that says each
@@ -29,6 +31,9 @@ public final class Counts {
   private static final Map<Metric, LongAdder> COUNTS = new ConcurrentHashMap<>();
   private static final List<Consumer<String>> LISTENERS = new CopyOnWriteArrayList<>();
   private static final Set<Entry> LOGGED = ConcurrentHashMap.newKeySet();
+
+  /** Who is told of each count. */
+  private static volatile @Nullable BiConsumer<String, String> observer;
 
   /** When each was last logged. */
   private static final Map<Metric, Long> TOLD = new ConcurrentHashMap<>();
@@ -58,6 +63,10 @@ public final class Counts {
 
   /** Counts one. */
   public static void count(String name, String datastore) {
+    BiConsumer<String, String> told = observer;
+    if (told != null) {
+      told.accept(name, datastore);
+    }
     Metric metric = new Metric(name, datastore);
     LongAdder held = COUNTS.get(metric);
     if (held == null) {
@@ -68,6 +77,18 @@ public final class Counts {
       return;
     }
     held.increment();
+  }
+
+  /** Calls an observer with the name and datastore of each count from now on, in its thread. */
+  public static void observe(BiConsumer<String, String> other) {
+    observer = other;
+  }
+
+  /** Calls an observer no more; another one is left alone. */
+  public static void unobserve(BiConsumer<String, String> ended) {
+    if (ended.equals(observer)) {
+      observer = null;
+    }
   }
 
   /** Calls a listener with each name that was counted, and with those that will be. */

@@ -13,6 +13,7 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  *
  * @param mode what barriers do: enforce, dry-run or off
  * @param region the name of this region, for people and reports
+ * @param dryRunDir where a dry run writes its records; none by default
  * @param maxTimeout the longest any barrier waits, whatever its caller says; default 30
  * @param maxLineageBytes how many bytes of baggage the lineage may have, from 64 to 4096
  * @param horizon after how long a dependency on an unknown log counts as aged; default 7d
@@ -33,6 +34,7 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 public record AntipodeProperties(
     @Nullable String mode,
     @Nullable String region,
+    @Nullable String dryRunDir,
     @Nullable String maxTimeout,
     @Nullable String maxLineageBytes,
     @Nullable String horizon,
@@ -53,6 +55,7 @@ public record AntipodeProperties(
     Settings changed = settings;
     changed = with(changed, "mode", mode);
     changed = with(changed, "region", region);
+    changed = with(changed, "dry_run_dir", dryRunDir);
     changed = with(changed, "max_timeout", maxTimeout);
     changed = with(changed, "max_lineage_bytes", maxLineageBytes);
     changed = with(changed, "horizon", horizon);

@@ -1,0 +1,153 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.Mode;
+import io.antipode.ReadBarriers;
+import io.antipode.Recording;
+import io.antipode.Scope;
+import io.antipode.ScopeBlock;
+import io.antipode.Settings;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import io.antipode.barrier.FakeStore;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Shims;
+import io.antipode.barrier.VirtualClock;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/** Verdicts of level 3: what a dry run writes down of the steps of one request. */
+final class Verdicts {
+  private static final long HOUR = 500_000;
+  private static final Duration TIMEOUT = Duration.ofSeconds(1);
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  private final Map<String, FakeStore> stores = new LinkedHashMap<>();
+
+  private Verdicts() {}
+
+  /** Returns the reads that were judged, and the guards that travel on. */
+  static ObjectNode judge(JsonNode given) throws IOException {
+    Path folder = Files.createTempDirectory("antipode-dry-run");
+    Settings before = Settings.configure(held -> settings(held, given, folder));
+    ObjectNode value = JSON.objectNode();
+    try {
+      value.set("guards", new Verdicts().guards(given));
+    } finally {
+      Settings.configure(held -> before);
+    }
+    return value.set("reads", reads(folder));
+  }
+
+  private static Settings settings(Settings held, JsonNode given, Path folder) {
+    String barriers = given.path("barriers").asText("explicit");
+    return held.withMode(Mode.DRY_RUN)
+        .withDryRunDir(folder)
+        .withRegion(given.hasNonNull("region") ? given.get("region").asText() : null)
+        .withBarriers(barriers.equals("auto") ? ReadBarriers.AUTO : ReadBarriers.EXPLICIT);
+  }
+
+  private ArrayNode guards(JsonNode given) {
+    VirtualClock clock = new VirtualClock(HOUR);
+    try (ScopeBlock block = Antipode.scope(lineage(given))) {
+      given.path("stores").forEach(each -> register(each, clock));
+      given.path("steps").forEach(this::take);
+      return guards(block.scope());
+    } finally {
+      stores.values().forEach(FakeStore::close);
+    }
+  }
+
+  private static Lineage lineage(JsonNode given) {
+    return given.has("lineage") ? Values.lineage(given.get("lineage")) : Lineage.empty();
+  }
+
+  private void register(JsonNode given, VirtualClock clock) {
+    FakeStore store = Scripts.store(given, clock);
+    if (given.hasNonNull("barriers")) {
+      boolean isAuto = given.get("barriers").asText().equals("auto");
+      store.waitBy(isAuto ? ReadBarriers.AUTO : ReadBarriers.EXPLICIT);
+    }
+    stores.put(store.datastore(), store);
+    Shims.register(store);
+  }
+
+  private void take(JsonNode step) {
+    switch (step.path("op").asText()) {
+      case "write" -> Recording.recordWrite(Values.write(step.get("write")));
+      case "barrier" ->
+          Barriers.barrier(
+              Scripts.withOptions(BarrierOptions.timeout(TIMEOUT), step.path("options")));
+      case "check" -> Barriers.check(BarrierOptions.look());
+      case "read" -> read(step);
+      default -> throw AgentException.senseless("no step " + step.path("op"));
+    }
+  }
+
+  private void read(JsonNode step) {
+    FakeStore store = Objects.requireNonNull(stores.get(Values.text(step, "datastore")));
+    String block = step.path("block").asText();
+    if (block.isEmpty()) {
+      Object unused = Floor.current(store);
+      return;
+    }
+    try (io.opentelemetry.context.Scope chosen =
+        block.equals("auto") ? Barriers.auto() : Barriers.off()) {
+      Object unused = Floor.current(store);
+    }
+  }
+
+  /** Returns the guards in the text with which a request is sent. */
+  private static ArrayNode guards(Scope scope) {
+    ArrayNode guards = JSON.arrayNode();
+    Arrays.stream(scope.text().split("~", -1))
+        .filter(item -> item.startsWith("0g"))
+        .forEach(guards::add);
+    return guards;
+  }
+
+  private static ArrayNode reads(Path folder) throws IOException {
+    ArrayNode reads = JSON.arrayNode();
+    for (Path file : files(folder)) {
+      for (String line : Files.readAllLines(file)) {
+        JsonNode record = MAPPER.readTree(line);
+        if (record.path("kind").asText().equals("read")) {
+          reads.addObject().setAll(judged(record));
+        }
+      }
+      Files.delete(file);
+    }
+    Files.delete(folder);
+    return reads;
+  }
+
+  private static ObjectNode judged(JsonNode record) {
+    ObjectNode read = JSON.objectNode();
+    read.set("verdict", record.get("verdict"));
+    ArrayNode writes = read.putArray("writes");
+    for (JsonNode write : record.get("writes")) {
+      writes.addArray().add(write.get("datastore")).add(write.get("log")).add(write.get("version"));
+    }
+    return read;
+  }
+
+  private static List<Path> files(Path folder) throws IOException {
+    try (var files = Files.list(folder)) {
+      return files.toList();
+    }
+  }
+}

@@ -1,0 +1,12 @@
+package io.antipode.dryrun;
+
+import io.antipode.Observer;
+import io.antipode.Settings;
+
+/** Begins dry runs, for {@code ServiceLoader}. */
+public final class DryRunFactory implements Observer.Factory {
+  @Override
+  public Observer create(Settings settings) {
+    return new DryRun(settings.dryRunDir(), settings.region());
+  }
+}
