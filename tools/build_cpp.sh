@@ -19,6 +19,9 @@ need /usr/include/openssl/evp.h libssl-dev
 need /usr/include/hiredis/hiredis.h libhiredis-dev
 need /usr/include/libmongoc-1.0/mongoc/mongoc.h libmongoc-dev
 need /usr/include/amqp.h librabbitmq-dev
+need /usr/include/grpcpp/grpcpp.h libgrpc++-dev
+need protoc protobuf-compiler
+need grpc_cpp_plugin protobuf-compiler-grpc
 case $preset in
     clang | tsan | fuzz | tidy)
         need clang++-14 clang-14
@@ -33,4 +36,5 @@ find agent fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-form
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset" -- --quiet
 ctest --preset "$preset" --output-on-failure >"build/$preset/ctest.log" || { cat "build/$preset/ctest.log"; exit 1; }
-echo "C++ ($preset): $(sed -n 's/.*PASSED  \] \([0-9]*\) tests.*/\1/p' "build/$preset/Testing/Temporary/LastTest.log" | tail -1) tests passed"
+passed=$(sed -n 's/.*PASSED  \] \([0-9]*\) tests.*/\1/p' "build/$preset/Testing/Temporary/LastTest.log" | awk '{ sum += $1 } END { print sum }')
+echo "C++ ($preset): $passed tests passed"

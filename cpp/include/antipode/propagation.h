@@ -38,6 +38,14 @@ ANTIPODE_EXPORT void Strip(Headers& headers);
 /// within what platforms pass on.
 ANTIPODE_EXPORT std::string WithMember(std::string_view baggage, std::string_view text);
 
+/// What is called, where that is no HTTP request.
+struct CallTarget {
+  std::string service;             ///< Whom, in marks.
+  std::string peer;                ///< By what it is remembered whether it answers with lineages.
+  std::vector<std::string> hosts;  ///< Each of them must be one that may get a lineage; a port may follow.
+  std::string path;                ///< For `peers`.
+};
+
 /// One HTTP request on its way out, in the scope that is current as it begins: what it carries, and what its end says.
 ///
 ///     antipode::OutgoingCall call("http", "posts.internal", 8080, "/v1/posts");
@@ -53,15 +61,18 @@ class ANTIPODE_EXPORT OutgoingCall {
   /// with the port where the URL states another than the scheme's.
   OutgoingCall(std::string_view scheme, std::string_view host, std::optional<unsigned> port, std::string_view path,
                std::string_view service = {});
+  explicit OutgoingCall(const CallTarget& target);
 
   /// Lets the headers carry the lineage, or nothing of ours where the host may not get it.
   void Outfit(Headers& headers) const;
   void Answered(int status, std::optional<std::string_view> lineage);
+  /// The service itself has answered, with success or an error of its own, and without a lineage.
+  void AnsweredWithout(bool success);
   void Failed();
 
  private:
+  void Begin(const std::vector<std::pair<std::string, std::optional<unsigned>>>& hosts, std::string_view path);
   [[nodiscard]] std::optional<bool> TakesPart() const;
-  void AnsweredWithout(bool success);
   void Merge(std::string_view text);
   void Mark();
 

@@ -61,15 +61,26 @@ OutgoingCall::OutgoingCall(std::string_view scheme, std::string_view host, std::
   if (!port) port = usual;
   service_ = service.empty() ? named : std::string(service);
   peer_ = std::string(scheme) + "://" + named;
-  if (Disabled()) {
-    allowed_ = true;
-    return;
-  }
+  Begin({{std::string(host), port}}, path);
+}
+
+OutgoingCall::OutgoingCall(const CallTarget& target) : service_(target.service), peer_(target.peer) {
+  std::vector<std::pair<std::string, std::optional<unsigned>>> hosts;
+  for (const std::string& host : target.hosts) hosts.emplace_back(host, std::nullopt);
+  Begin(hosts, target.path);
+}
+
+void OutgoingCall::Begin(const std::vector<std::pair<std::string, std::optional<unsigned>>>& hosts,
+                         std::string_view path) {
+  if (Disabled()) return;
   const Settings settings = CurrentSettings();
-  const auto [answers, above] = hosts::Expected(settings.peers, host, port, path);
+  const auto& [first, first_port] = hosts.front();
+  const auto [answers, above] = hosts::Expected(settings.peers, first, first_port, path);
   expected_ = answers;
   peer_ += above;
-  allowed_ = !settings.egress_hosts || hosts::Names(*settings.egress_hosts, host, port);
+  for (const auto& [host, port] : hosts) {
+    allowed_ = allowed_ && (!settings.egress_hosts || hosts::Names(*settings.egress_hosts, host, port));
+  }
   if (allowed_) scope_ = CurrentScope();
   if (scope_) text_ = scope_->text();
 }
@@ -118,6 +129,7 @@ void OutgoingCall::Answered(int status, std::optional<std::string_view> lineage)
 }
 
 void OutgoingCall::AnsweredWithout(bool success) {
+  if (Disabled() || !allowed_ || text_.empty()) return;
   if (TakesPart() == true) {
     Mark();
   } else if (success) {
