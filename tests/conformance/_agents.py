@@ -51,7 +51,7 @@ LACKING = {
                     "strips",
                 )
             ),
-            *(f"decide {store}" for store in ("mongodb", "rabbitmq")),
+            "decide mongodb",
             *(
                 f"decide {store} {kind}"
                 for store in ("mariadb", "mysql")

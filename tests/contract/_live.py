@@ -30,7 +30,7 @@ SHIMS = {
     "mariadb": ("python", "java"),
     "mongodb": ("python", "cpp"),
     "mysql": ("python", "java"),
-    "rabbitmq": ("python",),
+    "rabbitmq": ("python", "java"),
     "redis": ("python", "java"),
 }
 #: Languages whose shim of a store keeps no promises, as their contract says.

@@ -23,7 +23,7 @@ CLIENTS = {
     "mariadb": ("python",),
     "mongodb": ("python",),
     "mysql": ("python",),
-    "rabbitmq": ("python",),
+    "rabbitmq": ("python", "java"),
     "redis": ("python", "java"),
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.

@@ -274,6 +274,13 @@ class TestRabbitMQ(Contract):
         yield from running(RemoteRabbitMQ, remote, antipode_rabbitmq)
 
 
+@pytest.mark.store("rabbitmq")
+class TestRabbitMQOfJava(TestRabbitMQ):
+    """The claims that Java's shim keeps, on the same brokers."""
+
+    language: ClassVar[str] = "java"
+
+
 def running(kind: Any, remote: RemoteAntipode, topology: Any) -> Iterator[Any]:
     """A store of *kind*, until the test has ended."""
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Lineage;
 import io.antipode.WriteId;
+import io.antipode.rabbitmq.RabbitMqDecisions;
 import io.antipode.redis.RedisDecisions;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,9 +25,44 @@ final class Decisions {
     JsonNode given = Values.argument(request, "given");
     return switch (store) {
       case "mariadb", "mysql" -> MySqlVectors.decide(store, kind, given);
+      case "rabbitmq" -> rabbitmq(kind, given);
       case "redis" -> redis(kind, given);
       default -> throw AgentException.unsupported("a shim of " + store);
     };
+  }
+
+  private static JsonNode rabbitmq(String kind, JsonNode given) {
+    if (!kind.equals("receipts")) {
+      throw AgentException.unsupported("decisions about a " + kind + " of rabbitmq");
+    }
+    RabbitMqDecisions receipts = new RabbitMqDecisions();
+    ObjectNode value = JSON.objectNode();
+    ArrayNode statuses = value.putArray("statuses");
+    for (JsonNode step : given.path("steps")) {
+      receipts.at(Configuration.duration(step.path("at_s").asDouble()));
+      switch (Values.text(step, "op")) {
+        case "see" ->
+            Values.texts(step.path("versions"))
+                .forEach(
+                    version ->
+                        receipts.see(
+                            write(
+                                JSON.objectNode()
+                                    .put("version", version)
+                                    .set("key", step.get("key")))));
+        case "listening" -> receipts.listening();
+        case "delivered" ->
+            receipts.deliver(
+                write(step.get("write")), Long.parseUnsignedLong(step.path("after").asText()));
+        default -> statuses.add(receipts.shows(write(step.get("write"))).toString());
+      }
+    }
+    return value;
+  }
+
+  private static WriteId write(JsonNode given) {
+    ObjectNode whole = given.deepCopy();
+    return Values.write(whole.put("datastore", "posts"));
   }
 
   private static JsonNode redis(String kind, JsonNode given) {
@@ -44,10 +80,7 @@ final class Decisions {
   private static ObjectNode lookAt(JsonNode given) {
     JsonNode server = given.path("server");
     List<WriteId> writes = new ArrayList<>();
-    for (JsonNode write : given.path("writes")) {
-      ObjectNode whole = write.deepCopy();
-      writes.add(Values.write(whole.put("datastore", "posts")));
-    }
+    given.path("writes").forEach(write -> writes.add(write(write)));
     RedisDecisions.Answer first = answer(server.get("info"), server.get("error"));
     RedisDecisions.Answer then = server.has("then") ? answer(server.get("then"), null) : first;
     JsonNode history = server.path("history");

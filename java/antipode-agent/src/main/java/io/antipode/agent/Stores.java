@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /** The shims that are open, and what is done by them. Thread-safe. */
 final class Stores {
   /** The stores of which there are shims. */
-  static final List<String> NAMES = List.of("mariadb", "mysql", "redis");
+  static final List<String> NAMES = List.of("mariadb", "mysql", "rabbitmq", "redis");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -42,6 +42,9 @@ final class Stores {
 
   private static OpenShim opened(String store, JsonNode request) throws Exception {
     boolean isClient = request.path("client").asBoolean();
+    if (store.equals("rabbitmq")) {
+      return isClient ? new OpenRabbitMqClient(request) : new OpenRabbitMq(request);
+    }
     if (store.equals("redis")) {
       return isClient ? new OpenRedisClient(request) : new OpenRedis(request);
     }

@@ -3,6 +3,7 @@ package io.antipode.agent;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import io.antipode.Lineage;
 import java.util.stream.Stream;
@@ -14,8 +15,29 @@ class StoresVectorsTest {
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private static JsonNode decided(String kind, JsonNode given) {
+    return decided("redis", kind, given);
+  }
+
+  private static JsonNode decided(String store, String kind, JsonNode given) {
     return Decisions.decide(
-        JSON.objectNode().put("store", "redis").put("kind", kind).set("given", given));
+        JSON.objectNode().put("store", store).put("kind", kind).set("given", given));
+  }
+
+  @TestFactory
+  Stream<DynamicTest> receiptsSayWhatWasHeardAndNoMore() {
+    return Vectors.tests(
+        "S1-positions",
+        "rabbitmq",
+        "scripts",
+        vector -> {
+          ArrayNode expected = JSON.arrayNode();
+          for (JsonNode step : vector.get("steps")) {
+            if (step.has("status")) {
+              expected.add(step.get("status"));
+            }
+          }
+          assertThat(decided("rabbitmq", "receipts", vector).get("statuses")).isEqualTo(expected);
+        });
   }
 
   @TestFactory

@@ -1,0 +1,44 @@
+package io.antipode.rabbitmq;
+
+import io.antipode.WriteId;
+import io.antipode.barrier.Status;
+import java.time.Duration;
+import java.time.Instant;
+
+/** What receipts say of publications, at moments that a script states: beside what decides it. */
+public final class RabbitMqDecisions {
+  private static final Instant START = Instant.ofEpochSecond(1_800_000_000L);
+  private static final Duration GAP_AGE = Duration.ofSeconds(5);
+
+  private Duration passed = Duration.ZERO;
+  private final Ledger ledger =
+      new Ledger(GAP_AGE, () -> passed.toNanos(), () -> START.plus(passed));
+
+  /** Makes a process that begins to listen. */
+  public RabbitMqDecisions() {}
+
+  /** Says how much time has passed since then. */
+  public void at(Duration time) {
+    passed = time;
+  }
+
+  /** A write was routed in this region. */
+  public void see(WriteId write) {
+    ledger.see(write);
+  }
+
+  /** Listening began anew. */
+  public void listening() {
+    ledger.listening();
+  }
+
+  /** This process received a write, which depends on those of its publisher up to this one. */
+  public void deliver(WriteId write, long after) {
+    ledger.deliver(write, after);
+  }
+
+  /** Returns what is known of a write. */
+  public Status shows(WriteId write) {
+    return ledger.judge(write).status();
+  }
+}

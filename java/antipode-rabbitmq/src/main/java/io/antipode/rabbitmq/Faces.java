@@ -1,0 +1,51 @@
+package io.antipode.rabbitmq;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
+import java.util.LinkedHashSet;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/** Objects that stand for others: they implement the same interfaces. */
+final class Faces {
+  private Faces() {}
+
+  /** Returns a face of an object with all of its public interfaces. */
+  static Object of(Object real, InvocationHandler handler) {
+    Set<Class<?>> types = new LinkedHashSet<>();
+    for (Class<?> each = real.getClass(); each != null; each = each.getSuperclass()) {
+      for (Class<?> type : each.getInterfaces()) {
+        if (Modifier.isPublic(type.getModifiers())) {
+          types.add(type);
+        }
+      }
+    }
+    ClassLoader loader = real.getClass().getClassLoader();
+    return Proxy.newProxyInstance(loader, types.toArray(Class<?>[]::new), handler);
+  }
+
+  /** Returns whether an object is a face whose handler is of a type. */
+  static boolean isOf(Object object, Class<? extends InvocationHandler> handler) {
+    return Proxy.isProxyClass(object.getClass())
+        && handler.isInstance(Proxy.getInvocationHandler(object));
+  }
+
+  /** Calls the method of the object itself; two faces are equal where they are the same. */
+  static @Nullable Object invoke(
+      Object face, Method method, Object real, Object @Nullable [] arguments) throws Throwable {
+    if (method.getName().equals("equals") && arguments != null) {
+      return face == arguments[0];
+    }
+    if (method.getName().equals("hashCode")) {
+      return System.identityHashCode(face);
+    }
+    try {
+      return method.invoke(real, arguments);
+    } catch (InvocationTargetException error) {
+      throw error.getCause() == null ? error : error.getCause();
+    }
+  }
+}

@@ -1,0 +1,211 @@
+package io.antipode.rabbitmq;
+
+import com.rabbitmq.client.AMQP.BasicProperties;
+import com.rabbitmq.client.AlreadyClosedException;
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Consumer;
+import com.rabbitmq.client.DeliverCallback;
+import com.rabbitmq.client.GetResponse;
+import io.antipode.Recording;
+import io.antipode.Scope;
+import io.antipode.ScopeBlock;
+import io.antipode.Settings;
+import io.antipode.WriteId;
+import io.antipode.runtime.Counts;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/** The face of a channel that carries lineages. Results and errors stay the client's. */
+final class InstrumentedChannel implements InvocationHandler {
+  private final Channel real;
+  private final RabbitMqInstrumentation instrumentation;
+  private final Publications publications;
+  private final Confirms confirms;
+
+  /** Held from the tag of a publication until it is sent. */
+  private final ReentrantLock sending = new ReentrantLock();
+
+  private volatile boolean isTransactional;
+
+  /** Whether the client and the broker count alike; not after a message that was not encoded. */
+  private volatile boolean isCountable = true;
+
+  private InstrumentedChannel(Channel real, RabbitMqInstrumentation instrumentation) {
+    this.real = real;
+    this.instrumentation = instrumentation;
+    this.publications =
+        new Publications(instrumentation.datastore(), instrumentation.isByRoutingKey());
+    this.confirms = new Confirms(publications, instrumentation.datastore());
+    confirms.listen(real);
+  }
+
+  static Channel of(Channel real, RabbitMqInstrumentation instrumentation) {
+    return Faces.isOf(real, InstrumentedChannel.class)
+        ? real
+        : (Channel) Faces.of(real, new InstrumentedChannel(real, instrumentation));
+  }
+
+  @Override
+  public @Nullable Object invoke(Object face, Method method, Object @Nullable [] arguments)
+      throws Throwable {
+    if (arguments != null) {
+      if (method.getName().equals("basicPublish")) {
+        publish(face, method, arguments);
+        return null;
+      }
+      for (int each = 0; each < arguments.length; each++) {
+        arguments[each] = consuming(arguments[each]);
+      }
+    }
+    return switch (method.getName()) {
+      case "txSelect" -> {
+        isTransactional = true;
+        yield Faces.invoke(face, method, real, arguments);
+      }
+      case "waitForConfirms", "waitForConfirmsOrDie" -> confirmed(face, method, arguments);
+      case "clearConfirmListeners" -> {
+        Faces.invoke(face, method, real, arguments);
+        real.addConfirmListener(confirms);
+        yield null;
+      }
+      case "clearReturnListeners" -> {
+        Faces.invoke(face, method, real, arguments);
+        real.addReturnListener(confirms);
+        yield null;
+      }
+      case "basicGet" -> got(Faces.invoke(face, method, real, arguments));
+      default -> Faces.invoke(face, method, real, arguments);
+    };
+  }
+
+  // What is published.
+
+  private void publish(Object face, Method method, Object[] arguments) throws Throwable {
+    String exchange = (String) arguments[0];
+    sending.lock();
+    try {
+      long tag = isCountable && !isTransactional ? real.getNextPublishSeqNo() : 0;
+      WriteId write = named(exchange, (String) arguments[1], tag > 0);
+      if (write != null && tag > 0) {
+        confirms.sending(tag, write);
+      }
+      try {
+        send(face, method, arguments, write);
+      } catch (Throwable error) {
+        failed(error, tag, write);
+        throw error;
+      }
+      sent(write, tag > 0);
+    } finally {
+      sending.unlock();
+    }
+  }
+
+  /**
+   * Returns the name of the next publication; null for one that has none. Nothing is known of one
+   * without a confirm, so that it is named only where readers have receipts; of one in a
+   * transaction not even that it was sent, so that it is in doubt there.
+   */
+  private @Nullable WriteId named(String exchange, String key, boolean isConfirmed) {
+    String datastore = instrumentation.datastore();
+    if (!instrumentation.hears(exchange)) {
+      Counts.count("unheard_publish", datastore);
+      return null;
+    }
+    if (!isConfirmed) {
+      Counts.count("unconfirmed_publish", datastore);
+      if (!instrumentation.hasReceipts()) {
+        return null;
+      }
+      if (isTransactional) {
+        Recording.markIncomplete(datastore, "in_doubt");
+        return null;
+      }
+    }
+    return publications.next(exchange, key);
+  }
+
+  private void send(Object face, Method method, Object[] arguments, @Nullable WriteId write)
+      throws Throwable {
+    int last = arguments.length - 2;
+    BasicProperties given =
+        arguments[last] == null ? new BasicProperties() : (BasicProperties) arguments[last];
+    MessageHeaders.Sent sent =
+        MessageHeaders.outgoing(given.getHeaders(), write, instrumentation.datastore());
+    arguments[last] = given.builder().headers(sent.headers()).build();
+    try (io.opentelemetry.context.Scope within = sent.context().makeCurrent()) {
+      Object ignored = Faces.invoke(face, method, real, arguments);
+    }
+  }
+
+  private void sent(@Nullable WriteId write, boolean isConfirmed) {
+    if (write == null) {
+      return;
+    }
+    if (!isConfirmed) {
+      Recording.recordWrite(write);
+    } else if (Scope.currentOrNull() == null) {
+      Recording.unscoped("write", write.datastore(), Settings.current().onUnscoped());
+    }
+  }
+
+  private void failed(Throwable error, long tag, @Nullable WriteId write) {
+    boolean isClosed = error instanceof AlreadyClosedException;
+    boolean isUnsent =
+        isClosed
+            || error instanceof IllegalArgumentException
+            || error instanceof NullPointerException;
+    if (write != null && isUnsent) {
+      confirms.unsent(tag, write);
+    } else if (write != null) {
+      publications.end(write);
+      if (tag <= 0) {
+        Recording.markIncomplete(instrumentation.datastore(), "in_doubt");
+      }
+    }
+    if (isClosed || !isUnsent) {
+      confirms.doubtAll();
+    } else {
+      isCountable = false;
+    }
+  }
+
+  /** Who waits in vain does not know what became of what was published. */
+  private @Nullable Object confirmed(Object face, Method method, Object @Nullable [] arguments)
+      throws Throwable {
+    try {
+      return Faces.invoke(face, method, real, arguments);
+    } catch (Throwable error) {
+      confirms.doubtAll();
+      throw error;
+    }
+  }
+
+  // What is consumed.
+
+  /** Returns a callback whose messages have a scope each; anything else as it is. */
+  private @Nullable Object consuming(@Nullable Object argument) {
+    if (argument instanceof Consumer consumer) {
+      return new ScopedConsumer(consumer, instrumentation);
+    }
+    if (argument instanceof DeliverCallback callback) {
+      return (DeliverCallback)
+          (tag, delivery) -> {
+            try (ScopeBlock block =
+                instrumentation.message(delivery.getProperties().getHeaders())) {
+              callback.handle(tag, delivery);
+            }
+          };
+    }
+    return argument;
+  }
+
+  private @Nullable Object got(@Nullable Object result) {
+    if (result instanceof GetResponse got) {
+      Recording.recordRead(instrumentation.received(got.getProps().getHeaders()).lineage());
+    }
+    return result;
+  }
+}

@@ -1,0 +1,30 @@
+package io.antipode.rabbitmq;
+
+import io.antipode.barrier.Endpoint;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.barrier.Shim;
+import io.antipode.barrier.UnreachableException;
+import java.time.Duration;
+
+/** A datastore of which this process publishes or consumes, without receipts. */
+final class UnwaitableShim extends Shim {
+  UnwaitableShim(String datastore) {
+    super(datastore, ReadsFrom.PRIMARY);
+  }
+
+  @Override
+  public boolean isWaitable() {
+    return false;
+  }
+
+  @Override
+  public boolean canLook() {
+    return false;
+  }
+
+  /** Is never called: it does not look. */
+  @Override
+  public Endpoint openEndpoint(Duration timeout) {
+    throw new UnreachableException("'" + datastore() + "' has no receipts");
+  }
+}
