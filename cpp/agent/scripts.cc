@@ -4,7 +4,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "antipode/observer.h"
 #include "antipode/scope.h"
+#include "barrier/automatic.h"
 #include "barrier/call.h"
 #include "barrier/floor.h"
 #include "barrier/registry.h"
@@ -169,40 +171,35 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
       : clock_(clock), store_(std::move(store)), connection_(std::move(connection)), watched_(watched) {}
 
   void Begin() {
-    const auto scope = CurrentScope();
-    const auto floor = scope ? FloorIn(*scope, store_->datastore()) : nullptr;
-    if (!floor) {
+    const std::uint64_t served = ServedSoFar();
+    Guarded([this] { floor_ = CurrentFloor(*store_, true); });
+    served_ = ServedSoFar() > served;
+    if (!floor_) {
       finished_s_ = clock_.Now();
       return;
     }
-    for (const Dependency& each : floor->demanded()) {
-      if (const auto* write = std::get_if<WriteId>(&each)) {
-        writes_.insert(*write);
-      } else {
-        promises_.insert(std::get<Promise>(each));
-      }
-    }
-    held_.emplace(floor, watched_ && registry::Looking(store_->datastore()) == store_ ? store_->watcher() : nullptr);
+    stages_ = floor_->Stages();
+    BeginStage();
     clock_.Spawn(shared_from_this());
   }
 
   std::optional<double> Step() override {
     std::optional<double> pause_s;
-    try {
+    Guarded([&] {
       try {
         pause_s = Look();
       } catch (const Unreachable& error) {
         held_->Failed(error);
         throw;
       }
-    } catch (const UnmetError& error) {
-      code_ = error.code();
-      outcomes_ = json::Of(error.result()).at("outcomes");
-    } catch (const std::exception&) {
-      code_ = "store";
-    }
+    });
     if (pause_s) return pause_s;
     held_.reset();
+    stages_.erase(stages_.begin());
+    if (code_.empty() && !stages_.empty()) {
+      BeginStage();
+      return 0;
+    }
     finished_s_ = clock_.Now();
     return std::nullopt;
   }
@@ -212,16 +209,38 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   [[nodiscard]] Json Answered() const {
     return {{"code", code_.empty() ? Json() : Json(code_)},
             {"outcomes", outcomes_},
+            {"served", served_ || (floor_ && floor_->Served())},
             {"looks", connection_->looks()},
             {"finished_s", finished_s_ ? Json(*finished_s_) : Json()}};
   }
 
  private:
+  [[nodiscard]] std::uint64_t ServedSoFar() const {
+    const auto counts = Metrics();
+    const auto found = counts.find({"served_stale", store_->datastore()});
+    return found == counts.end() ? 0 : found->second;
+  }
+
+  /// Holds it back for the next of what it must see.
+  void BeginStage() { held_.emplace(stages_.front(), watched_ ? registry::WatcherBeside(*store_) : nullptr); }
+
+  template <typename Does>
+  void Guarded(Does does) {
+    try {
+      does();
+    } catch (const UnmetError& error) {
+      code_ = error.code();
+      outcomes_ = json::Of(error.result()).at("outcomes");
+    } catch (const std::exception&) {
+      code_ = "store";
+    }
+  }
+
   /// Seconds until the next look; a frozen server takes all the time that there is.
   std::optional<double> Look() {
     if (silent_) throw Unreachable("scripted to be frozen");
     connection_->RaiseIfDown();
-    const Observation shown = connection_->LookAt(writes_, promises_);
+    const Observation shown = connection_->LookAt(stages_.front()->writes(), stages_.front()->promises());
     if (!connection_->Frozen()) return held_->Take(shown);
     silent_ = true;
     return held_->LookS();
@@ -232,8 +251,9 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   std::shared_ptr<FakeStore> connection_;
   bool watched_;
   bool silent_ = false;
-  std::set<WriteId> writes_;
-  std::set<Promise> promises_;
+  bool served_ = false;
+  std::shared_ptr<BarrierFloor> floor_;
+  std::vector<std::shared_ptr<BarrierFloor>> stages_;  ///< That it is still held back for.
   std::optional<HeldRead> held_;
   std::string code_;
   Json outcomes_ = Json::array();
@@ -323,7 +343,13 @@ std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Proce
   for (const Json& event : found.value("connection", own)) Script(*connection, event);
   auto read =
       std::make_shared<VirtualRead>(process.clock, process.stores[nth], connection, found.value("watched", false));
-  process.clock.At(found.at("at_s"), [read] { read->Begin(); });
+  process.clock.At(found.at("at_s"), [read, found] {
+    const Json wrote = found.value("wrote", Json::array());
+    for (const Json& each : wrote) RecordWrite(json::WriteOf(each));
+    std::optional<BarriersGuard> block;
+    if (found.value("barriers", "") == "off") block.emplace(ReadBarriers::kExplicit);
+    read->Begin();
+  });
   return read;
 }
 
@@ -357,13 +383,8 @@ Json RunScript(const Json& script) {
     if (!floor) continue;
     Json& writes = value["floors"][store->datastore()] = Json::array();
     Json& promises = value["promises"][store->datastore()] = Json::array();
-    for (const Dependency& each : floor->demanded()) {
-      if (const auto* write = std::get_if<WriteId>(&each)) {
-        writes.push_back(json::Of(*write));
-      } else {
-        promises.push_back(json::Of(std::get<Promise>(each)));
-      }
-    }
+    for (const WriteId& each : floor->writes()) writes.push_back(json::Of(each));
+    for (const Promise& each : floor->promises()) promises.push_back(json::Of(each));
   }
   for (const auto& store : process.stores) {
     store->Close();

@@ -7,6 +7,8 @@ namespace {
 
 const char* const kAnswers[] = {"auto", "always", "never"};
 
+const char* const kBarriers[] = {"explicit", "auto"};
+const char* const kStale[] = {"serve", "raise"};
 const char* const kModes[] = {"enforce", "off", "dry-run"};
 
 }  // namespace
@@ -57,6 +59,12 @@ Settings SettingsOf(const Json& given, Settings base) {
       base.horizon = seconds(value);
     } else if (name == "max_promise_s") {
       base.max_promise = seconds(value);
+    } else if (name == "barriers") {
+      base.barriers = value == "auto" ? ReadBarriers::kAuto : ReadBarriers::kExplicit;
+    } else if (name == "auto_timeout_s" || name == "auto_timeout") {
+      base.auto_timeout = seconds(value);
+    } else if (name == "on_stale") {
+      base.on_stale = value == "raise" ? OnStale::kRaise : OnStale::kServe;
     } else if (name == "max_lineage_bytes") {
       base.max_lineage_bytes = value;
     } else if (name == "on_unknown") {
@@ -86,6 +94,9 @@ Json Of(const Settings& settings) {
           {"max_timeout_s", settings.max_timeout.count()},
           {"horizon_s", settings.horizon.count()},
           {"max_promise_s", settings.max_promise.count()},
+          {"barriers", kBarriers[static_cast<int>(settings.barriers)]},
+          {"auto_timeout_s", settings.auto_timeout.count()},
+          {"on_stale", kStale[static_cast<int>(settings.on_stale)]},
           {"max_lineage_bytes", settings.max_lineage_bytes},
           {"on_unknown", Of(settings.on_unknown)},
           {"on_incomplete", Of(std::optional(settings.on_incomplete))},

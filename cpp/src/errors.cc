@@ -14,6 +14,9 @@ LineageDecodeError::LineageDecodeError(const DecodeFault& fault)
     : AntipodeError(fault.code, fault.message), offset_(fault.offset) {}
 LineageDecodeError::~LineageDecodeError() = default;
 
+StaleSnapshot::StaleSnapshot(const std::string& message) : AntipodeError("stale_snapshot", message) {}
+StaleSnapshot::~StaleSnapshot() = default;
+
 PromiseAbandoned::PromiseAbandoned(const std::string& id)
     : AntipodeError("promise_abandoned", "the promise " + id + " was abandoned: nothing may be written for it") {}
 PromiseAbandoned::~PromiseAbandoned() = default;

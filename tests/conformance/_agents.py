@@ -31,7 +31,6 @@ LACKING = {
     "cpp": frozenset(
         {
             "headers",
-            "script automatic",
             *(f"decide {store}" for store in ("mariadb", "mysql", "rabbitmq")),
             *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
         }

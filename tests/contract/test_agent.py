@@ -112,6 +112,5 @@ class TestRedisOfCpp(TestRedis):
     language: ClassVar[str] = "cpp"
     opt_outs: ClassVar[dict[str, str]] = {
         **TestRedis.opt_outs,
-        "automatic": "C++ has no automatic barriers yet",
         "dry_run": "C++ has no dry run yet",
     }

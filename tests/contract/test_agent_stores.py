@@ -253,7 +253,6 @@ class TestMongoDBOfCpp(TestMongoDB):
     language: ClassVar[str] = "cpp"
     opt_outs: ClassVar[dict[str, str]] = {
         **TestMongoDB.opt_outs,
-        "automatic": "C++ has no automatic barriers yet",
         "dry_run": "C++ has no dry run yet",
         "promises": "C++ keeps no promises in MongoDB yet",
         "abandonment": "C++ keeps no promises in MongoDB yet",

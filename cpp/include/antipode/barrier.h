@@ -72,6 +72,21 @@ class ANTIPODE_EXPORT Cancellable {
 ANTIPODE_EXPORT Cancellable BarrierCallback(std::function<void(const BarrierResult&)> callback,
                                             const BarrierOptions& options);
 
+/// A block of this thread in which reads wait by themselves, or do not, whatever is configured. Barriers that are
+/// called in it are as they are. Ended on the thread on which it began; another thread of the request begins its own.
+///
+///     const antipode::BarriersGuard block(antipode::ReadBarriers::kExplicit);  // this block wants speed
+class ANTIPODE_EXPORT BarriersGuard {
+ public:
+  explicit BarriersGuard(ReadBarriers which);
+  ~BarriersGuard();
+  BarriersGuard(const BarriersGuard&) = delete;
+  BarriersGuard& operator=(const BarriersGuard&) = delete;
+
+ private:
+  std::optional<ReadBarriers> around_;
+};
+
 /// Looks once at each server, for at most a second, or without `refresh` not at all, and never throws for what is
 /// unmet. Of the options, the lineage, `only` and `exclude` count.
 ANTIPODE_EXPORT BarrierResult Check(const BarrierOptions& options = {}, bool refresh = true);

@@ -52,6 +52,13 @@ class ANTIPODE_EXPORT LineageDecodeError : public AntipodeError {
   std::size_t offset_;
 };
 
+/// A connection reads from a snapshot that is older than what is waited for: end its transaction before the read.
+class ANTIPODE_EXPORT StaleSnapshot : public AntipodeError {
+ public:
+  explicit StaleSnapshot(const std::string& message);
+  ~StaleSnapshot() override;
+};
+
 /// A branch fulfils a promise that was abandoned: its transaction must not commit.
 class ANTIPODE_EXPORT PromiseAbandoned : public AntipodeError {
  public:

@@ -31,6 +31,7 @@ struct Options {
   std::string field = "value";                 ///< Of the documents in which values are.
   ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether the URI's reads go to the primary or to a replica.
   bool merge_reads = true;                     ///< Whether what a read finds enters the current scope.
+  std::optional<ReadBarriers> barriers = {};   ///< Whether its reads wait by themselves; none: as configured.
 };
 
 /// A value, none where there is no document, and what it depends on.
@@ -65,6 +66,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
 
   [[nodiscard]] bool Looks() const override;
   [[nodiscard]] bool Floors() const override { return true; }
+  [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
   std::set<WriteId> Fence(double timeout_s) override;
@@ -73,6 +75,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& uri, const Options& options);
+  std::optional<ReadBarriers> barriers_;
   std::unique_ptr<Table> table_;
 };
 

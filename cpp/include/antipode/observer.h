@@ -17,6 +17,9 @@ class ANTIPODE_EXPORT Observer {
   virtual ~Observer();
   /// Something was counted: a stable name of the metrics' reference, and the datastore or service that it is about.
   virtual void Counted(std::string_view metric, std::string_view subject) noexcept;
+  /// A read was answered although its request depends on more of this datastore; `code` is that of the error that a
+  /// barrier would have thrown. On the thread that reads: an event for its span.
+  virtual void ServedStale(std::string_view datastore, std::string_view code) noexcept;
   /// Something that a person should know; said once for each subject and cause.
   virtual void Warned(std::string_view message) noexcept;
 };

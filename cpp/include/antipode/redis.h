@@ -28,6 +28,7 @@ struct Options {
   std::string prefix = "ap:";                ///< Of companion keys, alike in every service; not empty.
   bool keep_log_history = false;             ///< Whether a writer notes, after a promotion, where the old log ended.
   std::chrono::duration<double> timeout{5};  ///< After which the client gives a server up.
+  std::optional<ReadBarriers> barriers;      ///< Whether its reads wait by themselves; none: as configured.
 };
 
 /// A value, none where there is no key, and what it depends on.
@@ -62,6 +63,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   Reading Read(std::string_view key);
 
   [[nodiscard]] bool Floors() const override { return true; }
+  [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   [[nodiscard]] bool Promises() const override { return true; }
   [[nodiscard]] bool Abandons() const override { return reads_from() == ReadsFrom::kPrimary; }
@@ -74,6 +76,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options);
+  std::optional<ReadBarriers> barriers_;
   std::unique_ptr<Table> table_;
 };
 

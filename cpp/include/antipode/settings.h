@@ -21,6 +21,13 @@ enum class Mode { kEnforce, kOff, kDryRun };
 /// Whether a peer answers with lineages; `kAuto` is learnt from its answers.
 enum class Answers { kAuto, kAlways, kNever };
 
+/// Where reads of instrumented clients wait: where a barrier was called, or each by itself for what its request depends
+/// on.
+enum class ReadBarriers { kExplicit, kAuto };
+
+/// What becomes of a read that waited by itself and was not shown all of that.
+enum class OnStale { kServe, kRaise };
+
 /// The settings of this process. Each can also be given as `ANTIPODE_<NAME>` in the environment, where durations are
 /// like `7d`, `12h` or seconds, and lists have commas.
 struct Settings {
@@ -31,6 +38,9 @@ struct Settings {
   std::chrono::duration<double> max_promise{7 * 86'400};  ///< The longest that a promise may live.
   std::optional<Policy> on_unknown;                       ///< None: as the specification says of unknown datastores.
   Policy on_incomplete = Policy::kRaise;
+  ReadBarriers barriers = ReadBarriers::kExplicit;
+  std::chrono::duration<double> auto_timeout{1};  ///< What reads of one request wait by themselves, together.
+  OnStale on_stale = OnStale::kServe;
   std::optional<Policy> on_unscoped;                  ///< None: writes report, barriers and checks raise.
   std::optional<std::set<std::string>> egress;        ///< Datastores that may be named outside; none: all.
   std::optional<std::set<std::string>> egress_hosts;  ///< Hosts that may get lineages; none: all.

@@ -12,6 +12,7 @@
 
 #include "antipode/export.h"
 #include "antipode/outcomes.h"
+#include "antipode/settings.h"
 #include "antipode/write_id.h"
 
 namespace antipode {
@@ -100,6 +101,9 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   [[nodiscard]] virtual bool Fences() const { return false; }    ///< Whether its primary can be asked for a position.
   [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether looks, and floors, know promises.
   [[nodiscard]] virtual bool Abandons() const { return false; }  ///< Whether it can record an abandonment.
+
+  /// Whether reads of its clients wait by themselves; none: as configured.
+  [[nodiscard]] virtual std::optional<ReadBarriers> barriers() const { return std::nullopt; }
 
   virtual std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) = 0;
   /// The primary's position of now, as covering entries.

@@ -23,8 +23,11 @@ double Bounded(double timeout_s, double most_s) {
 }
 
 Policies PoliciesOf(const BarrierOptions& options, const Settings& settings, std::uint64_t hour) {
-  return {options.raise_unmet, options.on_unknown ? options.on_unknown : settings.on_unknown,
-          options.on_incomplete.value_or(settings.on_incomplete), settings.horizon.count() / 3'600, hour};
+  Policies policies = Policies::Of(settings, hour);
+  policies.raise_unmet = options.raise_unmet;
+  if (options.on_unknown) policies.on_unknown = options.on_unknown;
+  policies.on_incomplete = options.on_incomplete.value_or(policies.on_incomplete);
+  return policies;
 }
 
 }  // namespace
@@ -216,7 +219,10 @@ void Call::LeaveFloors(const BarrierResult& result) {
       if (DatastoreOf(each.dependency) == name && !each.server.empty()) servers.insert(each.server);
     }
     if (servers.size() != 1) servers.clear();
-    SetFloor(*scope_, std::make_shared<Floor>(name, demanded, timeout_s_, policies_, servers, clock_));
+    BarrierFloor::Proofs proofs;
+    for (const std::string& server : servers) proofs[server] = clock_.Now();
+    SetFloor(*scope_, std::make_shared<BarrierFloor>(name, demanded, std::make_shared<Allowance>(timeout_s_), policies_,
+                                                     proofs, clock_));
   }
 }
 

@@ -34,6 +34,10 @@ bool InOrder(const Outcome& a, const Outcome& b) {
 
 }  // namespace
 
+Policies Policies::Of(const Settings& settings, std::uint64_t hour) {
+  return {true, settings.on_unknown, settings.on_incomplete, settings.horizon.count() / 3'600, hour};
+}
+
 Outcome Policies::Settle(Outcome outcome) const {
   const auto* write = std::get_if<WriteId>(&outcome.dependency);
   if (outcome.status == Status::kUnknownLog && write != nullptr && write->minted_h > 0 &&

@@ -25,6 +25,8 @@ struct Policies {
   double horizon_h = 168;
   std::uint64_t hour = 0;  ///< The Unix hour it is now.
 
+  /// Those that are configured.
+  static Policies Of(const Settings& settings, std::uint64_t hour);
   /// An outcome as it counts under these policies.
   [[nodiscard]] Outcome Settle(Outcome outcome) const;
   /// The outcome of a promise of which a server has no record, and why.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "barrier/registry.h"
 #include "barrier/unmet.h"
 
 namespace antipode {
@@ -15,87 +16,132 @@ constexpr double kLeastLookS = 0.05;
 
 }  // namespace
 
-Floor::Floor(std::string datastore, std::set<Dependency> demanded, double timeout_s, const Policies& policies,
-             const std::set<std::string>& proved_on, const Clock& clock)
+Floor::~Floor() = default;
+
+std::set<WriteId> Floor::writes() const {
+  std::set<WriteId> found;
+  for (const Dependency& each : demanded()) {
+    if (const auto* write = std::get_if<WriteId>(&each)) found.insert(*write);
+  }
+  return found;
+}
+
+std::set<Promise> Floor::promises() const {
+  std::set<Promise> found;
+  for (const Dependency& each : demanded()) {
+    if (const auto* promise = std::get_if<Promise>(&each)) found.insert(*promise);
+  }
+  return found;
+}
+
+BarrierFloor::BarrierFloor(std::string datastore, std::set<Dependency> demanded, std::shared_ptr<Allowance> allowance,
+                           const Policies& policies, Proofs proofs, const Clock& clock)
     : datastore_(std::move(datastore)),
       demanded_(std::move(demanded)),
+      allowance_(std::move(allowance)),
       policies_(policies),
       clock_(clock),
-      left_s_(timeout_s) {
-  for (const std::string& server : proved_on) proved_[server] = clock.Now();
-}
+      proofs_(std::move(proofs)) {}
 
-double Floor::LeftS() const {
-  const std::lock_guard guard(lock_);
-  return left_s_;
-}
-
-std::shared_ptr<Floor> Floor::Raised(const Floor& later) const {
+std::shared_ptr<BarrierFloor> BarrierFloor::Raised(const BarrierFloor& later) const {
   auto both = demanded_;
   both.insert(later.demanded_.begin(), later.demanded_.end());
-  auto raised =
-      std::make_shared<Floor>(datastore_, both, later.LeftS(), later.policies_, std::set<std::string>(), later.clock_);
-  std::map<std::string, double> theirs;
-  {
-    const std::lock_guard guard(later.lock_);
-    theirs = later.proved_;
-  }
-  const std::lock_guard guard(lock_);
-  for (const auto& [server, at_s] : proved_) {
+  const Proofs theirs = later.proofs();
+  Proofs shown;
+  for (const auto& [server, at_s] : proofs()) {
     const auto found = theirs.find(server);
-    if (found != theirs.end()) raised->proved_[server] = std::min(at_s, found->second);
+    if (found != theirs.end()) shown[server] = std::min(at_s, found->second);
   }
-  return raised;
+  return std::make_shared<BarrierFloor>(datastore_, both, std::make_shared<Allowance>(later.LeftS()), later.policies_,
+                                        shown, later.clock_);
 }
 
-std::shared_ptr<Floor> Floor::Without(const std::set<std::string>& ids) const {
+std::shared_ptr<BarrierFloor> BarrierFloor::Without(const std::set<std::string>& ids) const {
   std::set<Dependency> left;
   for (const Dependency& each : demanded_) {
     const auto* promise = std::get_if<Promise>(&each);
     if (promise == nullptr || ids.count(promise->id) == 0) left.insert(each);
   }
-  auto without = std::make_shared<Floor>(datastore_, left, LeftS(), policies_, std::set<std::string>(), clock_);
+  return std::make_shared<BarrierFloor>(datastore_, left, std::make_shared<Allowance>(LeftS()), policies_, proofs(),
+                                        clock_);
+}
+
+BarrierFloor::Proofs BarrierFloor::proofs() const {
   const std::lock_guard guard(lock_);
-  without->proved_ = proved_;
-  return without;
+  return proofs_;
 }
 
-bool Floor::Proved(const std::string& server, double within_s) const {
+bool BarrierFloor::Proved(const std::string& server, double within_s) const {
   const std::lock_guard guard(lock_);
-  const auto found = proved_.find(server);
-  return found != proved_.end() && clock_.Now() - found->second < within_s;
+  const auto found = proofs_.find(server);
+  return found != proofs_.end() && clock_.Now() - found->second < within_s;
 }
 
-Wait Floor::Begin(double now_s) const {
-  return {{{datastore_, demanded_}}, {}, {}, policies_, now_s, clock_.UnixSeconds(), LeftS()};
+double BarrierFloor::LeftS() const { return allowance_->LeftS(clock_.Now()); }
+double BarrierFloor::LeastLookS() const { return kLeastLookS; }
+double BarrierFloor::LookS() const { return std::max(LeftS(), LeastLookS()); }
+
+double BarrierFloor::BlockS(double longest_s) const {
+  const double left_s = LeftS();
+  return left_s > kLeastLookS ? std::min(longest_s, left_s) : 0;
 }
 
-bool Floor::Accepts(const Observation& observation) {
-  Wait wait = Begin(clock_.Now());
+Wait BarrierFloor::Begin() const {
+  const double now_s = clock_.Now();
+  return {{{datastore_, demanded_}}, {}, {}, policies_, now_s, clock_.UnixSeconds(), allowance_->LeftS(now_s)};
+}
+
+bool BarrierFloor::Accepts(const Observation& observation) {
+  Wait wait = Begin();
   return Judge(wait, observation);
 }
 
-bool Floor::Judge(Wait& wait, const Observation& observation) {
+bool BarrierFloor::Judge(Wait& wait, const Observation& observation) {
   const double now_s = clock_.Now();
   wait.Record(datastore_, observation, now_s);
   if (!wait.Finished()) return false;
-  if (const auto error = ErrorOf(wait.Result(now_s))) Throw(*error);
-  const std::lock_guard guard(lock_);
-  proved_[observation.server] = now_s;
+  if (const auto error = ErrorOf(wait.Result(now_s))) {
+    Fail(*error);
+  } else {
+    Prove(observation.server, now_s);
+  }
   return true;
 }
 
-void Floor::Spend(const Wait& wait) {
-  const double spent_s = clock_.Now() - wait.started_s();
-  const std::lock_guard guard(lock_);
-  left_s_ = std::max(left_s_ - spent_s, 0.0);
+bool BarrierFloor::EndsLate(const Wait& wait) {
+  const double now_s = clock_.Now();
+  if (now_s < wait.deadline_s()) return false;
+  const auto error = ErrorOf(wait.Result(now_s));
+  if (error) Fail(*error);
+  return error != nullptr;
 }
 
-void Floor::Hold(const std::function<Observation(double)>& observe, const std::shared_ptr<Watcher>& watcher) {
-  // A floor is shared by scope and reads; this one lives as long as its caller holds it.
-  HeldRead read(std::shared_ptr<Floor>(std::shared_ptr<void>(), this), watcher);
+void BarrierFloor::Prove(const std::string& server, double now_s) {
+  const std::lock_guard guard(lock_);
+  proofs_[server] = now_s;
+}
+
+void BarrierFloor::Fail(const UnmetError& error) { Throw(error); }
+
+void BarrierFloor::FailLate(Wait& wait, const Unreachable& cause) {
+  const double now_s = clock_.Now();
+  if (now_s < wait.deadline_s()) return;
+  wait.Unreached(datastore_, cause.what(), now_s);
+  if (const auto error = ErrorOf(wait.Result(now_s))) Fail(*error);
+}
+
+void BarrierFloor::Expire(const Unreachable& cause) {
+  allowance_->UseUp();
+  Wait wait = Begin();
+  FailLate(wait, cause);
+}
+
+void BarrierFloor::FailSnapshot(const StaleSnapshot& error, const std::function<bool(const Floor&)>&) { throw error; }
+
+void BarrierFloor::Hold(const Look& look, Store* watched) {
+  HeldRead read(shared_from_this(), watched == nullptr ? nullptr : registry::WatcherBeside(*watched));
   try {
-    while (const auto pause_s = read.Take(observe(read.LookS()))) {
+    while (const auto pause_s = read.Take(look(read.LookS()))) {
       if (read.hint()) {
         read.hint()->Pause(*pause_s);
       } else {
@@ -121,25 +167,23 @@ void Hint::Take(const std::string&, const Observation& observation) {
   if (left_.empty()) Give();
 }
 
-HeldRead::HeldRead(std::shared_ptr<Floor> floor, std::shared_ptr<Watcher> watcher)
-    : floor_(std::move(floor)), watcher_(std::move(watcher)), wait_(floor_->Begin(floor_->clock_.Now())) {}
+HeldRead::HeldRead(std::shared_ptr<BarrierFloor> floor, std::shared_ptr<Watcher> watcher)
+    : floor_(std::move(floor)), watcher_(std::move(watcher)), wait_(floor_->Begin()) {
+  floor_->allowance_->Begin(wait_.started_s());
+}
 
 HeldRead::~HeldRead() {
-  floor_->Spend(wait_);
+  floor_->allowance_->End(floor_->clock_.Now());
   if (!subscribed_) return;
   subscribed_->Give();
   watcher_->Unsubscribe(subscribed_);
 }
 
-double HeldRead::LookS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), kLeastLookS); }
+double HeldRead::LookS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), floor_->LeastLookS()); }
 
 std::optional<double> HeldRead::Take(const Observation& observation) {
-  if (floor_->Judge(wait_, observation)) return std::nullopt;
+  if (floor_->Judge(wait_, observation) || floor_->EndsLate(wait_)) return std::nullopt;
   const double now_s = floor_->clock_.Now();
-  const double left_s = wait_.deadline_s() - now_s;
-  if (left_s <= 0) {
-    if (const auto error = ErrorOf(wait_.Result(now_s))) Throw(*error);
-  }
   double pause_s = pacer_.PauseS(now_s - wait_.started_s());
   if (watcher_ && !subscribed_) {
     subscribed_ = std::make_shared<Hint>(now_s, floor_->demanded_);
@@ -147,14 +191,7 @@ std::optional<double> HeldRead::Take(const Observation& observation) {
   }
   hint_ = subscribed_ && !subscribed_->Given() ? subscribed_ : nullptr;
   if (hint_) pause_s *= kRarely;
-  return std::min(pause_s, std::max(left_s, 0.0));
-}
-
-void HeldRead::Failed(const Unreachable& error) {
-  const double now_s = floor_->clock_.Now();
-  if (now_s < wait_.deadline_s()) return;
-  wait_.Unreached(floor_->datastore_, error.what(), now_s);
-  if (const auto unmet = ErrorOf(wait_.Result(now_s))) Throw(*unmet);
+  return std::min(pause_s, std::max(wait_.deadline_s() - now_s, 0.0));
 }
 
 std::shared_ptr<const Attachment> FloorSet::Joined(const Attachment& later) const {
@@ -172,17 +209,15 @@ std::shared_ptr<const Attachment> FloorSet::Branched(const std::set<std::string>
   return std::make_shared<FloorSet>(std::move(of));
 }
 
-void SetFloor(Scope& scope, const std::shared_ptr<Floor>& floor) {
-  scope.inside().Attach(
-      std::make_shared<FloorSet>(std::map<std::string, std::shared_ptr<Floor>>{{floor->datastore(), floor}}));
+void SetFloor(Scope& scope, const std::shared_ptr<BarrierFloor>& floor) {
+  scope.inside().Attach(std::make_shared<FloorSet>(FloorSet::Floors{{floor->datastore(), floor}}));
 }
 
-std::shared_ptr<Floor> FloorIn(const Scope& scope, const std::string& datastore) {
-  const auto attached = scope.inside().Attached();
-  if (!attached) return nullptr;
-  const auto& of = static_cast<const FloorSet&>(*attached).of();
-  const auto found = of.find(datastore);
-  return found == of.end() ? nullptr : found->second;
+std::shared_ptr<BarrierFloor> FloorIn(const Scope& scope, const std::string& datastore) {
+  const auto held = scope.inside().Attached<FloorSet>();
+  if (!held) return nullptr;
+  const auto found = held->of().find(datastore);
+  return found == held->of().end() ? nullptr : found->second;
 }
 
 }  // namespace antipode

@@ -6,6 +6,8 @@
 #include "barrier/fence.h"
 #include "barrier/watcher.h"
 #include "runtime/clock.h"
+#include "runtime/observers.h"
+#include "runtime/settings.h"
 
 namespace antipode {
 namespace {
@@ -67,13 +69,26 @@ std::shared_ptr<Store> Looking(const std::string& datastore) {
   return found.empty() ? nullptr : found[0];
 }
 
+std::shared_ptr<Watcher> WatcherBeside(Store& store) {
+  try {
+    return Looking(store.datastore()).get() == &store ? store.watcher() : nullptr;
+  } catch (const ConfigurationError&) {  // Two replicas: a barrier that waits for them says so.
+    return nullptr;
+  }
+}
+
 }  // namespace registry
 
 void Register(const std::shared_ptr<Store>& store) {
-  Stores& stores = TheStores();
-  const std::lock_guard guard(stores.lock);
-  auto& held = stores.of[store->datastore()];
-  if (std::find(held.begin(), held.end(), store) == held.end()) held.push_back(store);
+  {
+    Stores& stores = TheStores();
+    const std::lock_guard guard(stores.lock);
+    auto& held = stores.of[store->datastore()];
+    if (std::find(held.begin(), held.end(), store) == held.end()) held.push_back(store);
+  }
+  if (store->Floors() || SettingsInForce()->barriers != ReadBarriers::kAuto) return;
+  WarnOnce("automatic", store->datastore(), "",
+           "no read of '" + store->datastore() + "' waits by itself: its clients hold none, whatever the settings say");
 }
 
 void Unregister(Store& store) {

@@ -19,4 +19,7 @@ bool WaitsForAny();
 /// ConfigurationError where two are alike.
 std::shared_ptr<Store> Looking(const std::string& datastore);
 
+/// What looks where the clients of a store read; null where barriers look elsewhere.
+std::shared_ptr<Watcher> WatcherBeside(Store& store);
+
 }  // namespace antipode::registry

@@ -2,10 +2,10 @@
 #include <atomic>
 #include <limits>
 
+#include "antipode/floor.h"
 #include "antipode/mongodb.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
-#include "barrier/floor.h"
 #include "mongodb/beside.h"
 #include "mongodb/client.h"
 #include "mongodb/position.h"
@@ -119,10 +119,10 @@ class Shim::Table {
     const auto pool = this->pool();
     Pool::Lease client(*pool);
     LearnSet(*client);
-    const auto scope = CurrentScope();
-    const auto floor = scope ? FloorIn(*scope, shim_.datastore()) : nullptr;
     std::optional<Answer> answer;
-    if (floor) floor->Hold([&](double timeout_s) { return Held(*client, *floor, key, timeout_s, answer); });
+    if (const auto floor = Floor::Current(shim_)) {
+      floor->Hold([&](double timeout_s) { return Held(*client, *floor, key, timeout_s, answer); });
+    }
     if (!answer) answer = Find(*client, key, {});
     return Seen(*answer);
   }
@@ -230,14 +230,14 @@ class Shim::Table {
   /// Reads where and when the floor is met, and tells what the server showed at the read. The read carries the wait.
   Observation Held(Client& client, const Floor& floor, std::string_view key, double timeout_s,
                    std::optional<Answer>& answer) {
-    std::set<WriteId> writes;
-    Patience patience{std::nullopt, std::min(timeout_s, kSliceS)};
-    for (const Dependency& each : floor.demanded()) {
-      const auto* write = std::get_if<WriteId>(&each);
-      if (write == nullptr) continue;
-      writes.insert(*write);
-      const auto* version = std::get_if<std::uint64_t>(&write->version);
-      if (version != nullptr && IsLogOf(write->key, SetName())) {
+    answer.reset();
+    const std::set<WriteId> writes = floor.writes();
+    // Once the time is up the server is asked for what there is.
+    const double block_s = floor.BlockS(std::min(timeout_s, kSliceS));
+    Patience patience{std::nullopt, block_s > 0 ? block_s : timeout_s};
+    for (const WriteId& each : writes) {
+      const auto* version = std::get_if<std::uint64_t>(&each.version);
+      if (block_s > 0 && version != nullptr && IsLogOf(each.key, SetName())) {
         patience.after = std::max(patience.after.value_or(0), *version);
       }
     }
@@ -307,7 +307,9 @@ class Shim::Table {
 };
 
 Shim::Shim(const std::string& datastore, const std::string& uri, const Options& options)
-    : Store(datastore, options.reads_from), table_(std::make_unique<Table>(*this, uri, options)) {
+    : Store(datastore, options.reads_from),
+      barriers_(options.barriers),
+      table_(std::make_unique<Table>(*this, uri, options)) {
   const std::string& field = options.field;
   if (field.empty() || field.find('.') != std::string::npos || field[0] == '$' || field == "_id" || field == "_ap") {
     throw ConfigurationError("the field must have a plain name other than '_id' and '_ap', not '" + field + "'");

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <mutex>
 
+#include "antipode/floor.h"
 #include "antipode/redis.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
-#include "barrier/floor.h"
-#include "barrier/registry.h"
+#include "barrier/decisions.h"
 #include "redis/look.h"
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
@@ -109,20 +109,12 @@ class Shim::Table {
   }
 
   Reading Read(std::string_view key) {
-    const auto scope = CurrentScope();
-    const auto floor = scope ? FloorIn(*scope, shim_.datastore()) : nullptr;
     std::unique_ptr<Connection> connection;
-    Looked looked;
-    if (floor) {
-      looked = Held(*floor, key, connection);
-    } else {
-      connection = Take(options_.timeout.count());
-      looked = connection->refusal().empty()
-                   ? Look(*connection, {{}, {}, std::string(key)}, history_, options_.prefix, options_.timeout.count())
-                   : Unpositioned(*connection, key);
-    }
+    std::optional<Looked> looked;
+    if (const auto floor = Floor::Current(shim_)) looked = Held(*floor, key, connection);
+    if (!looked) looked = Free(key, connection);
     Release(std::move(connection));
-    return Found(looked);
+    return Found(*looked);
   }
 
   /// The command alone, where the library is turned off.
@@ -226,18 +218,20 @@ class Shim::Table {
     }
   }
 
-  /// A read that is held back until its own connection shows the floor: the answer is of the very moment of the look.
-  Looked Held(Floor& floor, std::string_view key, std::unique_ptr<Connection>& connection) {
-    Asked asked{{}, {}, std::string(key)};
-    for (const Dependency& each : floor.demanded()) {
-      if (const auto* write = std::get_if<WriteId>(&each)) {
-        asked.writes.insert(*write);
-      } else {
-        asked.promises.insert(std::get<Promise>(each));
-      }
-    }
-    Looked looked;
+  /// A read that waits for nothing.
+  Looked Free(std::string_view key, std::unique_ptr<Connection>& connection) {
+    if (!connection) connection = Take(options_.timeout.count());
+    if (!connection->refusal().empty()) return Unpositioned(*connection, key);
+    return Look(*connection, {{}, {}, std::string(key)}, history_, options_.prefix, options_.timeout.count());
+  }
+
+  /// A read that is held back until its own connection shows the floor: the answer is of the very moment of the look;
+  /// none where no look was answered, and the read may be all the same.
+  std::optional<Looked> Held(Floor& floor, std::string_view key, std::unique_ptr<Connection>& connection) {
+    const Asked asked{floor.writes(), floor.promises(), std::string(key)};
+    std::optional<Looked> looked;
     const auto observe = [&](double timeout_s) -> Observation {
+      looked.reset();
       try {
         if (!connection) connection = Take(timeout_s);
         if (!connection->refusal().empty()) {
@@ -245,7 +239,7 @@ class Shim::Table {
                                    "' asks for INFO, which is refused: " + connection->refusal());
         }
         looked = Look(*connection, asked, history_, options_.prefix, timeout_s);
-        return Patient(looked.shown);
+        return Patient(looked->shown);
       } catch (const Lost& error) {
         connection.reset();
         throw Unreachable(error.what());
@@ -253,17 +247,8 @@ class Shim::Table {
         return Undecidable(floor.demanded(), error.what());
       }
     };
-    floor.Hold(observe, Watching());
+    floor.Hold(observe, &shim_);
     return looked;
-  }
-
-  /// What looks where this shim reads; null where barriers look elsewhere.
-  std::shared_ptr<Watcher> Watching() {
-    try {
-      return registry::Looking(shim_.datastore()).get() == &shim_ ? shim_.watcher() : nullptr;
-    } catch (const ConfigurationError&) {
-      return nullptr;
-    }
   }
 
   Looked Unpositioned(Connection& connection, std::string_view key) {
@@ -331,7 +316,9 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 }
 
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
-    : Store(datastore, options.reads_from), table_(std::make_unique<Table>(*this, Address{host, port}, options)) {}
+    : Store(datastore, options.reads_from),
+      barriers_(options.barriers),
+      table_(std::make_unique<Table>(*this, Address{host, port}, options)) {}
 Shim::~Shim() = default;
 
 Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <typeindex>
 
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "runtime/allowance.h"
 
 namespace antipode {
 
@@ -18,7 +21,7 @@ class Attachment {
   virtual ~Attachment() = default;
   /// This and a later one, which a branch or a later call attaches.
   [[nodiscard]] virtual std::shared_ptr<const Attachment> Joined(const Attachment& later) const = 0;
-  /// This for a branch that fulfils the promises of these ids itself.
+  /// This for a branch that fulfils the promises of these ids itself; null where it gets none.
   [[nodiscard]] virtual std::shared_ptr<const Attachment> Branched(const std::set<std::string>& own) const = 0;
 };
 
@@ -29,7 +32,8 @@ struct Scope::Inside {
   bool asked = false;         ///< Whether whoever sent the request wants an answer.
   bool answered = false;      ///< What is written now is in nobody's lineage but its own.
   std::set<std::string> own;  ///< Promises that this branch fulfils itself: they never enter.
-  std::shared_ptr<const Attachment> attached;
+  std::map<std::type_index, std::shared_ptr<const Attachment>> attached;  ///< One of each kind.
+  std::shared_ptr<Allowance> allowance;
   std::shared_ptr<Scope> joined;  ///< Where a branch that is over hands on what its threads still add.
   std::shared_ptr<std::atomic<std::uint64_t>> branches = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::atomic<bool> open{true};
@@ -38,7 +42,15 @@ struct Scope::Inside {
   /// Takes a lineage in; under the lock.
   void TakeIn(const Lineage& added);
   void Attach(const std::shared_ptr<const Attachment>& added);
-  [[nodiscard]] std::shared_ptr<const Attachment> Attached() const;
+  /// What is attached of a kind; null where nothing is.
+  template <typename Kind>
+  [[nodiscard]] std::shared_ptr<const Kind> Attached() const {
+    const std::lock_guard guard(lock);
+    const auto found = attached.find(typeid(Kind));
+    return found == attached.end() ? nullptr : std::static_pointer_cast<const Kind>(found->second);
+  }
+  /// The time that reads of the request may wait by themselves, all of them together; under the lock.
+  const std::shared_ptr<Allowance>& Allowed();
   /// The lineage, with the number of branches that run.
   [[nodiscard]] Lineage Leaving() const;
 };

@@ -9,6 +9,7 @@
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
 #include "runtime/observers.h"
+#include "runtime/settings.h"
 
 namespace antipode {
 
@@ -32,12 +33,18 @@ void Scope::Inside::TakeIn(const Lineage& added) {
 
 void Scope::Inside::Attach(const std::shared_ptr<const Attachment>& added) {
   const std::lock_guard guard(lock);
-  if (!stopped) attached = attached ? attached->Joined(*added) : added;
+  if (stopped) return;
+  const Attachment& kind = *added;
+  auto& held = attached[typeid(kind)];
+  held = held ? held->Joined(*added) : added;
 }
 
-std::shared_ptr<const Attachment> Scope::Inside::Attached() const {
-  const std::lock_guard guard(lock);
-  return attached;
+const std::shared_ptr<Allowance>& Scope::Inside::Allowed() {
+  if (!allowance) {
+    const auto settings = SettingsInForce();
+    allowance = std::make_shared<Allowance>(std::min(settings->auto_timeout, settings->max_timeout).count());
+  }
+  return allowance;
 }
 
 Lineage Scope::Inside::Leaving() const {
@@ -107,7 +114,7 @@ void Scope::Stop() noexcept {
   inside_->open = false;
   inside_->stopped = true;
   inside_->lineage = Lineage();
-  inside_->attached.reset();
+  inside_->attached.clear();
 }
 
 OpenBranch::OpenBranch(std::shared_ptr<Scope> scope) : scope_(std::move(scope)) {
@@ -183,7 +190,10 @@ Branch::Branch(std::shared_ptr<Scope> around, Promise promise)
   inner.came = outer.came;
   inner.lineage = outer.lineage.WithoutPromises(inner.own);
   inner.branches = outer.branches;
-  if (outer.attached) inner.attached = outer.attached->Branched(inner.own);
+  inner.allowance = outer.Allowed();
+  for (const auto& [kind, each] : outer.attached) {
+    if (const auto branched = each->Branched(inner.own)) inner.attached[kind] = branched;
+  }
 }
 
 Branch::~Branch() {
@@ -195,7 +205,7 @@ Branch::~Branch() {
   inner_->End();
   Scope::Inside& inner = inner_->inside();
   Lineage gathered;
-  std::shared_ptr<const Attachment> attached;
+  std::map<std::type_index, std::shared_ptr<const Attachment>> attached;
   {
     const std::lock_guard guard(inner.lock);
     inner.joined = outer_;
@@ -203,7 +213,7 @@ Branch::~Branch() {
     attached = inner.attached;
   }
   outer_->Merge(gathered);
-  if (attached) outer_->inside().Attach(attached);
+  for (const auto& [kind, each] : attached) outer_->inside().Attach(each);
 }
 
 std::string TokenOf(const Promise& promise) { return Lineage(LineageParts{{}, {}, {promise}, 0, {}}).Serialize(); }

@@ -1,5 +1,6 @@
 #include "runtime/observers.h"
 
+#include <chrono>
 #include <iostream>
 #include <mutex>
 #include <set>
@@ -11,12 +12,15 @@ namespace {
 constexpr std::size_t kMostLogged = 10'000;
 /// Names of datastores come from outside as well, in lineages that anybody may forge.
 constexpr std::size_t kMostCounts = 2'000;
+/// How seldom it is said that reads of a datastore are stale.
+constexpr std::chrono::minutes kSeldom{1};
 constexpr std::string_view kOther = "_OTHER";
 
 struct State {
   std::mutex lock;
   std::map<std::pair<std::string, std::string>, std::uint64_t> counts;
   std::set<std::tuple<std::string, std::string, std::string>> warned;
+  std::map<std::string, std::chrono::steady_clock::time_point> served;  ///< When it was said last of a datastore.
   std::shared_ptr<Observer> observer;
 };
 
@@ -26,10 +30,19 @@ State& TheState() {
   return *state;
 }
 
+void Say(const std::shared_ptr<Observer>& observer, const std::string& message) {
+  if (observer) {
+    observer->Warned(message);
+  } else {
+    std::cerr << "antipode: " + message + "\n";
+  }
+}
+
 }  // namespace
 
 Observer::~Observer() = default;
 void Observer::Counted(std::string_view, std::string_view) noexcept {}
+void Observer::ServedStale(std::string_view, std::string_view) noexcept {}
 void Observer::Warned(std::string_view) noexcept {}
 
 void SetObserver(std::shared_ptr<Observer> observer) {
@@ -65,10 +78,25 @@ void WarnOnce(std::string_view metric, std::string_view subject, std::string_vie
     if (state.warned.size() >= kMostLogged || !state.warned.emplace(metric, subject, site).second) return;
     observer = state.observer;
   }
-  if (observer) {
-    observer->Warned(message);
-  } else {
-    std::cerr << "antipode: " + message + "\n";
+  Say(observer, message);
+}
+
+void CountServed(const std::string& datastore, const AntipodeError& error) {
+  Count("served_stale", datastore);
+  State& state = TheState();
+  std::shared_ptr<Observer> observer;
+  bool say = false;
+  {
+    const std::lock_guard lock(state.lock);
+    observer = state.observer;
+    const auto now = std::chrono::steady_clock::now();
+    const auto [said, first] = state.served.try_emplace(datastore, now);
+    say = first || now - said->second >= kSeldom;
+    if (say) said->second = now;
+  }
+  if (observer) observer->ServedStale(datastore, error.code());
+  if (say) {
+    Say(observer, "a read of '" + datastore + "' was answered although its request depends on more: " + error.what());
   }
 }
 

@@ -10,6 +10,7 @@
 #include "antipode/errors.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
+#include "runtime/settings.h"
 #include "runtime/text.h"
 
 namespace antipode {
@@ -35,6 +36,8 @@ void Validate(const Settings& settings) {
   span("max_timeout", settings.max_timeout);
   span("horizon", settings.horizon);
   span("max_promise", settings.max_promise);
+  const double budget_s = settings.auto_timeout.count();
+  if (!(budget_s >= 0) || !std::isfinite(budget_s)) Refuse("auto_timeout", "a number of seconds, 0 or more");
   if (settings.max_lineage_bytes < kMinLineageBytes || settings.max_lineage_bytes > kMaxLineageBytes) {
     Refuse("max_lineage_bytes", "a number of bytes from 64 to 4096");
   }
@@ -101,6 +104,14 @@ Settings FromEnvironment() {
   given("max_timeout", span(settings.max_timeout));
   given("horizon", span(settings.horizon));
   given("max_promise", span(settings.max_promise));
+  given("barriers", [&](auto name, const auto& text) {
+    settings.barriers =
+        OneOf<ReadBarriers>(name, text, {{"explicit", ReadBarriers::kExplicit}, {"auto", ReadBarriers::kAuto}});
+  });
+  given("auto_timeout", span(settings.auto_timeout));
+  given("on_stale", [&](auto name, const auto& text) {
+    settings.on_stale = OneOf<OnStale>(name, text, {{"serve", OnStale::kServe}, {"raise", OnStale::kRaise}});
+  });
   given("max_lineage_bytes", [&](auto name, const auto& text) {
     const double bytes = Number(name, text);
     settings.max_lineage_bytes = bytes >= 0 && bytes <= 1e9 ? static_cast<std::size_t>(bytes) : 0;
@@ -144,16 +155,14 @@ const bool disabled = IsDisabled();
 
 }  // namespace
 
-Settings CurrentSettings() {
-  std::shared_ptr<const Settings> settings;
-  {
-    const std::lock_guard lock(settings_lock);
-    auto& held = InForce();
-    if (!held) held = std::make_shared<const Settings>(FromEnvironment());
-    settings = held;
-  }
-  return *settings;
+std::shared_ptr<const Settings> SettingsInForce() {
+  const std::lock_guard lock(settings_lock);
+  auto& held = InForce();
+  if (!held) held = std::make_shared<const Settings>(FromEnvironment());
+  return held;
 }
+
+Settings CurrentSettings() { return *SettingsInForce(); }
 
 void Configure(const Settings& settings) {
   Validate(settings);

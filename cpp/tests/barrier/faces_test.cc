@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "antipode/barrier.h"
+#include "antipode/floor.h"
+#include "antipode/observer.h"
 #include "antipode/shim.h"
-#include "barrier/floor.h"
 #include "settings_guard.h"
 
 namespace antipode {
@@ -152,14 +153,13 @@ TEST_F(Faces, LeaveFloorsToTheScopeThatTheyWereCalledIn) {
   BarrierOptions options = Options();
   options.at = At::kRead;
   EXPECT_EQ(BarrierAsync(options).get().outcomes.at(0).status, Status::kDeferred);
-  const auto floor = FloorIn(*request.scope(), "posts");
+  const auto floor = Floor::Current(*store_);
   ASSERT_NE(floor, nullptr);
   std::thread later([this] {
     while (store_->looks < 5) std::this_thread::yield();
     Reach();
   });
-  const std::set<WriteId> writes{std::get<WriteId>(*floor->demanded().begin())};
-  floor->Hold([&](double) { return store_->Shows(writes); }, store_->watcher());
+  floor->Hold([&](double) { return store_->Shows(floor->writes()); }, store_.get());
   later.join();
   EXPECT_TRUE(floor->Proved("server", 60));
 }
@@ -170,11 +170,61 @@ TEST_F(Faces, HoldAReadNoLongerThanItsTimeout) {
   BarrierOptions options = Options(0.05);
   options.at = At::kRead;
   Barrier(options);
-  const auto floor = FloorIn(*request.scope(), "posts");
-  const std::set<WriteId> writes{std::get<WriteId>(*floor->demanded().begin())};
-  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(writes); }), BarrierTimeout);
+  const auto floor = Floor::Current(*store_);
+  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(floor->writes()); }), BarrierTimeout);
   store_->away = true;
-  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(writes); }), BarrierTimeout);
+  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(floor->writes()); }), BarrierTimeout);
+}
+
+TEST_F(Faces, HoldReadsByThemselvesForTheTimeOfTheRequestTogether) {
+  store_->floors = true;
+  Settings settings;
+  settings.barriers = ReadBarriers::kAuto;
+  settings.auto_timeout = std::chrono::milliseconds(50);
+  Configure(settings);
+  const auto served = [] { return Metrics()[{"served_stale", "posts"}]; };
+  const std::uint64_t before = served();
+  const ScopeGuard request(*Options().lineage);
+  {
+    const BarriersGuard block(ReadBarriers::kExplicit);
+    EXPECT_EQ(Floor::Current(*store_), nullptr);
+  }
+  for (std::uint64_t read = 1; read <= 3; ++read) {
+    const int looks = store_->looks;
+    const auto floor = Floor::Current(*store_);
+    floor->Hold([&](double) { return store_->Shows(floor->writes()); });
+    EXPECT_TRUE(floor->Served());
+    EXPECT_EQ(served(), before + read);
+    EXPECT_TRUE(read == 1 || store_->looks == looks + 1) << "no time is left after the first read";
+  }
+  settings.on_stale = OnStale::kRaise;
+  Configure(settings);
+  const auto floor = Floor::Current(*store_);
+  EXPECT_THROW(floor->Hold([&](double) { return store_->Shows(floor->writes()); }), BarrierTimeout);
+  Reach();
+  EXPECT_TRUE(floor->Accepts(store_->Shows(floor->writes())));
+  EXPECT_TRUE(Floor::Current(*store_)->Proved("server", 60));
+}
+
+TEST_F(Faces, ServeFromAnOldSnapshotWhereNoBarrierWasCalled) {
+  store_->floors = true;
+  Settings settings;
+  settings.barriers = ReadBarriers::kAuto;
+  Configure(settings);
+  const StaleSnapshot stale("an old snapshot");
+  const auto shows_nothing = [](const Floor&) { return false; };
+  const ScopeGuard request(*Options().lineage);
+  const auto automatic = Floor::Current(*store_);
+  automatic->FailSnapshot(stale, shows_nothing);
+  EXPECT_TRUE(automatic->Served());
+  BarrierOptions options = Options();
+  options.at = At::kRead;
+  Barrier(options);
+  Append({"posts", "log", std::uint64_t{6}});
+  const auto both = Floor::Current(*store_);
+  EXPECT_THROW(both->FailSnapshot(stale, shows_nothing), StaleSnapshot);
+  both->FailSnapshot(stale, [](const Floor&) { return true; });
+  EXPECT_TRUE(both->Served());
 }
 
 TEST(MakePromise, EntersTheScopeAndIsBounded) {

@@ -56,6 +56,7 @@ void ExpectBarrier(const Json& expect, const Json& ended) {
 void ExpectRead(const Json& expect, const Json& ended) {
   EXPECT_EQ(ended.at("code"), expect.value("code", Json()));
   EXPECT_EQ(Outcomes(ended.at("outcomes")), Outcomes(expect.value("outcomes", Json::array())));
+  EXPECT_EQ(ended.at("served"), expect.value("served", false));
   ExpectWithin(expect.at("looks"), ended.at("looks"), "looks");
   ExpectWithin(expect.at("finished_s"), ended.at("finished_s"), "finished_s");
 }
@@ -89,6 +90,8 @@ TEST_P(Barriers, EndAsAndWhenTheScriptSays) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(L4Automatic, Barriers, testing::ValuesIn(vectors::Cases("L4-automatic", "scripts")),
+                         vectors::NameOf);
 INSTANTIATE_TEST_SUITE_P(L4, Barriers, testing::ValuesIn(vectors::Cases("L4-barrier", "scripts")), vectors::NameOf);
 
 }  // namespace

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "antipode/errors.h"
+#include "antipode/export.h"
+#include "antipode/shim.h"
+
+namespace antipode {
+
+/// What the next read of one datastore must see, on whatever connection it is made: what barriers left to it, and where
+/// reads wait by themselves, what its request depends on there. For shims whose reads are held back. Thread-safe.
+///
+///     const auto floor = antipode::Floor::Current(*this);
+///     if (floor) floor->Hold([&](double timeout_s) { return Look(connection, *floor, timeout_s); }, this);
+///     return Read(connection);
+class ANTIPODE_EXPORT Floor {
+ public:
+  /// Looks once, at all that is demanded, on the connection that will read, for at most so many seconds.
+  using Look = std::function<Observation(double timeout_s)>;
+
+  /// What the next read by a client of `store` must see; null where nothing: the read is sent as it is. Asked once for
+  /// each read, in the thread whose scope it belongs to, just before it is sent. `reads` is false for more of a read
+  /// that was asked for already, and for what may turn out to be none. Throws UnmetError where something is known
+  /// without a look not to be visible, and stale reads are to throw.
+  static std::shared_ptr<Floor> Current(Store& store, bool reads = true);
+
+  virtual ~Floor();
+  [[nodiscard]] virtual const std::string& datastore() const = 0;
+  [[nodiscard]] virtual const std::set<Dependency>& demanded() const = 0;
+  [[nodiscard]] std::set<WriteId> writes() const;
+  /// None where no shim of the datastore looks for promises.
+  [[nodiscard]] std::set<Promise> promises() const;
+
+  /// Whether this incarnation has shown all of it, in the last so many seconds. Then a pinned connection to it need not
+  /// ask again.
+  [[nodiscard]] virtual bool Proved(const std::string& server, double within_s) const = 0;
+  /// How long a look may last: what time there is left, but enough for one honest try.
+  [[nodiscard]] virtual double LookS() const = 0;
+  /// How long the server may block during a look: what time there is left, but no longer than is given; 0 once it is
+  /// up.
+  [[nodiscard]] virtual double BlockS(double longest_s) const = 0;
+  /// Whether the read is answered, and was counted, although it was not shown all of it.
+  [[nodiscard]] virtual bool Served() const = 0;
+
+  /// Whether a read made at or after this look may be answered. Throws UnmetError where waiting cannot help.
+  virtual bool Accepts(const Observation& observation) = 0;
+  /// Holds a read back until a look shows it all; then read on that connection. Where the server does not itself hold
+  /// the look back, `watched` is the client's store, whose watcher looks for all held reads. Throws UnmetError, or what
+  /// `look` throws.
+  virtual void Hold(const Look& look, Store* watched = nullptr) = 0;
+  /// Ends a read whose own connection showed nothing until the time was up. Throws BarrierTimeout; where it does not,
+  /// the client's own error follows, since there is nothing that could be served.
+  virtual void Expire(const Unreachable& cause) = 0;
+  /// Ends a read from a snapshot that is too old. Throws `error`, unless the read is answered all the same. `shows` is
+  /// whether the snapshot is known to show all that another floor demands.
+  virtual void FailSnapshot(const StaleSnapshot& error, const std::function<bool(const Floor&)>& shows) = 0;
+};
+
+}  // namespace antipode
