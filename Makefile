@@ -101,7 +101,7 @@ down: ## stop that stack and remove its data
 load: $(VENV)/.with-dev stores ## an hour's worth of barriers over each store in minutes, then a million responses
 	@ANTIPODE_LOAD_BARRIERS=$(LOAD_BARRIERS) ANTIPODE_LOAD_RESPONSES=$(LOAD_RESPONSES) tools/run_load.sh $(PY) $(STORES)
 
-bench: $(VENV)/.with-dev stores ## the benchmarks into build/bench, costs and evaluation into docs/results (about two hours)
+bench: $(VENV)/.with-dev stores ## the benchmarks into build/bench, costs and evaluation into docs/results (40 minutes)
 	@tools/run_benchmarks.sh $(PY) $(BUILD)/bench $(BENCH_ARGS)
 
 docs: $(VENV)/.with-docs ## the documentation, into build/site

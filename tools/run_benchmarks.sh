@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The benchmarks in full size; results go into one folder, the pages made of them into docs/results.
+# After an interrupt the same command goes on: what is finished of the same code is not run again.
 set -euo pipefail
 python=$1 out=$2
 shift 2
@@ -14,23 +15,36 @@ run() {
   ((status != interrupted)) || exit "$interrupted"
 }
 
+# The code that is measured; without git nothing is known of it, and everything is run.
+code=$(git rev-parse HEAD 2>/dev/null && git diff HEAD -- antipode shims benchmarks | sha256sum) || code=
+
 measured=()
 measure() {
   local benchmark=$1 file=$out/$1$2.json
+  local made="$code ${*:3}"
   echo "== $benchmark$2"
-  # What an earlier run left is not taken for this one's.
-  rm -f "$file"
-  run "benchmarks.$benchmark" --json "$file" "${@:3}"
+  if [[ -n $code && $fresh == no && -f $file && $(cat "$file.made" 2>/dev/null) == "$made" ]]; then
+    echo "finished before"
+  else
+    # What an earlier run left is not taken for this one's.
+    rm -f "$file" "$file.made"
+    run "benchmarks.$benchmark" --json "$file" "${@:3}"
+    [[ ! -f "$file" ]] || echo "$made" >"$file.made"
+  fi
   [[ ! -f "$file" ]] || measured+=("$file")
 }
+fresh=no
+[[ " $* " != *" --fresh "* ]] || fresh=yes
 # Few of everything, to see that it works.
 few=() turns=()
 [[ " $* " != *" --quick "* ]] || few=(--rounds 1) turns=(--blocks 1 --turn 0.5)
+# Beside the bounds, which are judged where processors are held.
+as_is=(--as-is --rounds 2)
 measure micro "" "${few[@]}"
-for benchmark in overhead requests; do
-  measure "$benchmark" "" "${few[@]}"
-  measure "$benchmark" -as-is --as-is "${few[@]}"
-done
+measure overhead "" "${few[@]}"
+measure overhead -as-is "${as_is[@]}" "${few[@]}" --clients redis-py "PyMySQL, MySQL"
+measure requests "" "${few[@]}"
+measure requests -as-is "${as_is[@]}" "${few[@]}"
 measure throughput "" "${turns[@]}"
 
 echo "== evaluation: what is finished is not run again"

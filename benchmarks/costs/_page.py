@@ -58,7 +58,9 @@ SECTIONS = {
         says=(
             "The same call by a plain client and by an instrumented one, of a store that has a "
             "replica, on loopback and with half a millisecond of network. The ratio is that of "
-            "the medians of all calls, with the least and the greatest of one round. *Dry run*: "
+            "the medians of all calls, with the least and the greatest of one round. *Automatic "
+            "barriers*: the instrumented read with them over the same without, in a request that "
+            "depends on nothing, or *after a write elsewhere* on nothing of this store. *Dry run*: "
             "the instrumented read in a dry run over the same outside of one. An *unguarded* one, "
             "the first behind a write, is a finding, and so is *another* right behind such a one; "
             "a *guarded* one is the first behind a barrier, which waits for nothing in a dry run; "
@@ -111,17 +113,18 @@ _WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files i
 _INTRODUCTION = (
     "Calls with the library beside the same calls without it, by turns. Times are medians in "
     "microseconds; ratios say more, for both sides ran on the same machine at the same time. A "
-    "bound is the greatest ratio that we ask for, which in a dry run and for requests is 5 % or "
-    "30 µs, whichever is more; whether it is kept is decided before rounding."
+    "bound is the greatest ratio that we ask for, which in a dry run, with automatic barriers, and "
+    "for requests is 5 % or 30 µs, whichever is more; whether it is kept is decided before "
+    "rounding."
 )
 _LOAD = (
     "The load is the machine's over one minute, and that afterwards counts the benchmark itself."
 )
 _AS_IS = (
-    "*As is* is the ratio of another run, with `--as-is`, which leaves the processors to the "
-    "system: on a virtual machine of two it puts a server onto its client's, where the two take "
-    "turns, or wakes a halted one up, which takes longer than many a call. A bound is judged where "
-    "they are held."
+    "*As is* is the ratio of another run, of fewer rounds and of some clients, with `--as-is`, "
+    "which leaves the processors to the system: on a virtual machine of two it puts a server onto "
+    "its client's, where the two take turns, or wakes a halted one up, which takes longer than "
+    "many a call. A bound is judged where they are held."
 )
 
 
@@ -248,6 +251,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("took", f"{report.took_s:,.0f} s"),
         *report.machine,
         *held,
+        *([("rounds", report.rounds)] if report.rounds else []),
         ("load before and after", f"{before:.1f} to {after:.1f}"),
         ("commit", report.commit or "unknown"),
         *report.versions.items(),

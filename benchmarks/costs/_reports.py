@@ -62,6 +62,7 @@ class Report:
         short: whether there were fewer rounds or calls than without options.
         as_is: whether processors were left to the system though the benchmark can hold them.
         processors: what was done about them; empty where it does not matter.
+        rounds: how many, and of what; empty where the command says it.
         began: when, in UTC.
         took_s: seconds, servers included.
         commit: of the project, with a plus where files differed.
@@ -76,6 +77,7 @@ class Report:
     short: bool
     as_is: bool
     processors: str
+    rounds: str
     began: str
     took_s: float
     commit: str
@@ -197,6 +199,13 @@ def read(path: Path) -> Report:
         raise ValueError(msg) from error
 
 
+def _rounds(found: dict[str, Any]) -> str:
+    if "rounds" not in found:
+        return ""
+    calls = f", each of {found['calls']:,} calls of either kind" if "calls" in found else ""
+    return f"{found['rounds']}{calls}"
+
+
 def _report(found: dict[str, Any]) -> Report:
     benchmark, machine = found["benchmark"], found["machine"]
     return Report(
@@ -205,6 +214,7 @@ def _report(found: dict[str, Any]) -> Report:
         short=found["short"],
         as_is=found.get("as_is", False),
         processors=found.get("processors", ""),
+        rounds=_rounds(found),
         began=found["began"],
         took_s=found["took_s"],
         commit=found["commit"],

@@ -14,7 +14,7 @@ from benchmarks.post_notification._options import NOTIFIERS
 
 from ._plan import FIGURE_NOTIFIER, LAG_MS, PROFILES
 from ._results import share
-from ._sections import IMAGES, stores
+from ._sections import IMAGES, counted, stores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,8 +71,8 @@ def _profiles(axes: Axes, runs: Sequence[RunResult]) -> None:
     for place, store in enumerate(named):
         colour, mark = _STORES[store]
         for number, profile in enumerate(PROFILES):
-            found = [r for r in runs if (r.post_storage, r.profile) == (store, profile.name)]
-            value = share(each for run in found for each in run.of("none"))
+            of_store = [run for run in runs if run.post_storage == store]
+            value = share(counted(of_store, profile, "none"))
             if value is not None:
                 at = number + (place - (len(named) - 1) / 2) * width
                 axes.bar(at, 100 * value, width * 0.9, color=colour, alpha=0.35)

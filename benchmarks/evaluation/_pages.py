@@ -181,8 +181,7 @@ def _quoted(results: Results) -> str:
     pairs = {(run.post_storage, run.notifier) for run in runs}
     rows = []
     for profile in PROFILES:
-        chosen = [run for run in runs if run.profile == profile.name]
-        cells = (violations(r for run in chosen for r in run.of(s)) for s in ("none", "barrier"))
+        cells = (violations(sections.counted(runs, profile, s)) for s in ("none", "barrier"))
         rows.append((profile.says, *cells))
     head = ("how late", "violations without protection", "with `barrier()`")
     window = [each for run in results.of("figure7") for each in run.of("barrier", "new")]

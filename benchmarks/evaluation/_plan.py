@@ -22,16 +22,18 @@ RATE = 80
 #: The same where violations are counted and no time is claimed.
 COUNT_RATE = 120
 #: Seconds until the servers of a store run, until the services of one strategy do, and that a turn
-#: takes beside its requests.
+#: takes beside its requests; of a server alone to see how much room posts take there.
 _SERVERS_S = {"redis": 2, "mysql": 7, "mariadb": 5, "mongodb": 5, "rabbitmq": 9}
-_SERVICES_S, _TURN_S = 1.3, 0.4
+_SERVICES_S, _TURN_S = 1.0, 0.2
+_FOOTPRINT_S = {"redis": 4, "mysql": 17, "mariadb": 10, "mongodb": 22}
 #: Milliseconds by which posts, or notifications, are late where they are.
 LAG_MS = 100
 #: One way between the regions, where strategies are compared: nothing that crosses is faster.
 LINK_MS = 40
 #: How the delays of ten notifications compare with the lag of posts: nine are shorter, or one is.
+#: None is in both, so that one run can have both.
 _MOSTLY_SHORTER = (0, 5, 10, 20, 30, 40, 50, 60, 70, 150)
-_MOSTLY_LONGER = (20, 150, 160, 170, 180, 190, 200, 220, 240, 260)
+_MOSTLY_LONGER = (25, 160, 170, 180, 190, 200, 210, 220, 240, 260)
 #: The notifier of figures 6 and 7: the broker, where the paper has SNS.
 FIGURE_NOTIFIER = "rabbitmq"
 #: In table 1 each post is as late as the next.
@@ -47,14 +49,9 @@ IDLE_STRATEGIES: tuple[Strategy, ...] = ("none", "barrier", "instrumented", "at-
 SWEEP_LAGS_MS = (25, 50, 100, 200, 400)
 SWEEP_LINK_MS = 20
 SWEEP_STORES = ("redis", "mysql")
-SWEEP_STRATEGIES: tuple[Strategy, ...] = (
-    "none",
-    "instrumented",
-    "auto",
-    "primary",
-    "sticky",
-    "session",
-)
+SWEEP_STRATEGIES: tuple[Strategy, ...] = ("none", "instrumented", "primary", "sticky", "session")
+#: What does the same whatever the store, and is compared over those of the sweep alone.
+OF_NO_STORE: tuple[Strategy, ...] = ("artefact", "sleep", "retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +62,14 @@ class Profile:
         name: for files and tables.
         says: what is late, and how often.
         paper: the settings of the paper's table 1 that it stands for.
-        lag_ms: of posts.
-        options: of the benchmark.
+        delays_ms: what its notifications wait in the run that has all such profiles; empty where
+            it has a run of its own.
     """
 
     name: str
     says: str
     paper: str
-    lag_ms: int = LAG_MS
-    options: tuple[str, ...] = ()
+    delays_ms: tuple[int, ...] = ()
 
 
 def _delays(delays_ms: Sequence[int]) -> str:
@@ -90,22 +86,28 @@ PROFILES = (
         "posts-late",
         f"posts {LAG_MS} ms late, nine of ten notifications faster than that",
         "MySQL, DynamoDB or Redis with SNS (88 % to 95 %)",
-        options=("--notify-delay-ms", _delays(_MOSTLY_SHORTER)),
+        _MOSTLY_SHORTER,
     ),
     Profile(
         "notices-late",
         f"posts {LAG_MS} ms late, nine of ten notifications slower than that",
         "MySQL, DynamoDB or Redis with AMQ, S3 with DynamoDB (7 % to 13 %)",
-        options=("--notify-delay-ms", _delays(_MOSTLY_LONGER)),
+        _MOSTLY_LONGER,
     ),
     Profile(
         "notices-far",
         f"posts at once, every notification {LAG_MS} ms late",
         "MySQL, DynamoDB or Redis with DynamoDB (0 %)",
-        lag_ms=0,
-        options=("--notifier-lag-ms", str(LAG_MS)),
     ),
 )
+#: The run of those that differ in delays.
+DELAYED = "delayed"
+#: The runs of table 1: how late posts are, and what else they are told.
+_LAGS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "posts-far": (LAG_MS, ()),
+    DELAYED: (LAG_MS, ("--notify-delay-ms", _delays(_MOSTLY_SHORTER + _MOSTLY_LONGER))),
+    "notices-far": (0, ("--notifier-lag-ms", str(LAG_MS))),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Size:
     post_storages: tuple[str, ...]
 
 
-FULL = Size("full", 5, 1000, 150, 100, 80, 80, 5000, POST_STORAGES)
+FULL = Size("full", 5, 240, 150, 60, 60, 60, 5000, POST_STORAGES)
 QUICK = Size("quick", 2, 60, 40, 12, 40, 20, 500, ("embedded", "redis"))
 
 
@@ -151,7 +153,7 @@ class Run:
         arguments: for it, without ``--json``.
         post_storage: where posts are kept.
         notifier: what carries notifications; empty where nothing is notified.
-        profile: the name of the lags; empty where they are none of table 1's.
+        profile: the name of the lags, or `DELAYED`; empty where they are none of table 1's.
         requests: how many it sends, warm-up included.
         expected_s: about how long it takes, servers and services included.
         late: whether posts are late; where they are not, nothing can be shown, and it says so.
@@ -165,7 +167,7 @@ class Run:
     notifier: str = ""
     profile: str = ""
     requests: int = 0
-    expected_s: float = 12.0
+    expected_s: float = 0.0
     late: bool = True
 
     @property
@@ -239,23 +241,24 @@ def _application(
 def _table1(size: Size, post_storages: Sequence[str], notifiers: Sequence[str]) -> Iterator[Run]:
     for notifier in notifiers:
         for post_storage in post_storages:
-            for profile in PROFILES:
-                first = profile is PROFILES[0]
+            for name, (lag_ms, options) in _LAGS.items():
+                first = name == "posts-far"
                 timed = first and notifier == FIGURE_NOTIFIER
+                profiles = 2 if name == DELAYED else 1
                 sections = {"table1"} | ({"table3"} if first else set())
                 if timed:
                     sections.add("figure7")
                 yield _application(
-                    f"table1-{profile.name}",
+                    f"table1-{name}",
                     frozenset(sections),
                     (post_storage, notifier),
-                    requests=size.kinds_requests if first else size.profile_requests,
+                    requests=size.kinds_requests if first else profiles * size.profile_requests,
                     blocks=size.blocks if timed else 1,
                     kinds="new,update,delete" if first else "new",
                     rate=RATE if timed else COUNT_RATE,
-                    lags_ms=(profile.lag_ms,),
-                    options=(*profile.options, *_STEADY),
-                    profile=profile.name,
+                    lags_ms=(lag_ms,),
+                    options=(*options, *_STEADY),
+                    profile=name,
                 )
 
 
@@ -265,7 +268,6 @@ def _figure6(size: Size, post_storage: str) -> Run:
         frozenset({"figure6"}),
         (post_storage, FIGURE_NOTIFIER),
         requests=size.delay_requests * len(DELAYS_MS),
-        blocks=size.blocks,
         rate=COUNT_RATE,
         options=("--lag-spread", str(LAG_SPREAD), "--notify-delay-ms", _delays(DELAYS_MS)),
     )
@@ -283,7 +285,9 @@ def _strategies(size: Size, post_storage: str) -> Run:
         strategies=[
             each
             for each in STRATEGIES
-            if each not in OF_DRY_RUNS and stores_of(each, [post_storage])
+            if each not in OF_DRY_RUNS
+            and stores_of(each, [post_storage])
+            and (each not in OF_NO_STORE or post_storage in SWEEP_STORES)
         ],
         options=(*links, "--lag-spread", str(LAG_SPREAD)),
     )
@@ -323,4 +327,12 @@ def _nothing(size: Size, post_storage: str) -> Run:
 def _footprint(size: Size, post_storage: str) -> Run:
     arguments = ("--post-storage", post_storage, "--posts", str(size.posts))
     sections = frozenset({"table3"})
-    return Run(f"footprint-{post_storage}", sections, FOOTPRINT, arguments, post_storage)
+    took_s = _FOOTPRINT_S.get(post_storage, 2) * size.posts / FULL.posts
+    return Run(
+        f"footprint-{post_storage}",
+        sections,
+        FOOTPRINT,
+        arguments,
+        post_storage,
+        expected_s=took_s,
+    )

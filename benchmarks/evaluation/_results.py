@@ -132,7 +132,8 @@ class RunResult:
         sections: what it is for.
         post_storage: where posts were kept.
         notifier: what carried notifications; empty where nothing was notified.
-        profile: the name of the lags; empty where they are none of table 1's.
+        profile: the name of the lags, or of those that it has by delay; empty where they are none
+            of table 1's.
         command: what was typed.
         began: when, in UTC.
         took_s: seconds, servers and services included.
@@ -238,11 +239,11 @@ def _round(found: dict[str, Any]) -> RoundResult:
     return RoundResult(**{**found, "points": points})
 
 
-def share(rounds: Iterable[RoundResult]) -> float | None:
-    """The share of violations among the answered requests of some rounds.
+def share(rounds: Iterable[RoundResult | Point]) -> float | None:
+    """The share of violations among the answered requests of some rounds, or of parts of them.
 
     Without protection the chosen lags dictate it, so it comes without an interval.
     """
-    counted: Sequence[RoundResult] = list(rounds)
+    counted: Sequence[RoundResult | Point] = list(rounds)
     answered = sum(each.answered for each in counted)
     return sum(each.violations for each in counted) / answered if answered else None

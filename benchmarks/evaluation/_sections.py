@@ -9,19 +9,23 @@ from benchmarks._markdown import listed, table
 from benchmarks.post_notification._options import NOTIFIERS, OURS, POST_STORAGES
 
 from ._plan import (
+    DELAYED,
     FIGURE_NOTIFIER,
     LAG_MS,
     LAG_SPREAD,
     LINK_MS,
+    OF_NO_STORE,
     PROFILES,
     SWEEP_LINK_MS,
+    SWEEP_STORES,
 )
 from ._text import NOTHING, milliseconds, more, share_text, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ._results import FootprintResult, Results, RoundResult, RunResult
+    from ._plan import Profile
+    from ._results import FootprintResult, Point, Results, RoundResult, RunResult
 
 
 _BLOCKS = (
@@ -67,14 +71,24 @@ def table1(results: Results) -> Iterator[str]:
     yield _guarded_pairs(runs)
 
 
+def counted(
+    runs: Sequence[RunResult], profile: Profile, strategy: str
+) -> list[RoundResult] | list[Point]:
+    """What some runs say of a profile: everything of its own, of those by delay what waited so."""
+    own = [each for run in runs if run.profile == profile.name for each in run.of(strategy)]
+    delayed = [each for run in runs if run.profile == DELAYED for each in run.of(strategy)]
+    points = [point for each in delayed for point in each.points]
+    return own or [point for point in points if point.delay_ms in profile.delays_ms]
+
+
 def _by_profile(runs: Sequence[RunResult], strategy: str) -> str:
     named = stores(runs)
     rows = []
     for profile in PROFILES:
         cells = []
         for store in named:
-            found = [r for r in runs if (r.post_storage, r.profile) == (store, profile.name)]
-            cells.append(violations(each for run in found for each in run.of(strategy)))
+            of_store = [run for run in runs if run.post_storage == store]
+            cells.append(violations(counted(of_store, profile, strategy)))
         rows.append((f"`{profile.name}`", *cells))
     return table(("lags", *named), rows)
 
@@ -214,8 +228,10 @@ def strategies(results: Results) -> Iterator[str]:
         f"there: medians in milliseconds, {_BLOCKS}. Primary is commands for each request "
         "by the primary's own count, replica the same without the observer's, with its "
         "milliseconds of processor time (the observer's looks included); lines is the code that "
-        "the strategy adds to the application. [The guide](../guides/post-notification.md) says "
-        "what each strategy does."
+        "the strategy adds to the application. "
+        f"{listed([f'`{each}`' for each in OF_NO_STORE])} know nothing of the store and are "
+        f"compared over {listed(list(SWEEP_STORES))}. [The guide](../guides/post-notification.md) "
+        "says what each strategy does."
     )
     yield (
         "![Violations, consistency window, writer's and reader's cost of each strategy]"

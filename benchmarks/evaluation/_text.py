@@ -9,12 +9,12 @@ from ._results import share
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ._results import RoundResult
+    from ._results import Point, RoundResult
 
 NOTHING = "not measured"
 
 
-def violations(rounds: Iterable[RoundResult]) -> str:
+def violations(rounds: Iterable[RoundResult | Point]) -> str:
     """The share of violations."""
     rounds = list(rounds)
     found = share(rounds)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from benchmarks._processors import Processors
 
-ROUNDS = 10
+ROUNDS = 5
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130

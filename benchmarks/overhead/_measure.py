@@ -34,7 +34,7 @@ Round = Callable[[], dict[str, Times]]
 #: There and back: half a millisecond.
 ONE_WAY_S = 0.000_25
 #: Calls of each client between two looks at the clock of the wall: a round.
-CALLS = 200
+CALLS = 80
 KEYS = 100
 #: What a request depends on that wrote to a store of another name.
 ELSEWHERE = Lineage([WriteId("elsewhere", "log", 7)])

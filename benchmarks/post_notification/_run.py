@@ -15,6 +15,7 @@ from ._options import STRATEGIES, BenchmarkError
 from ._process import Processes
 from ._rpc import RpcClient, RpcError
 from ._servers import notifier_servers, post_storage_servers
+from ._storage import MODULES
 from ._strategies import lines_of, strategy_class
 from ._tracing import NoTracing
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ._options import Kind, Options, Strategy
     from ._process import Record, ServiceProcess
     from ._servers import PostServers
-    from ._storage import Spec
+    from ._storage import Face, Spec
 
 #: Posts that are written with one call before a round of updates or deletes.
 _SEEDED_AT_ONCE = 200
@@ -291,7 +292,8 @@ def _application(
 
     with Processes(take) as processes:
         roles = (*_OUTSIDE, *_SERVICES)
-        started = dict(zip(roles, processes.start(*roles), strict=True))
+        modules = _modules(options, strategy_class(strategy, options.post_storage).face)
+        started = dict(zip(roles, processes.start(*roles, modules=modules), strict=True))
         ports = _configure(options, strategy, storage.spec, notifier, started)
         yield Application(
             options,
@@ -302,6 +304,19 @@ def _application(
             processes=processes,
             ports=ports,
         )
+
+
+def _modules(options: Options, face: Face) -> dict[str, list[str]]:
+    """What takes each service a while to import, all of them side by side."""
+    modules: dict[str, list[str]] = {role: [] for role in (*_OUTSIDE, *_SERVICES)}
+    for role in ("poller", "post-storage-writer", "post-storage-reader"):
+        modules[role].append(f"{__package__}.{MODULES[options.post_storage]}")
+    for role in ("notifier-writer", "notifier-reader"):
+        modules[role].append(f"{__package__}._notifier_{options.notifier}")
+    if face != "plain":
+        for role in _SERVICES:
+            modules[role].append("antipode")
+    return modules
 
 
 def _configure(

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 
 from ._client import Users
@@ -201,7 +202,9 @@ def _background(run: Callable[[], None]) -> None:
 
 def main() -> int:
     """Serve until the input ends."""
-    role = sys.argv[1]
+    role, *modules = sys.argv[1:]
+    for module in modules:
+        import_module(module)
     config = json.loads(sys.stdin.readline() or "null")
     if config is None:
         return 0

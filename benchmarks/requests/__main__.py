@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._measure import Measured
 
-ROUNDS = 6
+ROUNDS = 5
 CALLS = 2000
 FAILED = 1
 MISSING = 2

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._measure import Measured
 
-BLOCKS, TURN_S = 5, 2.0
+BLOCKS, TURN_S = 5, 1.0
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130

@@ -11,7 +11,7 @@ import pytest
 from benchmarks._machine import ROOT, code
 from benchmarks.evaluation import _cli
 from benchmarks.evaluation._pages import BEGIN, END, index, readme_block, rounds, with_block
-from benchmarks.evaluation._plan import FOOTPRINT, FULL, plan
+from benchmarks.evaluation._plan import DELAYED, FOOTPRINT, FULL, plan
 from benchmarks.evaluation._results import (
     FILE,
     FootprintResult,
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from benchmarks.evaluation._plan import Run
 
 #: What is wrong of 1,000 reads with each profile.
-WRONG = {"posts-far": 1000, "posts-late": 900, "notices-late": 100, "notices-far": 0, "": 700}
+WRONG = {"posts-far": 1000, DELAYED: 500, "notices-far": 0, "": 700}
+#: Where requests waited; the second without violations.
+POINTS = [
+    [Point(0, each * 900, 994), Point(150, 0, 3), Point(200, each * 100, 1000)] for each in (1, 0)
+]
 TIMES = ("attempt_ms", "window_ms", "lag_ms", "overshoot_ms", "writer_ms", "reader_ms")
 #: By how much a turn differs from the middle of five.
 TURNS = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -49,7 +53,7 @@ def round_of(strategy: str, kind: str, wrong: int, **more: Any) -> RoundResult:
         "by_block": {name: [middle + each for each in TURNS] for name in TIMES},
         "p99s": dict.fromkeys(TIMES, 150.0),
         "quantiles": {"attempt_ms": [float(each) for each in range(201)]},
-        "points": [Point(0, 90, 100), Point(150, 0, 100)],
+        "points": POINTS[strategy != "none"],
         "bytes": {"calls": 300.0, "notification": 200.0, "stored": 1031.0},
         "primary": {"commands": 2.5},
         "replica": {"commands": 3.5, "processor_ms": 0.25},
@@ -226,6 +230,10 @@ def test_the_readme_quotes_shares_of_every_profile(results: Results) -> None:
     rows = [line for line in block.splitlines() if "late" in line and line.startswith("|")][1:]
     assert len(rows) == 4
     assert all("0 of" in row.rsplit("|", 2)[1] for row in rows)
+    unprotected = [row.split("|")[2].strip() for row in rows]
+    assert unprotected[0].startswith("all of")
+    assert unprotected[1:3] == ["90.3 %", "10.0 %"]
+    assert unprotected[3].startswith("0 of")
 
 
 def test_the_block_is_put_between_its_markers() -> None:
