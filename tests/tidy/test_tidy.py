@@ -31,6 +31,7 @@ OTHER_GUIDES = {
     "sessions",
     "django",
     "worked-example",
+    "java",
 }
 # Written apart, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
