@@ -204,7 +204,7 @@ final class InstrumentedChannel implements InvocationHandler {
 
   private @Nullable Object got(@Nullable Object result) {
     if (result instanceof GetResponse got) {
-      Recording.recordRead(instrumentation.received(got.getProps().getHeaders()).lineage());
+      Recording.recordRead(instrumentation.lineage(got.getProps().getHeaders()));
     }
     return result;
   }

@@ -4,6 +4,7 @@ import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
+import io.antipode.Lineage;
 import io.antipode.ScopeBlock;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
@@ -116,11 +117,20 @@ public final class RabbitMqInstrumentation {
    * @param headers of the message; null where it has none
    */
   public ScopeBlock message(@Nullable Map<String, Object> headers) {
-    return Antipode.scope(received(headers).lineage());
+    return Antipode.scope(lineage(headers));
   }
 
-  /** Returns what a message says of itself, which this process has received. */
-  MessageHeaders.Received received(@Nullable Map<String, Object> headers) {
+  /**
+   * Returns what the consumer of a message depends on, the message itself included, which this
+   * process has received: for what handles several messages at once, or merges them.
+   *
+   * @param headers of the message; null where it has none
+   */
+  public Lineage lineage(@Nullable Map<String, Object> headers) {
+    return received(headers).lineage();
+  }
+
+  private MessageHeaders.Received received(@Nullable Map<String, Object> headers) {
     MessageHeaders.Received received = MessageHeaders.received(headers, datastore);
     for (Shim shim : Shims.of(datastore)) {
       if (shim instanceof RabbitMqShim broker) {

@@ -1,0 +1,191 @@
+package io.antipode.rabbitmq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.rabbitmq.client.AMQP.BasicProperties;
+import com.rabbitmq.client.AlreadyClosedException;
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.ConnectionFactory;
+import com.rabbitmq.client.DefaultConsumer;
+import com.rabbitmq.client.Envelope;
+import com.rabbitmq.client.GetResponse;
+import io.antipode.Antipode;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.WriteId;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** Instrumented channels on a real broker. */
+@Tag("lab")
+class InstrumentedChannelTest {
+  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).mintedAt(100);
+  private static final WriteId OTHER = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final byte[] BODY = "1".getBytes(StandardCharsets.UTF_8);
+
+  private static Lab lab;
+
+  private final String name = "q" + UUID.randomUUID();
+  private final RabbitMqInstrumentation news =
+      RabbitMqInstrumentation.of("news").withExchange(name);
+  private final BlockingQueue<Lineage> handled = new ArrayBlockingQueue<>(10);
+  private Connection connection;
+  private Channel channel;
+
+  @BeforeAll
+  static void startBroker() throws Exception {
+    lab = Lab.start();
+  }
+
+  @AfterAll
+  static void stopBroker() throws Exception {
+    lab.close();
+  }
+
+  @BeforeEach
+  void connect() throws Exception {
+    ConnectionFactory factory = new ConnectionFactory();
+    factory.setUri(lab.url());
+    connection = news.instrument(factory.newConnection());
+    channel = connection.createChannel();
+    channel.exchangeDeclare(name, "topic", false, true, null);
+    channel.queueDeclare(name, false, false, true, null);
+    channel.queueBind(name, name, "k");
+  }
+
+  @AfterEach
+  void disconnect() {
+    connection.abort();
+  }
+
+  private Lineage handled() throws InterruptedException {
+    return handled.poll(20, TimeUnit.SECONDS);
+  }
+
+  private void consume() throws Exception {
+    channel.basicConsume(name, true, (tag, message) -> handled.add(Antipode.current()), tag -> {});
+  }
+
+  @Test
+  void aConfirmedMessageIsInTheScopeOnceThePublisherKnows() throws Exception {
+    channel.confirmSelect();
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(Antipode.current().writes()).hasSize(2).contains(CAUSE);
+      assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  @Test
+  void aListenerOfConfirmsFindsTheMessageInTheScope() throws Exception {
+    channel.confirmSelect();
+    channel.clearConfirmListeners();
+    try (ScopeBlock request = Antipode.scope()) {
+      channel.addConfirmListener(
+          (tag, multiple) -> handled.add(request.scope().lineage()), (tag, multiple) -> {});
+      channel.basicPublish(name, "k", null, BODY);
+      assertThat(handled().writes()).hasSize(1);
+    }
+  }
+
+  @Test
+  void aCallbackRunsInAScopeOfItsMessageAlone() throws Exception {
+    channel.confirmSelect();
+    consume();
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(handled()).isEqualTo(Antipode.current());
+    }
+    try (ScopeBlock request = Antipode.scope(Lineage.of(OTHER))) {
+      channel.basicPublish(name, "k", null, BODY);
+      assertThat(handled().writes()).hasSize(2).contains(OTHER).doesNotContain(CAUSE);
+    }
+  }
+
+  @Test
+  void aConsumerObjectIsCalledInTheScope() throws Exception {
+    channel.basicConsume(
+        name,
+        true,
+        new DefaultConsumer(channel) {
+          @Override
+          public void handleDelivery(
+              String tag, Envelope envelope, BasicProperties properties, byte[] body) {
+            handled.add(Antipode.current());
+          }
+        });
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", null, BODY);
+    }
+    assertThat(handled()).isEqualTo(Lineage.of(CAUSE));
+  }
+
+  @Test
+  void aMessageThatIsTakenIsMergedIntoTheScope() throws Exception {
+    channel.confirmSelect();
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      GetResponse got = channel.basicGet(name, true);
+      assertThat(got.getBody()).isEqualTo(BODY);
+      assertThat(Antipode.current().writes()).hasSize(2).contains(CAUSE);
+    }
+  }
+
+  @Test
+  void membersAndALineageOfTheApplicationsStay() throws Exception {
+    String handedOn = "antipode=" + Lineage.of(OTHER).serialize() + ",user=1";
+    BasicProperties properties =
+        new BasicProperties.Builder().headers(Map.of("baggage", handedOn)).build();
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      channel.basicPublish(name, "k", properties, BODY);
+      GetResponse got = channel.basicGet(name, true);
+      assertThat(got.getProps().getHeaders().get("baggage").toString()).endsWith(",user=1");
+      assertThat(Antipode.current().writes()).containsExactly(CAUSE, OTHER);
+    }
+    assertThat(properties.getHeaders()).containsOnlyKeys("baggage");
+  }
+
+  @Test
+  void whatNoQueueTakesEntersNothing() throws Exception {
+    channel.confirmSelect();
+    try (ScopeBlock request = Antipode.scope()) {
+      channel.basicPublish(name, "another key", true, null, BODY);
+      channel.waitForConfirmsOrDie(20_000);
+      assertThat(Antipode.current()).isEqualTo(Lineage.empty());
+    }
+  }
+
+  @Test
+  void whatWasNotConfirmedWhenTheChannelEndsIsInDoubt() throws Exception {
+    channel.confirmSelect();
+    try (ScopeBlock request = Antipode.scope()) {
+      channel.basicPublish("no exchange of this name", "k", null, BODY); // Nobody hears it.
+      channel.basicPublish(name, "k", null, BODY);
+      assertThatThrownBy(() -> channel.waitForConfirmsOrDie(20_000))
+          .isInstanceOf(com.rabbitmq.client.ShutdownSignalException.class);
+      assertThat(Antipode.current().incomplete())
+          .containsExactly(new Incomplete("news", "in_doubt"));
+      assertThatThrownBy(() -> channel.basicPublish(name, "k", null, BODY))
+          .isInstanceOf(AlreadyClosedException.class);
+      assertThat(Antipode.current().writes()).isEmpty();
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package io.antipode.rabbitmq;
+
+import static org.junit.jupiter.api.Assertions.fail;
+import static org.junit.jupiter.api.Assumptions.abort;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Two federated brokers, as {@code antipode lab} starts them, until closed. Where this machine
+ * cannot start them the test is skipped, unless {@code ANTIPODE_REQUIRE_STORES} names them.
+ */
+public final class Lab implements AutoCloseable {
+  private static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
+  private static final Pattern URL = Pattern.compile("\"url\": \"([^\"]+)\"");
+
+  private final Process process;
+  private final List<String> urls;
+
+  private Lab(Process process, List<String> urls) {
+    this.process = process;
+    this.urls = urls;
+  }
+
+  /** Starts both. */
+  public static Lab start() throws IOException {
+    Path python = ROOT.resolve(".venv/bin/python");
+    String program = Files.isExecutable(python) ? python.toString() : "python3";
+    Process process =
+        new ProcessBuilder(program, "-m", "antipode", "lab", "rabbitmq")
+            .directory(ROOT.toFile())
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+    @Nullable String line =
+        new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))
+            .readLine();
+    List<String> urls =
+        line == null
+            ? List.of()
+            : URL.matcher(line).results().map(found -> found.group(1)).toList();
+    if (urls.size() != 2) {
+      process.destroy();
+      String why = "antipode lab starts no RabbitMQ here: " + line;
+      if (Arrays.asList(required().split(",", -1)).contains("rabbitmq")) {
+        fail(why);
+      }
+      abort(why);
+    }
+    return new Lab(process, urls);
+  }
+
+  private static String required() {
+    @Nullable String stores = System.getenv("ANTIPODE_REQUIRE_STORES");
+    return stores == null ? "" : stores;
+  }
+
+  /** Returns the URL of the first region's broker. */
+  public String url() {
+    return urls.get(0);
+  }
+
+  /** Returns the port in a URL. */
+  public static int port(String url) {
+    Matcher port = Pattern.compile(":(\\d+)/").matcher(url);
+    return port.find() ? Integer.parseInt(port.group(1)) : fail("no port in " + url);
+  }
+
+  @Override
+  public void close() throws IOException {
+    process.getOutputStream().close(); // It stops by that.
+    process.onExit().join();
+  }
+}

@@ -1,0 +1,174 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.WriteId;
+import io.antipode.propagation.Headers;
+import io.antipode.rabbitmq.Lab;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.springframework.amqp.core.Message;
+import org.springframework.amqp.rabbit.annotation.Exchange;
+import org.springframework.amqp.rabbit.annotation.Queue;
+import org.springframework.amqp.rabbit.annotation.QueueBinding;
+import org.springframework.amqp.rabbit.annotation.RabbitListener;
+import org.springframework.amqp.rabbit.connection.CorrelationData;
+import org.springframework.amqp.rabbit.core.RabbitTemplate;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+/** Spring AMQP on a real broker: beside Spring's own observation, and what else instruments it. */
+@Tag("lab")
+class BootRabbitTest {
+  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).mintedAt(100);
+  private static final WriteId LATER = WriteId.of("posts", "log", 6).mintedAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+
+  private static Lab lab;
+  private static ConfigurableApplicationContext application;
+
+  private final RabbitTemplate template = application.getBean(RabbitTemplate.class);
+  private final BlockingQueue<Seen> seen = application.getBean(Listeners.class).seen;
+
+  /** What a listener found: its lineage, and the header that it came from. */
+  private record Seen(Lineage lineage, List<String> members) {}
+
+  @Configuration
+  @EnableAutoConfiguration
+  static class Application {
+    @Bean
+    Listeners listeners() {
+      return new Listeners();
+    }
+  }
+
+  static class Listeners {
+    final BlockingQueue<Seen> seen = new ArrayBlockingQueue<>(10);
+
+    @RabbitListener(
+        bindings =
+            @QueueBinding(
+                value = @Queue("inbox"),
+                exchange = @Exchange(value = "news", type = "topic"),
+                key = "#"))
+    void handle(Message message) {
+      Object header = message.getMessageProperties().getHeader(Headers.BAGGAGE);
+      List<String> members =
+          header == null ? List.of() : Headers.members(List.of(header.toString()));
+      seen.add(new Seen(Antipode.current(), members));
+    }
+
+    @RabbitListener(queuesToDeclare = @Queue("questions"))
+    String answer(String question) {
+      Lineage ignored = Antipode.append(ADDED);
+      return question;
+    }
+
+    @RabbitListener(queuesToDeclare = @Queue("box"), autoStartup = "false")
+    void never(String unused) {}
+  }
+
+  @BeforeAll
+  static void start() throws Exception {
+    lab = Lab.start();
+    SpringApplication main = new SpringApplication(Application.class);
+    main.setWebApplicationType(WebApplicationType.NONE);
+    main.setDefaultProperties(
+        Map.of(
+            "spring.rabbitmq.port", Lab.port(lab.url()),
+            "spring.rabbitmq.publisher-confirm-type", "correlated",
+            "spring.rabbitmq.template.observation-enabled", "true",
+            "spring.rabbitmq.listener.simple.observation-enabled", "true",
+            "management.tracing.sampling.probability", "1.0",
+            "antipode.rabbitmq.datastore", "inbox"));
+    application = main.run();
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    application.close();
+    lab.close();
+  }
+
+  @BeforeEach
+  void nothingWasSeen() {
+    seen.clear();
+  }
+
+  private Lineage handled() throws InterruptedException {
+    Seen found = seen.poll(20, TimeUnit.SECONDS);
+    assertThat(found).isNotNull();
+    assertThat(found.members()).as("members of ours").hasSizeLessThanOrEqualTo(1);
+    assertThat(found.lineage().incomplete()).isEmpty();
+    return found.lineage();
+  }
+
+  private void confirmed(String body) throws Exception {
+    CorrelationData correlation = new CorrelationData();
+    template.convertAndSend("news", "key", (Object) body, correlation);
+    assertThat(correlation.getFuture().get(20, TimeUnit.SECONDS).isAck()).isTrue();
+  }
+
+  @Test
+  void aListenerDependsOnWhatItsMessageDependsOn() throws Exception {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      Lineage later = Antipode.append(LATER); // The baggage of the context is older.
+      confirmed("1");
+      assertThat(Antipode.current().writes()).hasSize(2).containsAll(later.writes());
+      assertThat(handled()).isEqualTo(Antipode.current());
+    }
+  }
+
+  @Test
+  void aMessageHasNothingOfTheOneBefore() throws Exception {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      confirmed("1");
+      assertThat(handled().writes()).contains(CAUSE);
+    }
+    try (ScopeBlock request = Antipode.scope(Lineage.of(ADDED))) {
+      confirmed("2");
+      assertThat(handled().writes()).contains(ADDED).doesNotContain(CAUSE);
+    }
+  }
+
+  @Test
+  void aMessageFromOutsideOfAScopeDependsOnItselfAlone() throws Exception {
+    confirmed("1");
+    assertThat(handled().writes()).extracting(WriteId::datastore).containsExactly("inbox");
+  }
+
+  @Test
+  void aReplyBringsBackWhatItsListenerWrote() {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      assertThat(template.convertSendAndReceive("", "questions", "why")).isEqualTo("why");
+      assertThat(Antipode.current().writes()).containsExactly(CAUSE, ADDED);
+      assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  @Test
+  void aMessageThatIsReceivedIsMergedIntoTheScope() {
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      template.convertAndSend("", "box", "1");
+    }
+    try (ScopeBlock request = Antipode.scope()) {
+      assertThat(template.receiveAndConvert("box", 20_000)).isEqualTo("1");
+      assertThat(Antipode.current()).isEqualTo(Lineage.of(CAUSE));
+    }
+  }
+}
