@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 #: The languages that instrument clients of each store.
 CLIENTS = {
-    "mariadb": ("python",),
+    "mariadb": ("python", "java"),
     "mongodb": ("python",),
-    "mysql": ("python",),
+    "mysql": ("python", "java"),
     "rabbitmq": ("python", "java"),
     "redis": ("python", "java"),
 }

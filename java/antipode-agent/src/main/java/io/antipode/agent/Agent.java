@@ -123,6 +123,7 @@ public final class Agent {
       case "delete" -> stores.delete(arguments);
       case "read" -> stores.read(arguments, waits);
       case "rolled_back" -> stores.rolledBack(arguments);
+      case "jdbc" -> stores.jdbc(arguments);
       case "wait" -> stores.await(arguments, waits);
       case "barrier" -> waits.barrier(arguments);
       case "check" -> waits.check(arguments);

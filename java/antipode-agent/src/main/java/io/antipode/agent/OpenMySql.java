@@ -1,27 +1,21 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Antipode;
 import io.antipode.Lineage;
 import io.antipode.Promise;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
-import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /** A shim of MySQL or MariaDB. */
-final class OpenMySql implements OpenShim {
-  private static final Executor READING = Executors.newCachedThreadPool();
-
+final class OpenMySql extends OpenBytes {
   private final MySqlShim shim;
   private final String url;
   private final String user;
@@ -29,24 +23,36 @@ final class OpenMySql implements OpenShim {
 
   OpenMySql(String store, JsonNode given) throws SQLException {
     JsonNode server = Values.argument(given, "server");
-    url =
-        "jdbc:"
-            + store
-            + "://"
-            + Values.text(server, "host")
-            + ":"
-            + Values.argument(server, "port").asInt()
-            + "/"
-            + Values.text(server, "database");
+    url = url(store, server);
     user = Values.text(server, "user");
     password = Values.text(server, "password");
-    boolean isReplica = given.path("reads_from").asText().equals("replica");
-    if (!isReplica) {
+    if (!isReplica(given)) {
       makeTables();
     }
+    shim = builder(store, given).register();
+  }
+
+  static String url(String store, JsonNode server) {
+    return "jdbc:"
+        + store
+        + "://"
+        + Values.text(server, "host")
+        + ":"
+        + Values.argument(server, "port").asInt()
+        + "/"
+        + Values.text(server, "database");
+  }
+
+  private static boolean isReplica(JsonNode given) {
+    return given.path("reads_from").asText().equals("replica");
+  }
+
+  static MySqlShim.Builder builder(String store, JsonNode given) {
+    JsonNode server = Values.argument(given, "server");
     MySqlShim.Builder builder =
-        MySqlShim.builder(Values.text(given, "datastore"), url).user(user, password);
-    if (isReplica) {
+        MySqlShim.builder(Values.text(given, "datastore"), url(store, server))
+            .user(Values.text(server, "user"), Values.text(server, "password"));
+    if (isReplica(given)) {
       builder.readsFrom(ReadsFrom.REPLICA);
     }
     if (given.path("on_read").asText().equals("ignore")) {
@@ -55,7 +61,7 @@ final class OpenMySql implements OpenShim {
     if (given.hasNonNull("timeout_s")) {
       builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
     }
-    shim = builder.register();
+    return builder;
   }
 
   private void makeTables() throws SQLException {
@@ -73,32 +79,25 @@ final class OpenMySql implements OpenShim {
   }
 
   @Override
-  public Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
+  Lineage put(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils)
       throws SQLException {
-    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
-    return shim.write(key, bytes, lineage == null ? Antipode.current() : lineage, fulfils);
+    return shim.write(key, value, lineage, fulfils);
   }
 
   @Override
-  public Lineage delete(String key, @Nullable Lineage lineage) throws SQLException {
-    return shim.delete(key, lineage == null ? Antipode.current() : lineage);
+  Lineage remove(String key, Lineage lineage) throws SQLException {
+    return shim.delete(key, lineage);
   }
 
   @Override
   public Found read(String key) throws Exception {
-    return text(shim.read(key));
+    MySqlShim.Found found = shim.read(key);
+    return found(found.value(), found.lineage());
   }
 
   @Override
   public CompletableFuture<Found> readAsync(String key) {
-    return shim.readAsync(key, READING).thenApply(OpenMySql::text);
-  }
-
-  private static Found text(MySqlShim.Found found) {
-    byte @Nullable [] value = found.value();
-    return new Found(
-        value == null ? null : new String(value, StandardCharsets.UTF_8), found.lineage());
+    return shim.readAsync(key, READING).thenApply(each -> found(each.value(), each.lineage()));
   }
 
   @Override
@@ -108,8 +107,8 @@ final class OpenMySql implements OpenShim {
       shim.fulfil(connection, fulfils);
       try (PreparedStatement write =
           connection.prepareStatement("REPLACE INTO antipode_kv (k, v) VALUES (?, ?)")) {
-        write.setBytes(1, key.getBytes(StandardCharsets.UTF_8));
-        write.setBytes(2, value.getBytes(StandardCharsets.UTF_8));
+        write.setBytes(1, bytes(key));
+        write.setBytes(2, bytes(value));
         int ignored = write.executeUpdate();
       }
       connection.rollback();

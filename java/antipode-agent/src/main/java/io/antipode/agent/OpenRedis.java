@@ -1,7 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Antipode;
 import io.antipode.Lineage;
 import io.antipode.Promise;
 import io.antipode.barrier.ReadsFrom;
@@ -10,17 +9,12 @@ import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.resource.ClientResources;
 import io.lettuce.core.resource.DefaultClientResources;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
-import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /** A shim of Redis. */
-final class OpenRedis implements OpenShim {
+final class OpenRedis extends OpenBytes {
   static final ClientResources RESOURCES = DefaultClientResources.create();
-
-  private static final Executor READING = Executors.newCachedThreadPool();
 
   private final RedisShim shim;
 
@@ -56,31 +50,24 @@ final class OpenRedis implements OpenShim {
   }
 
   @Override
-  public Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
-    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
-    return shim.write(key, bytes, lineage == null ? Antipode.current() : lineage, fulfils);
+  Lineage put(String key, byte[] value, Lineage lineage, @Nullable Promise fulfils) {
+    return shim.write(key, value, lineage, fulfils);
   }
 
   @Override
-  public Lineage delete(String key, @Nullable Lineage lineage) {
-    return shim.delete(key, lineage == null ? Antipode.current() : lineage);
+  Lineage remove(String key, Lineage lineage) {
+    return shim.delete(key, lineage);
   }
 
   @Override
   public Found read(String key) throws Exception {
-    return text(shim.read(key));
+    RedisShim.Found found = shim.read(key);
+    return found(found.value(), found.lineage());
   }
 
   @Override
   public CompletableFuture<Found> readAsync(String key) {
-    return shim.readAsync(key, READING).thenApply(OpenRedis::text);
-  }
-
-  private static Found text(RedisShim.Found found) {
-    byte @Nullable [] value = found.value();
-    return new Found(
-        value == null ? null : new String(value, StandardCharsets.UTF_8), found.lineage());
+    return shim.readAsync(key, READING).thenApply(each -> found(each.value(), each.lineage()));
   }
 
   @Override

@@ -48,11 +48,10 @@ final class Stores {
     if (store.equals("redis")) {
       return isClient ? new OpenRedisClient(request) : new OpenRedis(request);
     }
-    if (isClient || !NAMES.contains(store)) {
-      String kind = isClient ? "an instrumented client" : "a shim";
-      throw AgentException.unsupported(kind + " of " + store);
+    if (!NAMES.contains(store)) {
+      throw AgentException.unsupported("a shim of " + store);
     }
-    return new OpenMySql(store, request);
+    return isClient ? new OpenMySqlClient(store, request) : new OpenMySql(store, request);
   }
 
   private OpenShim shim(JsonNode request) {
@@ -111,6 +110,13 @@ final class Stores {
     Promise fulfils = Values.promise(Values.argument(request, "fulfils"));
     shim(request).rolledBack(Values.text(request, "key"), Values.text(request, "value"), fulfils);
     return NullNode.instance;
+  }
+
+  JsonNode jdbc(JsonNode request) throws Exception {
+    if (shim(request) instanceof OpenMySqlClient client) {
+      return client.jdbc().call(Values.text(request, "call"), request.path("sql").asText(""));
+    }
+    throw AgentException.unsupported("jdbc of another store");
   }
 
   JsonNode await(JsonNode request, Waits waits) throws Exception {

@@ -7,12 +7,16 @@ import io.antipode.ReadBarriers;
 import io.antipode.Settings;
 import io.antipode.WriteId;
 import io.antipode.runtime.Time;
+import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -163,6 +167,26 @@ public abstract class Shim implements AutoCloseable {
       kept = Policies.PROMISE_GRACE;
     }
     return (lives.isNegative() ? Duration.ZERO : lives).plus(kept).plus(Policies.PROMISE_GRACE);
+  }
+
+  /**
+   * Returns what a call will come to, made in the current scope.
+   *
+   * @param executor whose threads make it, and wait in it
+   */
+  protected static <T> CompletableFuture<T> inScope(Callable<T> call, Executor executor) {
+    CompletableFuture<T> made = new CompletableFuture<>();
+    executor.execute(
+        Context.current()
+            .wrap(
+                () -> {
+                  try {
+                    made.complete(call.call());
+                  } catch (Exception error) {
+                    made.completeExceptionally(error);
+                  }
+                }));
+    return made;
   }
 
   /**

@@ -1,46 +1,61 @@
 package io.antipode.mysql;
 
 import com.mysql.cj.jdbc.JdbcConnection;
+import com.mysql.cj.protocol.ServerSession;
 import com.mysql.cj.protocol.ServerSessionStateController;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChange;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChangesListener;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.util.ArrayList;
-import java.util.List;
+import java.sql.Statement;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
-/**
- * The GTIDs that MySQL sends with the replies to a session's commits, as Connector/J passes them
- * on. The driver refers to its listeners weakly, so whoever opened the connection keeps this.
- */
-final class ConnectorJ {
-  private final List<String> gtids = new ArrayList<>();
-  private final SessionStateChangesListener listener =
-      changes ->
-          changes.getSessionStateChangesList().stream()
-              .filter(ConnectorJ::isOfGtids)
-              .forEach(each -> gtids.addAll(each.getValues()));
+/** A connection of Connector/J, which passes on the GTIDs that come with replies to commits. */
+record ConnectorJ(JdbcConnection connection) implements Wire {
+  private static final String TRACKING = "trackSessionState";
 
-  private ConnectorJ() {}
+  static @Nullable Wire wire(Connection connection) throws SQLException {
+    return connection.isWrapperFor(JdbcConnection.class)
+        ? new ConnectorJ(connection.unwrap(JdbcConnection.class))
+        : null;
+  }
+
+  private ServerSession session() {
+    return connection.getSession().getServerSession();
+  }
+
+  @Override
+  public boolean isAutocommit() {
+    return session().isAutocommit();
+  }
+
+  @Override
+  public boolean isInTransaction() {
+    return session().inTransactionOnServer();
+  }
+
+  /** Listens; the driver refers to its listeners weakly, and one may not refer to its connection. */
+  @Override
+  public @Nullable Object listen(Consumer<String> gtids) {
+    if (!connection.getPropertySet().getBooleanProperty(TRACKING).getValue()) {
+      return null;
+    }
+    SessionStateChangesListener listener =
+        changes ->
+            changes.getSessionStateChangesList().stream()
+                .filter(ConnectorJ::isOfGtids)
+                .forEach(each -> each.getValues().forEach(gtids));
+    connection.getServerSessionStateController().addSessionStateChangesListener(listener);
+    return listener;
+  }
 
   private static boolean isOfGtids(SessionStateChange change) {
     return change.getType() == ServerSessionStateController.SESSION_TRACK_GTIDS;
   }
 
-  /** Listens to a connection that was opened with {@code trackSessionState}. */
-  static ConnectorJ on(Connection connection) throws SQLException {
-    ConnectorJ tracked = new ConnectorJ();
-    connection
-        .unwrap(JdbcConnection.class)
-        .getServerSessionStateController()
-        .addSessionStateChangesListener(tracked.listener);
-    return tracked;
-  }
-
-  /** Returns what was reported since it was asked last, as a set of GTIDs. */
-  String take() {
-    String taken = String.join(",", gtids);
-    gtids.clear();
-    return taken;
+  @Override
+  public boolean isStreaming(Statement statement) throws SQLException {
+    return statement.getFetchSize() == Integer.MIN_VALUE;
   }
 }

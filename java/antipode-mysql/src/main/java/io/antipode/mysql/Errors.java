@@ -2,6 +2,7 @@ package io.antipode.mysql;
 
 import io.antipode.barrier.UnreachableException;
 import java.sql.SQLException;
+import java.sql.SQLTimeoutException;
 import java.util.Set;
 
 /** What a driver's errors say. */
@@ -27,6 +28,14 @@ final class Errors {
   /** Returns whether a statement that failed so did nothing. */
   static boolean isRefusal(SQLException error) {
     return isAnswer(error) && !ENDING.contains(error.getErrorCode());
+  }
+
+  /** Returns whether nobody knows what the server did: it does not answer, or gave it up. */
+  static boolean isLoss(SQLException error) {
+    String state = error.getSQLState();
+    return error instanceof SQLTimeoutException
+        || ENDING.contains(error.getErrorCode())
+        || (state != null && state.startsWith("08"));
   }
 
   /**

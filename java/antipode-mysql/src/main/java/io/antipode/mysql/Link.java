@@ -38,12 +38,16 @@ final class Link implements AutoCloseable {
           + " 'log_slave_updates', 'gtid_executed', 'gtid_strict_mode',"
           + " 'group_replication_group_name', 'group_replication_gtid_assignment_block_size')";
 
+  /** Lets MySQL name the commits of a session in its replies. */
+  static final String TRACK = "SET SESSION session_track_gtids = OWN_GTID";
+
   /** When the server's process started: both terms are of the statement's clock. */
   private static final String STARTED =
       "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
 
   private final Connection connection;
-  private @Nullable ConnectorJ tracked;
+  private final List<String> reported = new ArrayList<>();
+  private @Nullable Object listener;
   private @Nullable Facts facts;
   private String lastGtid = "";
   private long usedNs = System.nanoTime();
@@ -91,32 +95,51 @@ final class Link implements AutoCloseable {
     }
   }
 
+  /**
+   * Returns a link that asks on a connection of the application's, and sets up nothing there. It is
+   * not closed.
+   *
+   * @param facts what is known of its server; null for nothing
+   */
+  static Link on(Connection connection, @Nullable Facts facts) {
+    Link link = new Link(connection);
+    link.facts = facts;
+    return link;
+  }
+
   private void detect(Address address, Runs runs) throws SQLException {
+    Facts found = asked();
+    if (found.flavor() == Flavor.MYSQL && address.flavor() != Flavor.MYSQL) {
+      throw new ConfigurationException(
+          address
+              + " is a MySQL server: only Connector/J (jdbc:mysql:) tells what its commits are");
+    }
+    runs.learn(found.executed(), found.groupBlock());
+    execute(COMMITTED);
+    if (found.flavor() == Flavor.MYSQL) {
+      listener = Wire.of(connection).listen(reported::add);
+      execute(TRACK);
+    }
+  }
+
+  /** Asks what the server is. */
+  Facts asked() throws SQLException {
     Map<String, String> variables = new LinkedHashMap<>();
     for (Map<String, String> row : rows(VARIABLES)) {
       variables.put(row.getOrDefault("Variable_name", ""), row.getOrDefault("Value", ""));
     }
     Flavor flavor = Flavor.of(variables.getOrDefault("version", ""));
-    if (flavor == Flavor.MYSQL && address.flavor() != Flavor.MYSQL) {
-      throw new ConfigurationException(
-          address
-              + " is a MySQL server: only Connector/J (jdbc:mysql:) tells what its commits are");
-    }
     String status =
         flavor == Flavor.MYSQL
             ? "performance_schema.global_status"
             : "information_schema.GLOBAL_STATUS";
     Map<String, String> started = rows(STARTED + status + " WHERE VARIABLE_NAME = 'UPTIME'").get(0);
     try {
-      facts = Facts.of(variables, started.getOrDefault("started", ""));
+      Facts found = Facts.of(variables, started.getOrDefault("started", ""));
+      facts = found;
+      return found;
     } catch (NoGtidException error) {
       throw new SQLException(error);
-    }
-    runs.learn(facts.executed(), facts.groupBlock());
-    execute(COMMITTED);
-    if (flavor == Flavor.MYSQL) {
-      tracked = ConnectorJ.on(connection);
-      execute("SET SESSION session_track_gtids = OWN_GTID");
     }
   }
 
@@ -222,8 +245,10 @@ final class Link implements AutoCloseable {
 
   /** Returns the GTIDs of what this session committed since it was asked last; empty for none. */
   String committed() throws SQLException {
-    if (tracked != null) {
-      return tracked.take();
+    if (listener != null) {
+      String taken = String.join(",", reported);
+      reported.clear();
+      return taken;
     }
     // It stays what it was where nothing was logged since.
     String gtid = rows("SELECT @@last_gtid AS gtid").get(0).getOrDefault("gtid", "");

@@ -18,11 +18,12 @@ import io.antipode.barrier.Shims;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Counts;
-import io.opentelemetry.context.Context;
+import io.antipode.runtime.KillSwitch;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.List;
@@ -35,6 +36,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -156,6 +158,23 @@ public final class MySqlShim extends Shim {
     return Table.DDL;
   }
 
+  /**
+   * Returns a pool whose connections record their writes, at the commit, and hold reads back where
+   * a barrier left that to the read: for code that knows JDBC alone. Wrap the pool itself, not what
+   * the pool wraps. Connections of Connector/J get their positions with the replies where the pool
+   * opens them with {@code trackSessionState=true}; all others ask for each, in a round trip.
+   *
+   * @param pool of connections to the server that this shim is of
+   */
+  public DataSource instrument(DataSource pool) {
+    return KillSwitch.isDisabled() ? pool : Instrumented.of(pool, this);
+  }
+
+  /** Returns where runs of numbers begin on its server. */
+  Runs runs() {
+    return runs;
+  }
+
   // What it is to barriers.
 
   @Override
@@ -209,7 +228,7 @@ public final class MySqlShim extends Shim {
                 + " have no positions: "
                 + String.join("; ", facts.lacking()));
       }
-      Map<String, String> asked = link.ask(cover(facts)).get(0);
+      Map<String, String> asked = link.ask(cover(facts.flavor())).get(0);
       // Asked behind the position: what still takes writes was the primary then.
       if (!new LinkServers(link, address, silent, timeout).state(null).isWritable()) {
         throw new UnreachableException("the primary of " + datastore() + " takes no writes now");
@@ -220,8 +239,9 @@ public final class MySqlShim extends Shim {
     }
   }
 
-  private static String cover(Facts facts) {
-    return Objects.requireNonNull(COVER.get(facts.flavor()));
+  /** Returns the question for a position that covers all that a server has executed. */
+  static String cover(Flavor flavor) {
+    return Objects.requireNonNull(COVER.get(flavor));
   }
 
   @Override
@@ -440,6 +460,12 @@ public final class MySqlShim extends Shim {
   }
 
   private Lineage unsampled(Lineage base, String cause) {
+    unsampled(cause);
+    return base.marked(new Incomplete(datastore(), "unsampled"));
+  }
+
+  /** Notes that a write was committed and has no position. */
+  void unsampled(String cause) {
     Counts.count("uncovered_write", datastore());
     Counts.logOnce(
         "mysql_unsampled",
@@ -447,7 +473,6 @@ public final class MySqlShim extends Shim {
         cause,
         () -> "a write to " + datastore() + " has no position: " + cause);
     Recording.markIncomplete(datastore(), "unsampled");
-    return base.marked(new Incomplete(datastore(), "unsampled"));
   }
 
   /**
@@ -464,7 +489,7 @@ public final class MySqlShim extends Shim {
     Link link = take(floor);
     try {
       if (floor != null) {
-        floor.hold(this, most -> look(link, floor, most));
+        floor.hold(this, most -> look(link, floor.writes(), floor.promises(), most));
         link.setTimeout(timeout);
       }
       Table.Row row = Table.read(link, key);
@@ -491,36 +516,27 @@ public final class MySqlShim extends Shim {
    * @param executor whose threads read, and wait while the read is held back
    */
   public CompletableFuture<Found> readAsync(String key, Executor executor) {
-    CompletableFuture<Found> found = new CompletableFuture<>();
-    executor.execute(
-        Context.current()
-            .wrap(
-                () -> {
-                  try {
-                    found.complete(read(key));
-                  } catch (Exception error) {
-                    found.completeExceptionally(error);
-                  }
-                }));
-    return found;
+    return inScope(() -> read(key), executor);
   }
 
-  private Observation look(Link link, Floor floor, Duration most) {
+  /** Looks once for writes and promises, on a connection that reads. */
+  Observation look(
+      Link link, Collection<WriteId> writes, Collection<Promise> promised, Duration most) {
     Observation.Builder shown = Observation.of(link.facts().server());
     try {
       link.facts().require(datastore());
       link.setTimeout(most);
-      if (!floor.writes().isEmpty()) {
+      if (!writes.isEmpty()) {
         LinkServers servers = new LinkServers(link, address, silent, most);
-        Look.at(servers, link.facts().isGroup(), floor.writes()).tell(shown);
+        Look.at(servers, link.facts().isGroup(), writes).tell(shown);
       }
-      if (!floor.promises().isEmpty()) {
-        Records.of(link, promises(), floor.promises()).forEach(shown::promise);
+      if (!promised.isEmpty()) {
+        Records.of(link, promises(), promised).forEach(shown::promise);
       }
     } catch (RefusedException error) {
       String cause = String.valueOf(error.getMessage());
-      floor.writes().forEach(write -> shown.write(write, Status.UNDECIDABLE, cause));
-      floor.promises().forEach(promise -> shown.promise(promise, Status.UNDECIDABLE));
+      writes.forEach(write -> shown.write(write, Status.UNDECIDABLE, cause));
+      promised.forEach(promise -> shown.promise(promise, Status.UNDECIDABLE));
     } catch (SQLException error) {
       throw new UnreachableException(String.valueOf(error.getMessage()), error);
     }
@@ -539,7 +555,7 @@ public final class MySqlShim extends Shim {
   private Lineage covering(Link link) throws SQLException {
     Facts facts = link.facts();
     Map<String, String> asked =
-        facts.problems().isEmpty() ? link.rows(cover(facts)).get(0) : Map.of("gtid_mode", "OFF");
+        facts.problems().isEmpty() ? link.rows(cover(facts.flavor())).get(0) : Map.of("gtid_mode", "OFF");
     Lineage covering = Positions.covering(facts.flavor(), asked, datastore());
     if (!covering.incomplete().isEmpty()) {
       Counts.count("unsampled_read", datastore());

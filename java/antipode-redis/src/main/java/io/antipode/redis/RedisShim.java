@@ -34,7 +34,6 @@ import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.masterreplica.StatefulRedisMasterReplicaConnection;
 import io.lettuce.core.resource.ClientResources;
-import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.util.Deque;
 import java.util.List;
@@ -529,18 +528,7 @@ public final class RedisShim extends Shim {
    * @param executor whose threads read, and wait while the read is held back
    */
   public CompletableFuture<Found> readAsync(String key, Executor executor) {
-    CompletableFuture<Found> found = new CompletableFuture<>();
-    executor.execute(
-        Context.current()
-            .wrap(
-                () -> {
-                  try {
-                    found.complete(read(key));
-                  } catch (Exception error) {
-                    found.completeExceptionally(error);
-                  }
-                }));
-    return found;
+    return inScope(() -> read(key), executor);
   }
 
   /** The answers to a read: a position and both keys at one moment, and the position after it. */

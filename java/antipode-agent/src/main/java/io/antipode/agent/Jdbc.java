@@ -1,0 +1,129 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.IntNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.NullNode;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.Objects;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/** One connection of an instrumented pool, on which calls of JDBC are made one by one. */
+final class Jdbc {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+
+  private final DataSource pool;
+  private @Nullable Connection connection;
+  private @Nullable Statement streaming;
+
+  Jdbc(DataSource pool) {
+    this.pool = pool;
+  }
+
+  /** Makes one call; returns what it came to. */
+  synchronized JsonNode call(String call, String sql) throws SQLException {
+    Connection open = open();
+    switch (call) {
+      case "begin" -> open.setAutoCommit(false);
+      case "commit" -> open.commit();
+      case "rollback" -> open.rollback();
+      case "autocommit" -> open.setAutoCommit(true);
+      case "read_committed" -> open.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+      case "close" -> close();
+      case "stream" -> stream(open, sql);
+      case "read_on" -> readOn(Objects.requireNonNull(streaming));
+      default -> {
+        return statement(open, call, sql);
+      }
+    }
+    return NullNode.instance;
+  }
+
+  private Connection open() throws SQLException {
+    if (connection == null) {
+      connection = pool.getConnection();
+    }
+    return connection;
+  }
+
+  private JsonNode statement(Connection open, String call, String sql) throws SQLException {
+    try (Statement statement =
+        open.createStatement(ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_READ_ONLY)) {
+      return switch (call) {
+        case "update" -> IntNode.valueOf(statement.executeUpdate(sql));
+        case "query" -> rows(statement.executeQuery(sql));
+        case "execute" -> all(statement, statement.execute(sql));
+        case "batch" -> batch(statement, sql);
+        case "insert_row" -> insertRow(open, sql);
+        default -> throw AgentException.senseless("no call " + call);
+      };
+    }
+  }
+
+  private static JsonNode rows(ResultSet found) throws SQLException {
+    ArrayNode rows = JSON.arrayNode();
+    while (found.next()) {
+      rows.add(found.getString(1));
+    }
+    return rows;
+  }
+
+  private static JsonNode all(Statement statement, boolean hasRows) throws SQLException {
+    ArrayNode results = JSON.arrayNode();
+    boolean isRows = hasRows;
+    while (isRows || statement.getUpdateCount() != -1) {
+      results.add(
+          isRows ? rows(statement.getResultSet()) : IntNode.valueOf(statement.getUpdateCount()));
+      isRows = statement.getMoreResults();
+    }
+    return results;
+  }
+
+  private static JsonNode batch(Statement statement, String sql) throws SQLException {
+    for (String each : sql.split(";", -1)) {
+      statement.addBatch(each);
+    }
+    ArrayNode counts = JSON.arrayNode();
+    for (int count : statement.executeBatch()) {
+      counts.add(count);
+    }
+    return counts;
+  }
+
+  /** Inserts a row of one column by a result that can be written through. */
+  private static JsonNode insertRow(Connection open, String sql) throws SQLException {
+    try (Statement statement =
+            open.createStatement(ResultSet.TYPE_SCROLL_SENSITIVE, ResultSet.CONCUR_UPDATABLE);
+        ResultSet rows = statement.executeQuery(sql)) {
+      rows.moveToInsertRow();
+      rows.updateString(1, "inserted");
+      rows.insertRow();
+    }
+    return NullNode.instance;
+  }
+
+  /** Leaves the reply where the application has seen its first result alone. */
+  private void stream(Connection open, String sql) throws SQLException {
+    streaming = open.createStatement();
+    streaming.setFetchSize(Integer.MIN_VALUE);
+    boolean ignored = streaming.execute(sql);
+  }
+
+  private static void readOn(Statement statement) throws SQLException {
+    try (statement) {
+      JsonNode ignored = all(statement, true);
+    }
+  }
+
+  synchronized void close() throws SQLException {
+    if (connection != null) {
+      connection.close();
+      connection = null;
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.mysql.cj.jdbc.MysqlDataSource;
+import io.antipode.Lineage;
+import io.antipode.Promise;
+import io.antipode.barrier.Shim;
+import io.antipode.mysql.MySqlShim;
+import io.opentelemetry.context.Context;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.mariadb.jdbc.MariaDbDataSource;
+
+/** An instrumented pool of JDBC: plain statements, each in a transaction. */
+final class OpenMySqlClient implements OpenShim {
+  private final MySqlShim shim;
+  private final DataSource pool;
+  private final Jdbc jdbc;
+
+  OpenMySqlClient(String store, JsonNode given) throws SQLException {
+    shim = OpenMySql.builder(store, given).register();
+    pool = shim.instrument(pool(store, given));
+    jdbc = new Jdbc(pool);
+  }
+
+  private static DataSource pool(String store, JsonNode given) throws SQLException {
+    JsonNode server = Values.argument(given, "server");
+    String url = url(store, server, given);
+    String user = Values.text(server, "user");
+    String password = Values.text(server, "password");
+    if (store.equals("mariadb")) {
+      MariaDbDataSource pool = new MariaDbDataSource(url);
+      pool.setUser(user);
+      pool.setPassword(password);
+      return pool;
+    }
+    MysqlDataSource pool = new MysqlDataSource();
+    pool.setUrl(url.contains("?") ? url : url + "?trackSessionState=true");
+    pool.setUser(user);
+    pool.setPassword(password);
+    return pool;
+  }
+
+  private static String url(String store, JsonNode server, JsonNode given) {
+    String options = given.path("url_options").asText("");
+    String hosts = given.path("url_hosts").asText("");
+    return hosts.isEmpty()
+        ? OpenMySql.url(store, server) + options
+        : "jdbc:" + store + "://" + hosts + "/" + Values.text(server, "database") + options;
+  }
+
+  @Override
+  public Shim shim() {
+    return shim;
+  }
+
+  /** Returns its connection for calls that are made one by one. */
+  Jdbc jdbc() {
+    return jdbc;
+  }
+
+  private interface Work<T> {
+    T on(Connection connection) throws SQLException;
+  }
+
+  private <T> T inTransaction(Work<T> work) throws SQLException {
+    try (Connection connection = pool.getConnection()) {
+      connection.setAutoCommit(false);
+      T done = work.on(connection);
+      connection.commit();
+      return done;
+    }
+  }
+
+  private int update(String sql, String... parameters) throws SQLException {
+    return inTransaction(
+        connection -> {
+          try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int nth = 0; nth < parameters.length; nth++) {
+              statement.setBytes(nth + 1, OpenBytes.bytes(parameters[nth]));
+            }
+            return statement.executeUpdate();
+          }
+        });
+  }
+
+  @Override
+  public @Nullable Lineage write(
+      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
+      throws SQLException {
+    int unused = update("REPLACE INTO antipode_kv (k, v) VALUES (?, ?)", key, value);
+    return null;
+  }
+
+  @Override
+  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) throws SQLException {
+    int unused = update("DELETE FROM antipode_kv WHERE k = ?", key);
+    return null;
+  }
+
+  @Override
+  public Found read(String key) throws SQLException {
+    return inTransaction(
+        connection -> {
+          try (PreparedStatement statement =
+              connection.prepareStatement("SELECT v FROM antipode_kv WHERE k = ?")) {
+            statement.setBytes(1, OpenBytes.bytes(key));
+            try (ResultSet rows = statement.executeQuery()) {
+              return OpenBytes.found(rows.next() ? rows.getBytes(1) : null, null);
+            }
+          }
+        });
+  }
+
+  @Override
+  public CompletableFuture<Found> readAsync(String key) {
+    return CompletableFuture.supplyAsync(
+        () -> {
+          try {
+            return read(key);
+          } catch (SQLException error) {
+            throw new CompletionException(error);
+          }
+        },
+        Context.taskWrapping(OpenBytes.READING));
+  }
+
+  @Override
+  public void rolledBack(String key, String value, Promise fulfils) {
+    throw AgentException.unsupported("rolled_back");
+  }
+
+  @Override
+  public void close() {
+    try {
+      jdbc.close();
+    } catch (SQLException error) {
+      System.err.println("closing a connection failed: " + error.getMessage());
+    }
+    shim.close();
+  }
+}

@@ -1,0 +1,101 @@
+package io.antipode.mysql;
+
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import javax.sql.DataSource;
+import net.ttddyy.dsproxy.ConnectionIdManager;
+import net.ttddyy.dsproxy.ConnectionInfo;
+import net.ttddyy.dsproxy.proxy.ProxyConfig;
+import net.ttddyy.dsproxy.proxy.SimpleResultSetProxyLogicFactory;
+import net.ttddyy.dsproxy.proxy.jdk.JdkJdbcProxyFactory;
+import net.ttddyy.dsproxy.support.ProxyDataSource;
+
+/** A pool of the application's whose connections record writes and hold reads back. */
+final class Instrumented extends JdkJdbcProxyFactory {
+  private static final ConnectionIdManager UNNUMBERED =
+      new ConnectionIdManager() {
+        @Override
+        public String getId(Connection connection) {
+          return "";
+        }
+
+        @Override
+        public void addClosedId(String closedId) {}
+
+        @Override
+        public Set<String> getOpenConnectionIds() {
+          return Set.of();
+        }
+      };
+
+  private final MySqlShim shim;
+
+  /** What is known of the drivers' connections. A pool lends them again and again. */
+  private final Map<Connection, Tap> taps = Collections.synchronizedMap(new WeakHashMap<>());
+
+  private Instrumented(MySqlShim shim) {
+    this.shim = shim;
+  }
+
+  static DataSource of(DataSource pool, MySqlShim shim) {
+    ProxyDataSource instrumented = new ProxyDataSource(pool);
+    instrumented.setProxyConfig(
+        ProxyConfig.Builder.create()
+            .jdbcProxyFactory(new Instrumented(shim))
+            .connectionIdManager(UNNUMBERED)
+            .build());
+    return instrumented;
+  }
+
+  @Override
+  public Connection createConnection(
+      Connection connection, ConnectionInfo info, ProxyConfig unused) {
+    Lent lent = new Lent(shim, wire(connection), this::tap);
+    ProxyConfig config =
+        ProxyConfig.Builder.create()
+            .jdbcProxyFactory(this)
+            .connectionIdManager(UNNUMBERED)
+            .resultSetProxyLogicFactory(new SimpleResultSetProxyLogicFactory())
+            .queryListener(lent)
+            .methodListener(lent)
+            .build();
+    return super.createConnection(connection, info, config);
+  }
+
+  private static Wire wire(Connection connection) {
+    try {
+      return Wire.of(connection);
+    } catch (SQLException error) {
+      return new Wire.Unknown(connection);
+    }
+  }
+
+  private Tap tap(Wire wire) {
+    return taps.computeIfAbsent(
+        wire.connection(),
+        connection -> {
+          try {
+            return new Tap(shim, new Session(wire.isAutocommit(), wire.isInTransaction()));
+          } catch (SQLException error) {
+            return new Tap(shim, new Session(false, true));
+          }
+        });
+  }
+
+  /** Results whose rows can be written through are the only ones that are looked at. */
+  @Override
+  public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
+    try {
+      return rows.getConcurrency() == ResultSet.CONCUR_UPDATABLE
+          ? super.createResultSet(rows, info, config)
+          : rows;
+    } catch (SQLException error) {
+      return rows;
+    }
+  }
+}

@@ -1,0 +1,376 @@
+package io.antipode.mysql;
+
+import io.antipode.Recording;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.mysql.Session.Due;
+import io.antipode.mysql.Session.End;
+import io.antipode.mysql.Session.Verdict;
+import io.antipode.runtime.Counts;
+import java.lang.reflect.Method;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.regex.Pattern;
+import java.util.stream.LongStream;
+import java.util.stream.IntStream;
+import net.ttddyy.dsproxy.ExecutionInfo;
+import net.ttddyy.dsproxy.QueryInfo;
+import net.ttddyy.dsproxy.listener.MethodExecutionContext;
+import net.ttddyy.dsproxy.listener.MethodExecutionListener;
+import net.ttddyy.dsproxy.listener.QueryExecutionListener;
+import org.jspecify.annotations.Nullable;
+
+/** A connection while the application has it: what happens before and after each of its calls. */
+final class Lent implements QueryExecutionListener, MethodExecutionListener {
+  /** A URL that leads to one server. */
+  private static final Pattern ONE_SERVER = Pattern.compile("jdbc:(?:mysql|mariadb)://[^,/?]*+(?:[/?].*+)?");
+
+  private static final Set<String> ROW_WRITES = Set.of("insertRow", "updateRow", "deleteRow");
+
+  private final MySqlShim shim;
+  private final Wire wire;
+  private final Tap tap;
+  private final Session session;
+
+  /** Asks on the driver's own connection, past pools and listeners. */
+  private Link link;
+
+  /** The reply that the application reads piece by piece; null for none. */
+  private Tap.@Nullable Unread stream;
+
+  private boolean isUncommitted;
+  private boolean isClosed;
+
+  Lent(MySqlShim shim, Wire wire, Function<Wire, Tap> taps) {
+    this.shim = shim;
+    this.wire = wire;
+    this.tap = taps.apply(wire);
+    this.session = tap.session();
+    this.link = Link.on(wire.connection(), tap.facts());
+    try {
+      session.heard(wire.isAutocommit(), wire.isInTransaction());
+    } catch (SQLException error) {
+      return; // What it is in is said by the next reply.
+    }
+    prepare();
+  }
+
+  /** Finds out about the server, and lets it name commits; once for each session. */
+  private void prepare() {
+    if (tap.isReady()) {
+      return;
+    }
+    try {
+      boolean wasInTransaction = wire.isInTransaction();
+      Facts facts = link.asked();
+      shim.runs().learn(facts.executed(), facts.groupBlock());
+      if (facts.flavor() == Flavor.MYSQL && facts.problems().isEmpty()) {
+        if (!tap.isTracked()) {
+          tap.listens(wire.listen(tap::gtids));
+        }
+        if (tap.isTracked()) {
+          link.execute(Link.TRACK);
+        }
+      }
+      if (!wasInTransaction && wire.isInTransaction()) {
+        link.execute("ROLLBACK"); // The application knows nothing of it.
+      }
+      tap.knows(facts, trouble());
+    } catch (SQLException error) {
+      Counts.logOnce(
+          "mysql_unasked",
+          shim.datastore(),
+          "",
+          () ->
+              "the server of a connection to "
+                  + shim.datastore()
+                  + " does not say what it is: "
+                  + error.getMessage());
+    }
+  }
+
+  private String trouble() throws SQLException {
+    if (wire instanceof Wire.Unknown) {
+      return "its driver is neither Connector/J nor MariaDB's";
+    }
+    String url = String.valueOf(wire.connection().getMetaData().getURL());
+    return ONE_SERVER.matcher(url).matches()
+        ? ""
+        : "its URL names several servers, and a statement may go to any of them";
+  }
+
+  // Statements.
+
+  @Override
+  public void beforeQuery(ExecutionInfo execution, List<QueryInfo> queries) {
+    if (isClosed) {
+      return;
+    }
+    settleStream();
+    prepare();
+    Set<Effect> effects = effects(execution, queries);
+    Floor floor = floor(effects);
+    if (floor != null) {
+      hold(floor, effects);
+    }
+    tap.starts(effects);
+  }
+
+  private Set<Effect> effects(ExecutionInfo execution, List<QueryInfo> queries) {
+    Set<Effect> found = EnumSet.noneOf(Effect.class);
+    for (QueryInfo query : queries) {
+      String sql = query.getQuery().strip();
+      found.addAll(Statements.effects(sql.startsWith("{") ? "CALL " + sql : sql));
+    }
+    if (execution.isBatch()) {
+      found.add(Effect.SEVERAL);
+    }
+    Facts facts = tap.facts();
+    if (facts != null && facts.flavor() == Flavor.MARIADB) {
+      found.remove(Effect.MAY_SNAPSHOT); // It shows its tables without reading any.
+    }
+    return found;
+  }
+
+  private @Nullable Floor floor(Set<Effect> effects) {
+    boolean reads = effects.contains(Effect.READS);
+    boolean writes = effects.contains(Effect.WRITES);
+    if (reads && (!writes || effects.contains(Effect.COMMITS))) {
+      return Floor.current(shim);
+    }
+    boolean opens =
+        effects.contains(Effect.MAY_SNAPSHOT) || (writes && !effects.contains(Effect.ENDS));
+    return reads || (opens && session.isFresh()) ? Floor.currentAgain(shim) : null;
+  }
+
+  private void hold(Floor floor, Set<Effect> effects) {
+    Facts facts = tap.require();
+    Verdict verdict = session.judge(floor, effects);
+    if (verdict == Verdict.PASS) {
+      return;
+    }
+    link = Link.on(wire.connection(), facts);
+    try {
+      int kept = wire.connection().getNetworkTimeout();
+      try {
+        new ReadWait(shim, tap, wire, link).hold(floor, verdict);
+      } finally {
+        restore(kept);
+      }
+    } catch (UnreachableException error) {
+      // This connection's own: the application gets its driver's error, as without the library.
+      throw thrown(error.getCause() instanceof SQLException own ? own : error);
+    } catch (Exception error) {
+      throw thrown(error);
+    }
+  }
+
+  private void restore(int timeout) throws SQLException {
+    if (!wire.connection().isClosed()) {
+      wire.connection().setNetworkTimeout(Runnable::run, timeout);
+    }
+  }
+
+  /** Returns nothing: lets a checked exception pass that the calls of JDBC declare. */
+  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
+  private static <E extends Throwable> RuntimeException thrown(Throwable error) throws E {
+    throw (E) error;
+  }
+
+  @Override
+  public void afterQuery(ExecutionInfo execution, List<QueryInfo> queries) {
+    if (isClosed) {
+      return;
+    }
+    Throwable error = execution.getThrowable();
+    if (error != null) {
+      failed(error);
+      return;
+    }
+    Object result = execution.getResult();
+    boolean hasRows = result instanceof ResultSet || Boolean.TRUE.equals(result);
+    if (hasRows && session.isDoubtful() && isStreaming(execution.getStatement())) {
+      stream = new Tap.Unread(shim);
+      Recording.deferRead(stream);
+      return;
+    }
+    ended(End.DONE, effectsTell(execution, queries) ? changed(result) : -1, 0);
+  }
+
+  private boolean isStreaming(Statement statement) {
+    try {
+      return tap.isTracked() && wire.isStreaming(statement);
+    } catch (SQLException error) {
+      return false;
+    }
+  }
+
+  /** Returns whether a count of changed rows is that of all that was done. */
+  private boolean effectsTell(ExecutionInfo execution, List<QueryInfo> queries) {
+    Set<Effect> effects = effects(execution, queries);
+    return !effects.contains(Effect.COMMITS)
+        && (execution.isBatch() || !effects.contains(Effect.SEVERAL));
+  }
+
+  private static long changed(@Nullable Object result) {
+    if (result instanceof Number count) {
+      return count.longValue();
+    }
+    if (result instanceof int[] counts) {
+      return IntStream.of(counts).filter(count -> count != 0).count();
+    }
+    if (result instanceof long[] counts) {
+      return LongStream.of(counts).filter(count -> count != 0).count();
+    }
+    return -1;
+  }
+
+  // Other calls.
+
+  @Override
+  public void beforeMethod(MethodExecutionContext call) {
+    if (isClosed) {
+      return;
+    }
+    if (call.getTarget() instanceof Connection) {
+      String name = call.getMethod().getName();
+      if (name.equals("close") || name.equals("abort")) {
+        settleStream();
+        isUncommitted = session.isUncommitted();
+        return;
+      }
+      String sql = sql(call.getMethod(), call.getMethodArgs());
+      if (sql != null) {
+        settleStream();
+        tap.starts(Statements.effects(sql));
+      }
+    } else if (call.getTarget() instanceof ResultSet
+        && ROW_WRITES.contains(call.getMethod().getName())) {
+      tap.starts(EnumSet.of(Effect.WRITES));
+    }
+  }
+
+  @Override
+  public void afterMethod(MethodExecutionContext call) {
+    if (isClosed) {
+      return;
+    }
+    String name = call.getMethod().getName();
+    Object target = call.getTarget();
+    if (target instanceof Connection) {
+      afterConnection(call, name);
+    } else if (target instanceof Statement) {
+      if (name.equals("close")) {
+        settleStream();
+      }
+    } else if (ROW_WRITES.contains(name)) {
+      over(call.getThrown());
+    }
+  }
+
+  private void afterConnection(MethodExecutionContext call, String name) {
+    switch (name) {
+      case "close", "abort" -> {
+        isClosed = true;
+        // A pool may commit what is open, and a driver that tells positions tells that, too.
+        if (isUncommitted && !tap.isTracked()) {
+          Recording.markIncomplete(shim.datastore(), "in_doubt");
+        }
+      }
+      case "getMetaData" -> session.mayHaveRead();
+      default -> {
+        if (sql(call.getMethod(), call.getMethodArgs()) != null) {
+          over(call.getThrown());
+        }
+      }
+    }
+  }
+
+  /** Returns the statement that a call stands for; null where for none that matters. */
+  private static @Nullable String sql(Method method, Object @Nullable [] args) {
+    boolean hasArgs = args != null && args.length > 0;
+    return switch (method.getName()) {
+      case "commit" -> "COMMIT";
+      case "rollback" -> hasArgs ? "ROLLBACK TO SAVEPOINT s" : "ROLLBACK";
+      case "setAutoCommit" -> "SET autocommit = 1";
+      case "setTransactionIsolation" -> "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE";
+      default -> null;
+    };
+  }
+
+  private void over(@Nullable Throwable error) {
+    if (error == null) {
+      ended(End.DONE, -1, 0);
+    } else {
+      failed(error);
+    }
+  }
+
+  // What follows.
+
+  private void failed(Throwable error) {
+    if (!(error instanceof SQLException failure)) {
+      ended(End.FAILED, -1, 0);
+    } else if (isLost(failure)) {
+      if (session.lost()) {
+        Recording.markIncomplete(shim.datastore(), "in_doubt");
+      }
+    } else {
+      End end = Errors.isRefusal(failure) ? End.REFUSED : End.FAILED;
+      ended(end, -1, failure.getErrorCode());
+    }
+  }
+
+  private boolean isLost(SQLException error) {
+    try {
+      return Errors.isLoss(error) || wire.connection().isClosed();
+    } catch (SQLException closed) {
+      return true;
+    }
+  }
+
+  private void ended(End end, long count, int number) {
+    Due due;
+    try {
+      due = session.ended(end, count, number, wire.isAutocommit(), wire.isInTransaction());
+    } catch (SQLException unknown) {
+      due = session.ended(end, count, number, false, true);
+    }
+    if (due == Due.UNCOVERED) {
+      tap.uncovered("it is prepared for anybody to commit, or it is not logged with a number");
+    } else if (due == Due.SAMPLE) {
+      sample();
+    }
+    if (end == End.DONE) {
+      tap.raisePending();
+    }
+  }
+
+  private void sample() {
+    String sql = tap.sample();
+    if (sql == null) {
+      return;
+    }
+    try {
+      tap.sampled(link.rows(sql).get(0));
+    } catch (SQLException error) {
+      shim.unsampled(String.valueOf(error.getMessage()));
+    }
+  }
+
+  /** Ends a reply that was read piece by piece. */
+  private void settleStream() {
+    Tap.Unread ended = stream;
+    if (ended != null) {
+      stream = null;
+      ended(End.DONE, -1, 0);
+      ended.end();
+    }
+  }
+}

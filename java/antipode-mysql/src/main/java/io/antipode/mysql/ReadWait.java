@@ -1,0 +1,132 @@
+package io.antipode.mysql;
+
+import io.antipode.Promise;
+import io.antipode.WriteId;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import io.antipode.barrier.UnreachableException;
+import io.antipode.mysql.Session.Verdict;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is asked on the connection that reads, before a read that a floor holds back.
+ *
+ * <p>Positions are asked for without touching a table. A look for the records of promises is a read
+ * like the application's own, and must not be the one that opens the snapshot from which that
+ * reads: what is committed later would never show there.
+ */
+final class ReadWait {
+  private static final Map<Flavor, String> ISOLATION =
+      Map.of(
+          Flavor.MYSQL,
+          "SELECT @@SESSION.transaction_isolation AS level",
+          Flavor.MARIADB,
+          "SELECT @@SESSION.tx_isolation AS level");
+
+  /** Whether nothing that a write may set off reads. Who may not see triggers is told of none. */
+  private static final String UNTRIGGERED =
+      "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
+          + " WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
+          + " AND NOT EXISTS (SELECT 1 FROM information_schema.ROUTINES"
+          + " WHERE ROUTINE_TYPE = 'FUNCTION' AND ROUTINE_SCHEMA NOT IN ('mysql', 'sys'))"
+          + " AND (EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES"
+          + " WHERE PRIVILEGE_TYPE = 'TRIGGER')"
+          + " OR NOT EXISTS (SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN"
+          + " ('information_schema', 'performance_schema', 'mysql', 'sys') AND SCHEMA_NAME NOT IN"
+          + " (SELECT TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES"
+          + " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered";
+
+  private final MySqlShim shim;
+  private final Tap tap;
+  private final Session session;
+  private final Wire wire;
+  private final Link link;
+  private @Nullable Observation seen;
+
+  /** Whether reads of the open transaction see what was committed last. */
+  private boolean renews;
+
+  ReadWait(MySqlShim shim, Tap tap, Wire wire, Link link) {
+    this.shim = shim;
+    this.tap = tap;
+    this.session = tap.session();
+    this.wire = wire;
+    this.link = link;
+  }
+
+  /**
+   * Holds a read back until its floor is met on this connection.
+   *
+   * @throws io.antipode.StaleSnapshotException if the open transaction reads from an older snapshot
+   * @throws io.antipode.barrier.UnmetException if the floor is not met in time, or never
+   * @throws Exception what the driver throws, where there was time left
+   */
+  void hold(Floor floor, Verdict verdict) throws Exception {
+    long untilNs = System.nanoTime() + floor.lookTimeout().toNanos();
+    link.setTimeout(floor.lookTimeout());
+    try {
+      if (verdict != Verdict.HOLD) {
+        renews = readsCommitted();
+        if (!renews && verdict == Verdict.OLD_SNAPSHOT) {
+          tap.stale(floor);
+          return;
+        }
+      }
+      floor.hold(shim, most -> seen = look(floor, most));
+      if (verdict == Verdict.TRIGGERED && !renews && !isUntriggered()) {
+        tap.stale(floor);
+      }
+    } catch (SQLException error) {
+      if (System.nanoTime() >= untilNs) {
+        floor.expire(new UnreachableException(String.valueOf(error.getMessage()), error));
+      }
+      throw error;
+    }
+    if (!floor.isServed()) {
+      session.passed(floor, seen, verdict != Verdict.HOLD);
+    }
+  }
+
+  private boolean readsCommitted() throws SQLException {
+    String sql = Objects.requireNonNull(ISOLATION.get(link.facts().flavor()));
+    return session.readsCommitted(link.rows(sql).get(0).getOrDefault("level", ""));
+  }
+
+  /** Asked once the floor is met, for the server may take the snapshot here. */
+  private boolean isUntriggered() throws SQLException {
+    return link.rows(UNTRIGGERED).get(0).getOrDefault("untriggered", "").equals("1");
+  }
+
+  private Observation look(Floor floor, Duration most) throws SQLException {
+    List<WriteId> writes = floor.writes();
+    List<Promise> promises = floor.promises();
+    if (promises.isEmpty() || renews || session.isAutonomous()) {
+      return shim.look(link, writes, promises, most);
+    }
+    if (!session.isInTransaction() && !session.isIsolatedOnce()) {
+      Observation found = shim.look(link, writes, promises, most);
+      link.execute("ROLLBACK"); // It opened a transaction, of which the application knows nothing.
+      session.heard(wire.isAutocommit(), wire.isInTransaction());
+      return found;
+    }
+    if (readsCommitted()) {
+      return shim.look(link, writes, promises, most);
+    }
+    Observation shown = shim.look(link, writes, List.of(), most);
+    if (writes.stream().anyMatch(write -> shown.status(write) != Status.VISIBLE)) {
+      return shown; // Records are looked for once the writes are there.
+    }
+    Observation found = shim.look(link, writes, promises, most);
+    session.snapshotTaken();
+    if (promises.stream().anyMatch(each -> found.status(each) == Status.NOT_YET)) {
+      tap.stale(floor);
+    }
+    return found;
+  }
+}

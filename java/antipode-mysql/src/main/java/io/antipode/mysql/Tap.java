@@ -1,0 +1,308 @@
+package io.antipode.mysql;
+
+import io.antipode.ConfigurationException;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.Recording;
+import io.antipode.StaleSnapshotException;
+import io.antipode.WriteId;
+import io.antipode.barrier.Floor;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.barrier.Shim;
+import io.antipode.runtime.Counts;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is known of one connection of a driver, as long as it lives and whoever borrows it. Without
+ * I/O. It may not refer to its connection, for that would keep it alive.
+ */
+final class Tap {
+  private static final String WHO =
+      ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only";
+
+  /** What a write without a position is looked up by, on its own connection, behind its commit. */
+  private static final Map<Flavor, String> SAMPLE =
+      Map.of(
+          Flavor.MYSQL,
+          MySqlShim.cover(Flavor.MYSQL) + WHO,
+          Flavor.MARIADB,
+          "SELECT @@SESSION.last_gtid AS gtid" + WHO);
+
+  private static final String FOREIGN =
+      "statements of one connection reach several servers, so that what one of them shows says"
+          + " nothing of where the next one goes: use one pool for each server";
+
+  private final MySqlShim shim;
+  private final Session session;
+  private @Nullable Facts facts;
+
+  /** What makes what is shown here worthless; empty where nothing does. */
+  private String trouble = "";
+
+  private boolean isReady;
+
+  /** Keeps the driver listening; null where it tells no positions. */
+  private @Nullable Object listener;
+
+  private boolean mayAssignNumbers;
+  private String lastGtid = "";
+  private @Nullable ConfigurationException error;
+
+  Tap(MySqlShim shim, Session session) {
+    this.shim = shim;
+    this.session = session;
+  }
+
+  Session session() {
+    return session;
+  }
+
+  /** Returns what is known of the server; null where it could not be asked. */
+  @Nullable Facts facts() {
+    return facts;
+  }
+
+  boolean isReady() {
+    return isReady;
+  }
+
+  /** Returns whether replies carry positions. */
+  boolean isTracked() {
+    return listener != null;
+  }
+
+  /** Keeps what listens to the connection; null where its driver tells no positions. */
+  void listens(@Nullable Object kept) {
+    listener = kept;
+  }
+
+  /** Notes what the server behind the connection is. */
+  void knows(Facts found, String why) {
+    isReady = true;
+    facts = found;
+    session.reaches(found.server());
+    if (trouble.isEmpty()) {
+      trouble = why;
+    }
+    List<String> lacking = new ArrayList<>(found.lacking());
+    if (!trouble.isEmpty()) {
+      lacking.add(trouble);
+    }
+    if (!lacking.isEmpty()) {
+      Counts.logOnce(
+          "mysql_configuration",
+          shim.datastore(),
+          found.server(),
+          () ->
+              "writes through a connection to "
+                  + shim.datastore()
+                  + " have no positions: "
+                  + String.join("; ", lacking));
+    } else if (found.flavor() == Flavor.MYSQL && listener == null) {
+      Counts.logOnce(
+          "mysql_untracked",
+          shim.datastore(),
+          "",
+          () ->
+              "a connection to "
+                  + shim.datastore()
+                  + " gets no positions with its replies, so that each commit costs a round trip"
+                  + " more: open it by Connector/J with trackSessionState=true");
+    }
+  }
+
+  /** Notes what a statement that is about to be sent changes of the session. */
+  void starts(Set<Effect> effects) {
+    if (effects.contains(Effect.TRACKING)) {
+      isReady = false; // Asked for again behind it.
+    }
+    mayAssignNumbers |= effects.contains(Effect.NUMBERS);
+    session.starts(effects);
+  }
+
+  /**
+   * Refuses a server where nobody can wait for positions.
+   *
+   * @throws ConfigurationException that says what to change
+   */
+  Facts require() {
+    if (facts == null) {
+      throw new ConfigurationException(
+          "the server of " + shim.datastore() + " did not say what it is: " + trouble);
+    }
+    facts.require(shim.datastore());
+    if (!trouble.isEmpty()) {
+      throw new ConfigurationException("reads of " + shim.datastore() + " cannot wait: " + trouble);
+    }
+    return facts;
+  }
+
+  // Writes.
+
+  /** Records the writes whose GTIDs came with a reply, in the current scope. */
+  void gtids(String gtids) {
+    try {
+      Flavor flavor = facts == null ? Flavor.MYSQL : facts.flavor();
+      List<WriteId> writes = Positions.minted(flavor, gtids, shim.runs(), shim.datastore());
+      if (!mayAssignNumbers && writes.stream().anyMatch(write -> !owns(write))) {
+        trouble = FOREIGN;
+        isReady = false;
+      }
+      record(writes);
+      session.committed();
+    } catch (NoGtidException unread) {
+      shim.unsampled(String.valueOf(unread.getMessage()));
+    }
+  }
+
+  private boolean owns(WriteId write) {
+    if (facts == null || facts.isGroup()) {
+      return true; // Members of a group number by its own name.
+    }
+    return facts.flavor() == Flavor.MARIADB
+        ? write.key().endsWith("." + facts.serverId())
+        : write.key().startsWith(facts.uuid());
+  }
+
+  private void record(List<WriteId> writes) {
+    try {
+      writes.forEach(Recording::recordWrite);
+    } catch (ConfigurationException unscoped) {
+      error = unscoped; // It may not reach the driver.
+    }
+  }
+
+  /** Returns the question for the position of a write that has none; null where none helps. */
+  @Nullable String sample() {
+    if (facts == null || !trouble.isEmpty()) {
+      shim.unsampled(trouble);
+      return null;
+    }
+    if (!facts.unminted().isEmpty()) {
+      uncovered(String.join("; ", facts.unminted()));
+      return null;
+    }
+    if (!facts.lacking().isEmpty()) {
+      shim.unsampled(String.join("; ", facts.lacking()));
+      return null;
+    }
+    return SAMPLE.get(facts.flavor());
+  }
+
+  /** Takes in the answer to {@link #sample}. */
+  void sampled(Map<String, String> row) {
+    Facts here = require();
+    boolean isSame = row.getOrDefault("server_id", "").equals(Long.toString(here.serverId()));
+    boolean isReadOnly = !row.getOrDefault("read_only", "").equals("0");
+    if (isSame && isReadOnly && shim.readsFrom() == ReadsFrom.REPLICA) {
+      return; // A procedure that reads: a replica took no write.
+    }
+    if (isReadOnly || !isSame) {
+      shim.unsampled("another server answered than the one that committed it");
+      return;
+    }
+    if (here.flavor() == Flavor.MARIADB) {
+      String gtid = row.getOrDefault("gtid", "");
+      if (gtid.isEmpty()) {
+        shim.unsampled("its session knows of none");
+      } else if (!gtid.equals(lastGtid)) {
+        lastGtid = gtid;
+        gtids(gtid);
+      }
+      return;
+    }
+    try {
+      Lineage covered = Positions.covered(here.flavor(), row, shim.datastore());
+      List<WriteId> own = covered.writes().stream().filter(this::owns).toList();
+      if (own.isEmpty()) {
+        shim.unsampled("its server has given none yet");
+      }
+      record(own);
+    } catch (NoGtidException unnumbered) {
+      uncovered("the server gives new writes no GTIDs: " + unnumbered.getMessage());
+    }
+  }
+
+  /** Notes a write for which no position will ever stand, nor a later one of the primary. */
+  void uncovered(String why) {
+    Counts.count("uncovered_write", shim.datastore());
+    Recording.markIncomplete(shim.datastore(), "in_doubt");
+    Counts.logOnce(
+        "mysql_uncovered",
+        shim.datastore(),
+        why,
+        () ->
+            "a write to "
+                + shim.datastore()
+                + " cannot be waited for, and its lineage is incomplete (in_doubt): "
+                + why);
+  }
+
+  /**
+   * Throws what recording could not, while the driver was at work.
+   *
+   * @throws ConfigurationException if a write had no scope, and that is an error
+   */
+  void raisePending() {
+    ConfigurationException pending = error;
+    error = null;
+    if (pending != null) {
+      throw pending;
+    }
+  }
+
+  // Reads.
+
+  /**
+   * Ends a read from a snapshot that is older than its floor.
+   *
+   * @throws StaleSnapshotException unless such reads are answered all the same
+   */
+  void stale(Floor floor) {
+    floor.failSnapshot(
+        new StaleSnapshotException(
+            "this connection to "
+                + shim.datastore()
+                + " reads from a snapshot that is older than what the barrier waited for: commit"
+                + " or roll back its transaction before the read"));
+  }
+
+  /** A reply that was not read to its end: nobody knows yet what its statement committed. */
+  static final class Unread implements Supplier<Lineage> {
+    private final Shim shim;
+    private volatile boolean isEnded;
+
+    Unread(Shim shim) {
+      this.shim = shim;
+    }
+
+    /** The reply was read to its end, and its writes were recorded. */
+    void end() {
+      isEnded = true;
+    }
+
+    @Override
+    public Lineage get() {
+      if (isEnded) {
+        return Lineage.empty();
+      }
+      String datastore = shim.datastore();
+      Counts.count("incomplete", datastore);
+      Counts.logOnce(
+          "mysql_unread",
+          datastore,
+          "",
+          () ->
+              "a lineage was used before the reply of a write to "
+                  + datastore
+                  + " was read to its end, and is incomplete (in_doubt): read all rows and results"
+                  + " first, or close the statement");
+      return Lineage.empty().marked(new Incomplete(datastore, "in_doubt"));
+    }
+  }
+}
