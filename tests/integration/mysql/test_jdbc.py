@@ -1,4 +1,4 @@
-"""Plain JDBC through the pool that Java's shim instruments: what a call records, and which reads wait."""
+"""Plain JDBC through a pool that Java instruments: what calls record, and which reads wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ TABLES = (
     "CREATE PROCEDURE jdbc_add() BEGIN SELECT 1; INSERT INTO jdbc_notes (body) VALUES ('p'); END",
 )
 INSERT = "INSERT INTO jdbc_notes (body) VALUES ('a')"
-MULTI = {"mysql": "?trackSessionState=true&allowMultiQueries=true", "mariadb": "?allowMultiQueries=true"}
+MULTI = {
+    "mysql": "?trackSessionState=true&allowMultiQueries=true",
+    "mariadb": "?allowMultiQueries=true",
+}
 TIMEOUT_S = 20.0
 EARLY_S = 0.2
 
@@ -115,9 +118,7 @@ def test_each_way_to_write_is_recorded(
         assert not scope.lineage.incomplete
 
 
-def test_a_transaction_is_recorded_at_its_commit(
-    application: Application, primary: Client
-) -> None:
+def test_a_transaction_is_recorded_at_its_commit(application: Application, primary: Client) -> None:
     """Nothing before, one position then, and nothing for what is rolled back."""
     with application.remote.scope() as scope:
         primary.call("begin")
@@ -157,7 +158,7 @@ def test_what_nobody_can_wait_for_is_marked(application: Application, primary: C
 def test_a_reply_that_is_read_on_is_in_doubt_until_then(application: Application) -> None:
     """A lineage that is used in between says so; the position comes at the end."""
     if application.store == "mariadb":
-        pytest.skip("MariaDB's driver reads the rest of the reply when it is asked for the position")
+        pytest.skip("MariaDB's driver reads the rest when it is asked for the position")
     with application.client(application.topology.primary) as primary:
         with application.remote.scope() as scope:
             primary.call("stream", f"SELECT 1; {INSERT}")
@@ -257,21 +258,21 @@ def test_reads_wait_by_themselves(
 
 def test_a_commit_without_an_answer_is_in_doubt(application: Application) -> None:
     """The connection breaks while it commits, and nobody knows."""
-    with LagProxy(application.topology.primary) as through:
-        with (
-            application.client(through.address) as client,
-            application.remote.scope() as scope,
-        ):
-            client.call("begin")
-            client.call("update", INSERT)
-            through.cut()
-            with pytest.raises(StoreError):
-                client.call("commit")
-            assert IN_DOUBT in scope.lineage.incomplete
+    with (
+        LagProxy(application.topology.primary) as through,
+        application.client(through.address) as client,
+        application.remote.scope() as scope,
+    ):
+        client.call("begin")
+        client.call("update", INSERT)
+        through.cut()
+        with pytest.raises(StoreError):
+            client.call("commit")
+        assert IN_DOUBT in scope.lineage.incomplete
 
 
 def test_a_pool_over_several_servers_is_refused_at_the_read(application: Application) -> None:
-    """It could read elsewhere than it looks; its writes are marked, and without a floor it works."""
+    """It could read elsewhere than it looks; writes are recorded, or marked."""
     place = application.topology.primary
     hosts = f"{place.host}:{place.port},{place.host}:{place.port}"
     with (

@@ -35,7 +35,9 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
     return session().inTransactionOnServer();
   }
 
-  /** Listens; the driver refers to its listeners weakly, and one may not refer to its connection. */
+  /**
+   * Listens; the driver refers to its listeners weakly, and one may not refer to its connection.
+   */
   @Override
   public @Nullable Object listen(Consumer<String> gtids) {
     if (!connection.getPropertySet().getBooleanProperty(TRACKING).getValue()) {

@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.regex.Pattern;
-import java.util.stream.LongStream;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
 import net.ttddyy.dsproxy.listener.MethodExecutionContext;
@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
 /** A connection while the application has it: what happens before and after each of its calls. */
 final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** A URL that leads to one server. */
-  private static final Pattern ONE_SERVER = Pattern.compile("jdbc:(?:mysql|mariadb)://[^,/?]*+(?:[/?].*+)?");
+  private static final Pattern ONE_SERVER =
+      Pattern.compile("jdbc:(?:mysql|mariadb)://[^,/?]*+(?:[/?].*+)?");
 
   private static final Set<String> ROW_WRITES = Set.of("insertRow", "updateRow", "deleteRow");
 

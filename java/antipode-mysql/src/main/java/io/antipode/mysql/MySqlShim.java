@@ -555,7 +555,9 @@ public final class MySqlShim extends Shim {
   private Lineage covering(Link link) throws SQLException {
     Facts facts = link.facts();
     Map<String, String> asked =
-        facts.problems().isEmpty() ? link.rows(cover(facts.flavor())).get(0) : Map.of("gtid_mode", "OFF");
+        facts.problems().isEmpty()
+            ? link.rows(cover(facts.flavor())).get(0)
+            : Map.of("gtid_mode", "OFF");
     Lineage covering = Positions.covering(facts.flavor(), asked, datastore());
     if (!covering.incomplete().isEmpty()) {
       Counts.count("unsampled_read", datastore());

@@ -350,8 +350,7 @@ final class Session {
    * @param count of changed rows, for what tells; -1 where nobody does
    * @param number of the server's error
    */
-  Due ended(
-      End end, long count, int number, boolean isAutocommitNow, boolean isInTransactionNow) {
+  Due ended(End end, long count, int number, boolean isAutocommitNow, boolean isInTransactionNow) {
     isAutocommit = isAutocommitNow;
     isInTransaction = isInTransactionNow;
     boolean changed = changed(end, count);

@@ -22,8 +22,7 @@ import org.jspecify.annotations.Nullable;
  * I/O. It may not refer to its connection, for that would keep it alive.
  */
 final class Tap {
-  private static final String WHO =
-      ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only";
+  private static final String WHO = ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only";
 
   /** What a write without a position is looked up by, on its own connection, behind its commit. */
   private static final Map<Flavor, String> SAMPLE =
