@@ -155,21 +155,20 @@ def test_what_nobody_can_wait_for_is_marked(application: Application, primary: C
         primary.call("update", f"XA ROLLBACK '{name}'")
 
 
-def test_a_reply_that_is_read_on_is_in_doubt_until_then(application: Application) -> None:
+def test_a_reply_that_is_read_on_is_in_doubt_until_then(
+    application: Application, primary: Client
+) -> None:
     """A lineage that is used in between says so; the position comes at the end."""
-    if application.store == "mariadb":
-        pytest.skip("MariaDB's driver reads the rest when it is asked for the position")
-    with application.client(application.topology.primary) as primary:
-        with application.remote.scope() as scope:
-            primary.call("stream", f"SELECT 1; {INSERT}")
-            assert IN_DOUBT in scope.lineage.incomplete
-            primary.call("read_on")
-            assert application.position() in minted(scope)
-        with application.remote.scope() as scope:
-            primary.call("stream", f"SELECT 1; {INSERT}")
-            primary.call("read_on")
-            assert minted(scope) == [application.position()]
-            assert not scope.lineage.incomplete
+    with application.remote.scope() as scope:
+        primary.call("stream", f"SELECT 1; {INSERT}")
+        assert IN_DOUBT in scope.lineage.incomplete
+        primary.call("read_on")
+        assert application.position() in minted(scope)
+    with application.remote.scope() as scope:
+        primary.call("stream", f"SELECT 1; {INSERT}")
+        primary.call("read_on")
+        assert minted(scope) == [application.position()]
+        assert not scope.lineage.incomplete
 
 
 def test_without_tracking_the_position_is_asked_for(application: Application) -> None:
@@ -242,6 +241,20 @@ def test_an_older_snapshot_raises(
         primary.call("update", f"INSERT INTO jdbc_notes (body) VALUES ('{key}')")  # noqa: S608
         application.remote.barrier(timeout=TIMEOUT_S, at="read")
         assert replica.call("query", read) == [key, key]
+
+
+def test_the_snapshot_of_a_streamed_read_is_known(
+    application: Application, primary: Client, replica: Client
+) -> None:
+    """That the reply was not read to its end does not hide that a transaction began with it."""
+    with application.remote.scope():
+        replica.call("begin")
+        replica.call("stream", "SELECT body FROM jdbc_notes")
+        replica.call("read_on")
+        primary.call("update", INSERT)
+        application.remote.barrier(timeout=TIMEOUT_S, at="read")
+        with pytest.raises(StaleSnapshot):
+            replica.call("query", "SELECT body FROM jdbc_notes")
 
 
 def test_reads_wait_by_themselves(

@@ -110,7 +110,8 @@ final class Jdbc {
   /** Leaves the reply where the application has seen its first result alone. */
   private void stream(Connection open, String sql) throws SQLException {
     streaming = open.createStatement();
-    streaming.setFetchSize(Integer.MIN_VALUE);
+    boolean isMariaDb = open.isWrapperFor(org.mariadb.jdbc.Connection.class);
+    streaming.setFetchSize(isMariaDb ? 1 : Integer.MIN_VALUE);
     boolean ignored = streaming.execute(sql);
   }
 

@@ -42,8 +42,14 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Asks on the driver's own connection, past pools and listeners. */
   private Link link;
 
-  /** The reply that the application reads piece by piece; null for none. */
-  private Tap.@Nullable Unread stream;
+  /** What the statement in flight may do. */
+  private Set<Effect> flight = Set.of();
+
+  /** Whether the application reads a reply piece by piece: what it ends with is not known yet. */
+  private boolean isStreamed;
+
+  /** That reply, where it may tell of a write. */
+  private Tap.@Nullable Unread unread;
 
   private boolean isUncommitted;
   private boolean isClosed;
@@ -115,12 +121,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
     settleStream();
     prepare();
-    Set<Effect> effects = effects(execution, queries);
-    Floor floor = floor(effects);
+    flight = effects(execution, queries);
+    Floor floor = floor(flight);
     if (floor != null) {
-      hold(floor, effects);
+      hold(floor, flight);
     }
-    tap.starts(effects);
+    tap.starts(flight);
   }
 
   private Set<Effect> effects(ExecutionInfo execution, List<QueryInfo> queries) {
@@ -167,6 +173,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     } catch (UnreachableException error) {
       // This connection's own: the application gets its driver's error, as without the library.
       throw thrown(error.getCause() instanceof SQLException own ? own : error);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw thrown(new SQLException("interrupted while a barrier held the read back", error));
     } catch (Exception error) {
       throw thrown(error);
     }
@@ -196,27 +205,27 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
     Object result = execution.getResult();
     boolean hasRows = result instanceof ResultSet || Boolean.TRUE.equals(result);
-    if (hasRows && session.isDoubtful() && isStreaming(execution.getStatement())) {
-      stream = new Tap.Unread(shim);
-      Recording.deferRead(stream);
+    if (hasRows && isStreaming(execution.getStatement())) {
+      isStreamed = true;
+      if (session.isDoubtful()) {
+        unread = new Tap.Unread(shim);
+        Recording.deferRead(unread);
+      }
       return;
     }
-    ended(End.DONE, effectsTell(execution, queries) ? changed(result) : -1, 0);
+    // Whether a count of changed rows is that of all that was done.
+    boolean tells =
+        !flight.contains(Effect.COMMITS)
+            && (execution.isBatch() || !flight.contains(Effect.SEVERAL));
+    ended(End.DONE, tells ? changed(result) : -1, 0);
   }
 
   private boolean isStreaming(Statement statement) {
     try {
-      return tap.isTracked() && wire.isStreaming(statement);
+      return wire.isStreaming(statement);
     } catch (SQLException error) {
       return false;
     }
-  }
-
-  /** Returns whether a count of changed rows is that of all that was done. */
-  private boolean effectsTell(ExecutionInfo execution, List<QueryInfo> queries) {
-    Set<Effect> effects = effects(execution, queries);
-    return !effects.contains(Effect.COMMITS)
-        && (execution.isBatch() || !effects.contains(Effect.SEVERAL));
   }
 
   private static long changed(@Nullable Object result) {
@@ -367,11 +376,15 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   /** Ends a reply that was read piece by piece. */
   private void settleStream() {
-    Tap.Unread ended = stream;
-    if (ended != null) {
-      stream = null;
-      ended(End.DONE, -1, 0);
-      ended.end();
+    if (!isStreamed) {
+      return;
+    }
+    isStreamed = false;
+    Tap.Unread read = unread;
+    unread = null;
+    ended(End.DONE, -1, 0);
+    if (read != null) {
+      read.end();
     }
   }
 }

@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import java.sql.SQLException;
+import java.sql.Statement;
 import org.jspecify.annotations.Nullable;
 import org.mariadb.jdbc.Connection;
 import org.mariadb.jdbc.util.constants.ServerStatus;
@@ -16,6 +17,11 @@ record MariaDbConnector(Connection connection) implements Wire {
   @Override
   public boolean isAutocommit() {
     return (connection.getContext().getServerStatus() & ServerStatus.AUTOCOMMIT) != 0;
+  }
+
+  @Override
+  public boolean isStreaming(Statement statement) throws SQLException {
+    return statement.getFetchSize() != 0;
   }
 
   @Override
