@@ -86,7 +86,8 @@ def bounded(timeout: object, max_timeout: float) -> float:
         TypeError: it is no number.
         ValueError: it is not positive, or endless.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, SupportsFloat):
+    # The protocol comes last: to ask by it takes longer than all else here.
+    if isinstance(timeout, bool) or not isinstance(timeout, (float, int, SupportsFloat)):
         msg = f"timeout must be a number of seconds, such as 5, not {timeout!r}"
         if timeout is None:
             msg += ": a barrier always has a deadline; to look once, use check()"

@@ -95,8 +95,9 @@ SECTIONS = {
             "processor time for a round, in microseconds, have those with plain clients in "
             "brackets; the others are the processor time of the client's process for a round. "
             "`at-read` and `auto` hold the read back until the replica shows the write, so their "
-            "rounds wait for it; the bound is for `instrumented`. The ratio is that of the means "
-            "of all turns, with the least and the greatest of one turn. "
+            "rounds wait for it; the bound is for `instrumented`. A write to Redis brings `INFO "
+            "replication` with it, whose answer the client reads and parses as its own. The "
+            "ratio is that of the means of all turns, with the least and the greatest of one turn. "
             "[More](../guides/post-notification.md#throughput)."
         ),
         names=("store", "way", "rounds/s (plain)", "servers µs (plain)"),
@@ -106,8 +107,9 @@ SECTIONS = {
     ),
 }
 _GOES = (
-    "Where the processor time of a round goes, by package, of one thread under a profiler, which "
-    "makes short functions look longer than they are:"
+    "Where the processor time of a round goes, of one thread: each call by itself, the median in "
+    "microseconds, with that of plain clients in brackets, where there is no barrier; and by "
+    "package, under a profiler, which makes short functions look longer than they are:"
 )
 _WRITTEN = "<!-- Written by `python -m benchmarks.costs render` from the files in costs/. -->"
 _INTRODUCTION = (

@@ -139,6 +139,7 @@ def _throughput(case: dict[str, Any], _report: dict[str, Any]) -> Case:
     plain, ours = case["per_s"]
     servers = case["servers_us"]
     shares = [f"{name} {100 * share:.0f} %" for name, share in case["shares"].items()]
+    calls = [f"{name} {own:.0f} µs ({bare:.0f})" for name, (bare, own) in case["parts"].items()]
     return Case(
         names=(
             case["store"],
@@ -152,7 +153,7 @@ def _throughput(case: dict[str, Any], _report: dict[str, Any]) -> Case:
         low=case["rounds"]["least"],
         high=case["rounds"]["greatest"],
         bound=case["bound"],
-        goes=f"{case['store']}, `{case['way']}`: {', '.join(shares[:_PARTS])}",
+        goes=f"{case['store']}, `{case['way']}`: {', '.join(calls + shares[:_PARTS])}",
     )
 
 

@@ -353,15 +353,19 @@ def nothing(results: Results) -> Iterator[str]:
         f"Posts at once, every notification {LAG_MS} ms late: what most requests pay. Reader is "
         "from the arrival of the notification until the answer, of which: the call of the service "
         "that follows, with the headers of each strategy; `barrier()` itself, called when the post "
-        "was visible; and the call that reads, with headers and the store's client. Medians in "
-        f"milliseconds, {_BLOCKS}."
+        "was visible; and the call that reads, with headers and the store's client. Replica is "
+        "commands for each request by its own count without the observer's, with milliseconds of "
+        "its processor time: the barrier asks it where nothing that is known tells that the post "
+        "is there (Redis: always, for its history may change under a connection), and the Table 2 "
+        "of `barrier` asks MySQL a second time, for a position that covers what it has read. "
+        f"Medians in milliseconds, {_BLOCKS}."
     )
-    head = ("strategy", "writer", "reader", "its call", "`barrier()`", "the read")
+    head = ("strategy", "writer", "reader", "its call", "`barrier()`", "the read", "replica")
     names = ("writer_ms", "reader_ms", "arrive_ms", "idle_ms", "fetch_ms")
     for run in results.of("nothing"):
         yield f"### {run.post_storage} with nothing to wait for"
         rows = [
-            (f"`{each.strategy}`", *(milliseconds(each, name) for name in names))
+            (f"`{each.strategy}`", *(milliseconds(each, name) for name in names), _replica(each))
             for each in run.rounds
         ]
         yield table(head, rows)

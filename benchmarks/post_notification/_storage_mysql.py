@@ -130,6 +130,13 @@ class Instrumented(Plain):
         reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
         mysql.instrument_engine(self.engine, datastore=POST_STORAGE, reads_from=reads_from)
 
+    def close(self) -> None:
+        """Close the connections, and let barriers know nothing of them any more."""
+        from antipode_shims import mysql
+
+        mysql.uninstrument_engine(self.engine)
+        super().close()
+
 
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""
@@ -140,11 +147,7 @@ class Shimmed(Plain):
 
         super().__init__(spec, place)
         reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
-        # A pool of its own: the connections of the other one commit by themselves.
-        self._shimmed = sqlalchemy.create_engine(
-            spec[place], pool_size=_CONNECTIONS, max_overflow=0
-        )
-        self._shim = mysql.shim(POST_STORAGE, self._shimmed, reads_from=reads_from)
+        self._shim = mysql.shim(POST_STORAGE, self.engine, reads_from=reads_from)
 
     def write(self, post_id: str, value: bytes | None) -> None:
         """Write or delete a post; the current lineage then has it."""
@@ -161,5 +164,4 @@ class Shimmed(Plain):
     def close(self) -> None:
         """Close the connections and the shim."""
         self._shim.close()
-        self._shimmed.dispose()
         super().close()

@@ -79,6 +79,13 @@ class Instrumented(Plain):
         reads_from: ReadsFrom = "replica" if place == "reader" else "primary"
         redis_shim.instrument_client(self.client, datastore=POST_STORAGE, reads_from=reads_from)
 
+    def close(self) -> None:
+        """Close the connections, and let barriers know nothing of them any more."""
+        from antipode_shims import redis as redis_shim
+
+        redis_shim.uninstrument_client(self.client)
+        super().close()
+
 
 class Shimmed(Plain):
     """With the library: each write stores its lineage beside the value, each read returns it."""

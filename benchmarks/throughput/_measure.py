@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import antipode
@@ -16,7 +17,7 @@ from benchmarks._statistics import Summary, bound_of
 from benchmarks.judge import differ, rotated
 from benchmarks.post_notification._storage import POST_STORAGE, open_post_storage, post_value
 
-from ._profile import profile
+from ._profile import profile, spent_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ THREADS = 32
 _TIMEOUT_S = 10.0
 _POST_BYTES = 1024
 _KEYS = 1000
+#: Of posts: servers leave out a write that changes nothing, and it has no position.
+_versions = itertools.count(1)
 _TOPOLOGIES = {
     "redis": "RedisTopology",
     "mysql": "MySQLTopology",
@@ -76,6 +79,8 @@ class Measured:
         ratio: of the means of both.
         rounds: the same ratio, turn by turn.
         bound: what the ratio may be; None where anything may.
+        parts: microseconds of one thread's processor time for each call of a round, by plain
+            clients and by instrumented ones, without a barrier; empty for ways with one.
         shares: of packages in the processor time of a round, by one thread under a profiler, which
             makes short functions look longer than they are: they say where to look.
     """
@@ -90,6 +95,7 @@ class Measured:
     ratio: float
     rounds: Summary
     bound: float | None
+    parts: dict[str, tuple[float, float]]
     shares: dict[str, float]
 
 
@@ -112,7 +118,11 @@ def measure(
                     advance()
             ours = [way for way in WAYS if way != "plain"]
             shares = {way: _shares(clients[1], way) for way in ours}
-    return [_beside(store, way, turns["plain"], turns[way], shares[way]) for way in ours]
+            parts = {way: _parts(clients) if way in BOUNDED else {} for way in ours}
+    return [
+        _beside(store, way, turns["plain"], turns[way], shares=shares[way], parts=parts[way])
+        for way in ours
+    ]
 
 
 @contextmanager
@@ -150,14 +160,13 @@ def _clients(spec: dict[str, Any]) -> Iterator[tuple[Pair, Pair]]:
 def round_of(pair: Pair, way: Way) -> Callable[[str], None]:
     """A write to the primary and a read of it at the replica, as one request makes them."""
     writer, reader = pair
-    value = post_value(1, _POST_BYTES)
     scope: Callable[[], AbstractContextManager[Any]] = (
         nullcontext if way == "plain" else antipode.scope
     )
 
     def made(post_id: str) -> None:
         with scope():
-            writer.write(post_id, value)
+            writer.write(post_id, post_value(next(_versions), _POST_BYTES))
             if way == "at-read":
                 antipode.barrier(timeout=_TIMEOUT_S, only=POST_STORAGE, at="read")
             reader.read(post_id)
@@ -212,6 +221,31 @@ def _spent_s(ports: Sequence[int]) -> float | None:
     return None if None in found else sum(filter(None, found))
 
 
+def _parts(clients: tuple[Pair, Pair]) -> dict[str, tuple[float, float]]:
+    """What each call of a round costs by itself, plain and instrumented."""
+
+    def scope(_: int) -> None:
+        with antipode.scope():
+            pass
+
+    def costs(call: Callable[[Pair, str], object]) -> tuple[float, float]:
+        plain, ours = (
+            partial(lambda pair, number: call(pair, f"timed-{number}"), pair) for pair in clients
+        )
+        return spent_us(plain), spent_us(ours, antipode.scope)
+
+    with barriers_of("instrumented"):
+        return {
+            "write": costs(
+                lambda pair, post_id: pair[0].write(
+                    post_id, post_value(next(_versions), _POST_BYTES)
+                )
+            ),
+            "read": costs(lambda pair, post_id: pair[1].read(post_id)),
+            "scope": (0.0, spent_us(scope)),
+        }
+
+
 def _shares(pair: Pair, way: Way) -> dict[str, float]:
     """Where the processor time of a round goes."""
     made = round_of(pair, way)
@@ -220,7 +254,13 @@ def _shares(pair: Pair, way: Way) -> dict[str, float]:
 
 
 def _beside(
-    store: str, way: Way, plain: Sequence[Turn], ours: Sequence[Turn], shares: dict[str, float]
+    store: str,
+    way: Way,
+    plain: Sequence[Turn],
+    ours: Sequence[Turn],
+    *,
+    shares: dict[str, float],
+    parts: dict[str, tuple[float, float]],
 ) -> Measured:
     costs: list[Mapping[int, float]] = [
         dict(enumerate(turn.client_us for turn in turns)) for turns in (ours, plain)
@@ -243,6 +283,7 @@ def _beside(
         means[0] / means[1],
         rounds,
         bound_of(means[1]) if way in BOUNDED else None,
+        parts,
         shares,
     )
 

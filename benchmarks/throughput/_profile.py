@@ -1,17 +1,20 @@
-"""Where the processor time of a round goes, by package."""
+"""Where the processor time of a round goes, by call and by package."""
 
 from __future__ import annotations
 
 import cProfile
 import pstats
+import statistics
 import time
 from collections import Counter
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from benchmarks._machine import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 ROUNDS = 500
 
@@ -31,6 +34,25 @@ def profile(made: Callable[[int], object]) -> dict[str, float]:
         spent[package_of(file)] += own_s
     whole = sum(spent.values())
     return {name: round(own_s / whole, 3) for name, own_s in spent.most_common()}
+
+
+def spent_us(
+    call: Callable[[int], object],
+    within: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> float:
+    """The processor time of this thread for a call, the median in microseconds.
+
+    Args:
+        call: gets a number.
+        within: makes the block in which it is called, which is not timed.
+    """
+    times = []
+    for number in range(ROUNDS):
+        with within():
+            began_ns = time.thread_time_ns()
+            call(number)
+            times.append(time.thread_time_ns() - began_ns)
+    return statistics.median(times) / 1000
 
 
 def package_of(file: str) -> str:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from antipode._barrier.registry import shims_of
 from benchmarks import _processors
 from benchmarks._machine import ROOT
 from benchmarks.costs._page import page
 from benchmarks.costs._reports import read
+from benchmarks.post_notification._storage import POST_STORAGE
 from benchmarks.throughput import __main__ as program
 from benchmarks.throughput import _measure, _profile
 from benchmarks.throughput._measure import WAYS, Turn
@@ -42,13 +44,18 @@ def test_each_way_has_its_turns_over_a_real_store(
         assert min(case["per_s"]) > 0
         assert case["servers_us"] is not None
         assert any(name.startswith("antipode") for name in case["shares"])
+    assert not shims_of(POST_STORAGE), "barriers of the next store would ask this one, too"
+    parts = cases[0]["parts"]
+    assert list(parts) == ["write", "read", "scope"]
+    assert parts["scope"][0] == 0
+    assert min(parts["scope"][1], *parts["write"], *parts["read"]) > 0
     assert "rounds/s" in capsys.readouterr().out
     report = read(path)
     assert report.short
     assert [case.bound is None for case in report.cases] == [False, True, True]
     said = page({"throughput": report})
     assert "## Throughput at saturation" in said
-    assert "- redis, `instrumented`: " in said
+    assert "- redis, `instrumented`: write " in said
 
 
 def turns(*client_us: float) -> list[Turn]:
@@ -59,13 +66,13 @@ def turns(*client_us: float) -> list[Turn]:
 def test_a_way_is_compared_turn_by_turn() -> None:
     """What makes a whole block slow is no difference; servers that say nothing have no figure."""
     plain, ours = turns(100, 200, 300, 400, 500), turns(110, 212, 310, 408, 510)
-    found = _measure._beside("redis", "instrumented", plain, ours, {})
+    found = _measure._beside("redis", "instrumented", plain, ours, shares={}, parts={})
     assert found.above_us is not None
     assert 8 < found.above_us.low < 10 < found.above_us.high < 12
     assert found.ratio == pytest.approx(310 / 300)
     assert found.bound == pytest.approx(1.1)
     assert found.servers_us is None
-    assert _measure._beside("redis", "auto", plain, ours, {}).bound is None
+    assert _measure._beside("redis", "auto", plain, ours, shares={}, parts={}).bound is None
 
 
 def test_a_round_that_fails_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
