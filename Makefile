@@ -67,6 +67,7 @@ test: tests-need cpp java ## the quick tests, over real servers: under ten minut
 ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short load, one store in containers
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) ci $(PYTEST_ARGS)
 	@tools/build_java.sh ci
+	@tools/build_cpp.sh shared
 	@$(PY) -m tools.wheel_matrix --ends
 	@$(MAKE) --no-print-directory load LOAD_BARRIERS=4000 LOAD_RESPONSES=8000
 	@PYTHON=$(PY) tools/containers.sh quick

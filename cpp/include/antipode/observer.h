@@ -30,4 +30,10 @@ ANTIPODE_EXPORT void SetObserver(std::shared_ptr<Observer> observer);
 /// All counts of this process since it started, by metric and subject.
 ANTIPODE_EXPORT std::map<std::pair<std::string, std::string>, std::uint64_t> Metrics();
 
+/// For shims: counts something of a datastore or service.
+ANTIPODE_EXPORT void Count(std::string_view metric, std::string_view subject = {});
+/// For shims: warns, once for each metric, subject and site.
+ANTIPODE_EXPORT void WarnOnce(std::string_view metric, std::string_view subject, std::string_view site,
+                              const std::string& message);
+
 }  // namespace antipode

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "antipode/clock.h"
 #include "antipode/export.h"
 #include "antipode/outcomes.h"
 #include "antipode/settings.h"
@@ -17,7 +19,6 @@
 
 namespace antipode {
 
-class Clock;
 class Fencer;
 class Watcher;
 
@@ -132,6 +133,9 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   std::shared_ptr<Fencer> fencer_;
   std::map<std::string, double> strangers_;
 };
+
+/// How long a store must keep the record of a promise from now on, in seconds: as long as anybody may wait for it.
+ANTIPODE_EXPORT std::uint64_t RecordSeconds(const Promise& promise);
 
 /// Makes a store known to barriers. Registering it again changes nothing.
 ANTIPODE_EXPORT void Register(const std::shared_ptr<Store>& store);

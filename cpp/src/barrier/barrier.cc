@@ -1,6 +1,7 @@
 // The ways to call a barrier.
 #include "antipode/barrier.h"
 
+#include <algorithm>
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
@@ -173,6 +174,14 @@ Promise MakePromise(const std::string& datastore, Seconds expires_in) {
     Unscoped("promise", datastore, CurrentSettings().on_unscoped);
   }
   return made;
+}
+
+std::uint64_t RecordSeconds(const Promise& promise) {
+  const Settings settings = CurrentSettings();
+  const double kept_s = std::max(settings.horizon.count(), kPromiseGraceS) + kPromiseGraceS;
+  const double lives_s =
+      std::min(static_cast<double>(promise.expires_s) - SystemClock().UnixSeconds(), settings.max_promise.count());
+  return static_cast<std::uint64_t>(std::ceil(std::max(lives_s, 0.0) + kept_s));
 }
 
 bool Abandon(const Promise& promise, Seconds timeout) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "antipode/members.h"
+#include "antipode/observer.h"
 #include "antipode/settings.h"
-#include "propagation/headers.h"
-#include "runtime/observers.h"
 
 namespace antipode::grpc {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "antipode/grpc.h"
+#include "antipode/observer.h"
 #include "antipode/propagation.h"
 #include "antipode/settings.h"
 #include "grpc/metadata.h"
 #include "grpc/target.h"
-#include "runtime/observers.h"
 
 namespace antipode::grpc {
 namespace {

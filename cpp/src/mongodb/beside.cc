@@ -7,9 +7,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "antipode/observer.h"
+#include "antipode/scope.h"
 #include "antipode/settings.h"
-#include "request/untrusted_text.h"
-#include "runtime/observers.h"
+#include "antipode/stored.h"
 
 namespace antipode::mongodb {
 namespace {
@@ -45,7 +46,7 @@ Lineage PartOf(const std::optional<std::string>& text, const std::string& datast
   return Readable(datastore, std::string_view(*text).substr(bar + 1));
 }
 
-std::string Part(const Lineage& lineage) { return "~|" + LeavingText(lineage); }
+std::string Part(const Lineage& lineage) { return "~|" + Serialize(lineage); }
 
 bool IsPlain(unsigned char byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '-' ||
@@ -200,9 +201,7 @@ std::string NameOf(Match match) {
   return "unreadable";
 }
 
-Doc Whole(const Doc& holder, const Lineage& lineage) {
-  return Only("w", DigestOf(holder) + "|" + LeavingText(lineage));
-}
+Doc Whole(const Doc& holder, const Lineage& lineage) { return Only("w", DigestOf(holder) + "|" + Serialize(lineage)); }
 
 std::pair<Lineage, Match> FoundBeside(const Doc& holder, const std::optional<Value>& beside,
                                       const std::string& datastore) {

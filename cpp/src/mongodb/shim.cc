@@ -2,15 +2,15 @@
 #include <atomic>
 #include <limits>
 
+#include "antipode/clock.h"
 #include "antipode/floor.h"
 #include "antipode/mongodb.h"
+#include "antipode/observer.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
 #include "mongodb/beside.h"
 #include "mongodb/client.h"
 #include "mongodb/position.h"
-#include "runtime/clock.h"
-#include "runtime/observers.h"
 
 namespace antipode::mongodb {
 namespace {

@@ -93,9 +93,9 @@ Channel::Channel(const Place& place, bool confirms) : connection_(amqp_new_conne
       Check(amqp_get_rpc_reply(connection_), "confirms");
     }
     open_ = true;
-  } catch (const Error& error) {
+  } catch (const Error&) {
     amqp_destroy_connection(connection_);
-    throw Unreachable(error.what());
+    throw;
   }
 }
 

@@ -38,7 +38,7 @@ struct Message {
 /// Used by one thread at a time. Any error but Refused by a return ends it.
 class Channel {
  public:
-  /// Connects, with confirms. Throws Unreachable where nothing was sent.
+  /// Connects, with confirms. Throws Error where that fails; then nothing was sent.
   Channel(const Place& place, bool confirms);
   ~Channel();
   Channel(const Channel&) = delete;

@@ -1,14 +1,14 @@
 #include <mutex>
 
+#include "antipode/clock.h"
 #include "antipode/errors.h"
+#include "antipode/members.h"
+#include "antipode/observer.h"
 #include "antipode/rabbitmq.h"
 #include "antipode/scope.h"
-#include "propagation/headers.h"
+#include "antipode/stored.h"
 #include "rabbitmq/channel.h"
 #include "rabbitmq/publisher.h"
-#include "request/untrusted_text.h"
-#include "runtime/clock.h"
-#include "runtime/observers.h"
 
 namespace antipode::rabbitmq {
 namespace {
@@ -67,7 +67,7 @@ class Shim::Links {
     const auto scope = CurrentScope();
     Headers headers{{std::string(kWrite), Lineage({write}).Serialize()}};
     const Lineage base = given ? *given : Current();
-    const std::string text = given || !scope ? LeavingText(base) : scope->text();
+    const std::string text = given || !scope ? Serialize(base) : scope->text();
     if (!base.empty()) headers.emplace_back(kBaggage, WithMember("", text));
     if (fulfils) headers.emplace_back(kPromiseHeader, TokenOf(*fulfils));
     try {

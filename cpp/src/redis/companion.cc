@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "request/untrusted_text.h"
+#include "antipode/stored.h"
 
 namespace antipode::redis {
 namespace {

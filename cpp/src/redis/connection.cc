@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/clock.h"
+#include "antipode/clock.h"
 
 namespace antipode::redis {
 namespace {

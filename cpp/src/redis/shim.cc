@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <mutex>
 
+#include "antipode/clock.h"
 #include "antipode/floor.h"
+#include "antipode/observer.h"
 #include "antipode/redis.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
-#include "barrier/decisions.h"
 #include "redis/look.h"
-#include "request/untrusted_text.h"
-#include "runtime/clock.h"
-#include "runtime/observers.h"
 
 namespace antipode::redis {
 namespace {
@@ -20,17 +17,8 @@ namespace {
 constexpr int kFulfilments = 5;
 constexpr std::size_t kLogDigits = 40;
 
-/// How long the record of a promise must live from now on.
-std::string RecordSeconds(const Promise& promise) {
-  const Settings settings = CurrentSettings();
-  const double kept_s = std::max(settings.horizon.count(), kPromiseGraceS) + kPromiseGraceS;
-  const double lives_s =
-      std::min(static_cast<double>(promise.expires_s) - SystemClock().UnixSeconds(), settings.max_promise.count());
-  return std::to_string(static_cast<std::uint64_t>(std::ceil(std::max(lives_s, 0.0) + kept_s)));
-}
-
 Command Recorded(const Promise& promise, const std::string& prefix, std::string_view record) {
-  return {"SET", RecordKey(promise, prefix), std::string(record), "NX", "EX", RecordSeconds(promise)};
+  return {"SET", RecordKey(promise, prefix), std::string(record), "NX", "EX", std::to_string(RecordSeconds(promise))};
 }
 
 /// The library's own connection. Not pinned: a server's history may change under it.
@@ -331,7 +319,7 @@ Lineage Shim::Write(std::string_view key, std::string_view value, const std::opt
   }
   return table_->Send(
       base, fulfils,
-      {{"SET", name, std::string(value)}, {"SET", table_->prefix() + name, Packed(value, LeavingText(base))}});
+      {{"SET", name, std::string(value)}, {"SET", table_->prefix() + name, Packed(value, Serialize(base))}});
 }
 
 Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage) {
@@ -345,7 +333,7 @@ Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage
   return table_->Send(
       base, std::nullopt,
       {{"DEL", name},
-       {"SET", table_->prefix() + name, Packed(std::nullopt, LeavingText(base)), "PX", std::to_string(life_ms)}});
+       {"SET", table_->prefix() + name, Packed(std::nullopt, Serialize(base)), "PX", std::to_string(life_ms)}});
 }
 
 Reading Shim::Read(std::string_view key) {

@@ -24,6 +24,8 @@ class Machine final : public Clock {
 
 }  // namespace
 
+Clock::~Clock() = default;
+
 Clock& SystemClock() {
   static auto* machine = new Machine;  // Never destroyed: threads may ask while the process ends.
   return *machine;

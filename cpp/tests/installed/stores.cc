@@ -1,0 +1,51 @@
+// Every shim of a store that the package has, found as a component of it. Where no server is, each says so.
+#include <cstdio>
+#include <functional>
+
+#ifdef WITH_MONGODB
+#include "antipode/mongodb.h"
+#endif
+#ifdef WITH_RABBITMQ
+#include "antipode/rabbitmq.h"
+#endif
+#ifdef WITH_REDIS
+#include "antipode/redis.h"
+#endif
+
+namespace {
+
+template <typename Error>
+bool Fails(const char* store, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {
+    std::printf("%s: %s\n", store, error.what());
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int main() {
+  bool as_said = true;
+#ifdef WITH_MONGODB
+  as_said =
+      as_said && Fails<antipode::mongodb::Error>("mongodb", [] {
+        const auto shim = antipode::mongodb::Shim::Open(
+            "posts", "mongodb://127.0.0.1:1/?directConnection=true&serverSelectionTimeoutMS=100", {"app", "posts"});
+        shim->Write("1", "hello");
+      });
+#endif
+#ifdef WITH_RABBITMQ
+  as_said = as_said && Fails<antipode::rabbitmq::Error>("rabbitmq", [] {
+              antipode::rabbitmq::Shim::Open("news", "amqp://127.0.0.1:1", {"posts", "inbox"})->Write("eu", "1");
+            });
+#endif
+#ifdef WITH_REDIS
+  as_said = as_said && Fails<antipode::redis::Error>("redis", [] {
+              antipode::redis::Shim::Open("profiles", "127.0.0.1", 1)->Write("1", "hello");
+            });
+#endif
+  return as_said ? 0 : 1;
+}
