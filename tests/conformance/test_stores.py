@@ -28,6 +28,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "sets": ("gtid_set", {"logs": None}),
     "servers": ("server", {"waits": None, "numbers": None}),
     "keys": ("keys", {"keys": None}),
+    "messages": ("message", {"lineage": {}}),
     "packs": ("stored", {"companion": None}),
     "rows": ("found", {"lineage": None}),
     "selects": ("select", {"columns": None}),

@@ -1,14 +1,17 @@
-"""RabbitMQ: receipts."""
+"""RabbitMQ: receipts, and headers of messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode.testing.agent._values import write_at
+from antipode.testing.agent._values import of_lineage, promise_of, write_at
+from antipode_shims.rabbitmq._beside.headers import received
 from antipode_shims.rabbitmq._position.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from antipode import Promise
 
     Given = Mapping[str, Any]
 
@@ -30,9 +33,24 @@ def receipts(given: Given) -> dict[str, list[str]]:
                     ledger.see(write_at({"key": step["key"], "version": version}))
             case "listening":
                 ledger.listening()
+            case "fulfil":
+                ledger.fulfil(_promise_at(step["promise"]))
             case "delivered":
                 ledger.deliver(write_at(step["write"]), after=int(step["after"]))
+            case _ if "promise" in step:
+                promise = _promise_at(step["promise"])
+                statuses.append(str(ledger.judge_promises([promise])[promise][0]))
             case _:
                 write = write_at(step["write"])
                 statuses.append(str(ledger.judge([write])[write][0]))
     return {"statuses": statuses}
+
+
+def _promise_at(found: Given) -> Promise:
+    return promise_of({"datastore": "posts", **found})
+
+
+def message(given: Given) -> dict[str, Any]:
+    """What the consumer of a message with these headers depends on."""
+    lineage, write = received(given["headers"], "posts")
+    return {"lineage": of_lineage(lineage if write is None else lineage.append(write))}

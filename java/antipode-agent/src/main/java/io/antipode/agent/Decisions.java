@@ -5,10 +5,12 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Lineage;
+import io.antipode.Promise;
 import io.antipode.WriteId;
 import io.antipode.rabbitmq.RabbitMqDecisions;
 import io.antipode.redis.RedisDecisions;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -32,9 +34,30 @@ final class Decisions {
   }
 
   private static JsonNode rabbitmq(String kind, JsonNode given) {
-    if (!kind.equals("receipts")) {
-      throw AgentException.unsupported("decisions about a " + kind + " of rabbitmq");
+    return switch (kind) {
+      case "receipts" -> receipts(given);
+      case "message" -> message(given);
+      default -> throw AgentException.unsupported("decisions about a " + kind + " of rabbitmq");
+    };
+  }
+
+  private static ObjectNode message(JsonNode given) {
+    Map<String, Object> headers = new HashMap<>();
+    for (Map.Entry<String, JsonNode> each : given.path("headers").properties()) {
+      JsonNode value = each.getValue();
+      headers.put(each.getKey(), value.isTextual() ? value.asText() : (Object) value.asInt());
     }
+    ObjectNode value = JSON.objectNode();
+    value.set("lineage", Values.json(RabbitMqDecisions.lineage(headers)));
+    return value;
+  }
+
+  private static Promise promise(JsonNode given) {
+    ObjectNode whole = given.deepCopy();
+    return Values.promise(whole.put("datastore", "posts"));
+  }
+
+  private static ObjectNode receipts(JsonNode given) {
     RabbitMqDecisions receipts = new RabbitMqDecisions();
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
@@ -51,10 +74,16 @@ final class Decisions {
                                     .put("version", version)
                                     .set("key", step.get("key")))));
         case "listening" -> receipts.listening();
+        case "fulfil" -> receipts.fulfil(promise(step.get("promise")));
         case "delivered" ->
             receipts.deliver(
                 write(step.get("write")), Long.parseUnsignedLong(step.path("after").asText()));
-        default -> statuses.add(receipts.shows(write(step.get("write"))).toString());
+        default ->
+            statuses.add(
+                (step.has("promise")
+                        ? receipts.shows(promise(step.get("promise")))
+                        : receipts.shows(write(step.get("write"))))
+                    .toString());
       }
     }
     return value;

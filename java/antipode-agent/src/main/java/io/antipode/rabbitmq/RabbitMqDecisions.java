@@ -1,9 +1,12 @@
 package io.antipode.rabbitmq;
 
+import io.antipode.Lineage;
+import io.antipode.Promise;
 import io.antipode.WriteId;
 import io.antipode.barrier.Status;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.Map;
 
 /** What receipts say of publications, at moments that a script states: beside what decides it. */
 public final class RabbitMqDecisions {
@@ -35,6 +38,21 @@ public final class RabbitMqDecisions {
   /** This process received a write, which depends on those of its publisher up to this one. */
   public void deliver(WriteId write, long after) {
     ledger.deliver(write, after);
+  }
+
+  /** A message was routed that fulfils a promise. */
+  public void fulfil(Promise promise) {
+    ledger.fulfil(promise);
+  }
+
+  /** Returns what is known of a promise. */
+  public Status shows(Promise promise) {
+    return ledger.judge(promise).status();
+  }
+
+  /** Returns what the consumer of a message depends on. */
+  public static Lineage lineage(Map<String, Object> headers) {
+    return MessageHeaders.received(headers, "posts").lineage();
   }
 
   /** Returns what is known of a write. */

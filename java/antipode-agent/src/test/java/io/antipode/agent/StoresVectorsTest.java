@@ -41,6 +41,18 @@ class StoresVectorsTest {
   }
 
   @TestFactory
+  Stream<DynamicTest> aConsumerDependsOnWhatItsMessageSays() {
+    return Vectors.tests(
+        "S3-stored",
+        "rabbitmq",
+        "messages",
+        vector -> {
+          Lineage found = Values.lineage(decided("rabbitmq", "message", vector).get("lineage"));
+          assertThat(found).isEqualTo(Values.lineage(vector.get("lineage")));
+        });
+  }
+
+  @TestFactory
   Stream<DynamicTest> aLookSaysWhatTheServersStateProves() {
     return Vectors.tests(
         "S1-positions",
