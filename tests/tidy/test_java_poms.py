@@ -9,8 +9,8 @@ import pytest
 
 JAVA = Path(__file__).resolve().parents[2] / "java"
 M = "{http://maven.apache.org/POM/4.0.0}"
-#: The agent is a program of our tests.
-UNPUBLISHED = frozenset({"antipode-agent"})
+#: Programs of our tests.
+UNPUBLISHED = frozenset({"antipode-agent", "antipode-reader"})
 
 
 def pom(folder: Path) -> ET.Element:

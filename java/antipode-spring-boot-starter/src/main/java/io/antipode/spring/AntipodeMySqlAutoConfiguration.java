@@ -1,0 +1,23 @@
+package io.antipode.spring;
+
+import io.antipode.mysql.MySqlShim;
+import javax.sql.DataSource;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.annotation.Bean;
+import org.springframework.core.env.Environment;
+
+/** Instruments the pools that {@code antipode.mysql.pools} names. */
+@AutoConfiguration
+@ConditionalOnClass({MySqlShim.class, DataSource.class})
+@EnableConfigurationProperties(AntipodeMySqlProperties.class)
+public class AntipodeMySqlAutoConfiguration {
+  /** Instruments pools as they are made. */
+  @Bean
+  static DataSourceInstrumentation antipodeDataSources(Environment environment) {
+    return new DataSourceInstrumentation(
+        Binder.get(environment).bindOrCreate("antipode.mysql", AntipodeMySqlProperties.class));
+  }
+}

@@ -1,0 +1,35 @@
+package io.antipode.spring;
+
+import io.antipode.barrier.ReadsFrom;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+
+/**
+ * The pools whose connections record writes and hold reads back.
+ *
+ * @param pools by the name of the {@code DataSource} bean; Boot's own is {@code dataSource}
+ */
+@ConfigurationProperties("antipode.mysql")
+public record AntipodeMySqlProperties(Map<String, Pool> pools) {
+  /** Takes no pools for none. */
+  public AntipodeMySqlProperties(@Nullable Map<String, Pool> pools) {
+    this.pools = pools == null ? Map.of() : Map.copyOf(pools);
+  }
+
+  /**
+   * One pool.
+   *
+   * @param datastore the name that every service spells alike
+   * @param readsFrom whether its server is the primary, which is the default, or a replica
+   * @param url of that server, where barriers wait; by default that of the pool
+   * @param username who asks there; by default the pool's
+   * @param password by default the pool's
+   */
+  public record Pool(
+      String datastore,
+      @Nullable ReadsFrom readsFrom,
+      @Nullable String url,
+      @Nullable String username,
+      @Nullable String password) {}
+}

@@ -1,0 +1,109 @@
+package io.antipode.spring;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.antipode.ConfigurationException;
+import io.antipode.barrier.ReadsFrom;
+import io.antipode.mysql.MySqlShim;
+import io.antipode.runtime.KillSwitch;
+import io.antipode.spring.AntipodeMySqlProperties.Pool;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.util.ClassUtils;
+
+/** Puts pools that properties name behind shims, which are closed with the application. */
+final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBean {
+  private static final boolean HAS_HIKARI =
+      ClassUtils.isPresent(
+          "com.zaxxer.hikari.HikariDataSource", DataSourceInstrumentation.class.getClassLoader());
+
+  private static final String TRACKING = "trackSessionState";
+
+  private final AntipodeMySqlProperties properties;
+  private final List<MySqlShim> shims = new ArrayList<>();
+
+  DataSourceInstrumentation(AntipodeMySqlProperties properties) {
+    this.properties = properties;
+  }
+
+  @Override
+  public Object postProcessAfterInitialization(Object bean, String name) {
+    Pool pool = bean instanceof DataSource ? pool(name) : null;
+    if (pool == null || KillSwitch.isDisabled()) {
+      return bean;
+    }
+    DataSource source = (DataSource) bean;
+    return HAS_HIKARI && source instanceof HikariDataSource
+        ? Hikari.instrument(this, name, pool, source)
+        : shim(name, pool, pool.url(), pool.username(), pool.password()).instrument(source);
+  }
+
+  /** Names are compared as in the environment, where there are neither capitals nor dashes. */
+  private @Nullable Pool pool(String name) {
+    String wanted = plain(name);
+    return properties.pools().entrySet().stream()
+        .filter(each -> plain(each.getKey()).equals(wanted))
+        .map(Map.Entry::getValue)
+        .findFirst()
+        .orElse(null);
+  }
+
+  private static String plain(String name) {
+    return name.replaceAll("[-_.]", "").toLowerCase(Locale.ROOT);
+  }
+
+  private MySqlShim shim(
+      String name,
+      Pool pool,
+      @Nullable String url,
+      @Nullable String user,
+      @Nullable String password) {
+    if (pool.datastore() == null || pool.datastore().isBlank()) {
+      throw new ConfigurationException(
+          "antipode.mysql.pools." + name + ".datastore names the datastore, as every service does");
+    }
+    if (url == null) {
+      throw new ConfigurationException(
+          "antipode.mysql.pools." + name + ".url: of this kind of pool it cannot be found out");
+    }
+    MySqlShim.Builder builder = MySqlShim.builder(pool.datastore(), url);
+    if (user != null) {
+      builder.user(user, password == null ? "" : password);
+    }
+    if (pool.readsFrom() == ReadsFrom.REPLICA) {
+      builder.readsFrom(ReadsFrom.REPLICA);
+    }
+    MySqlShim shim = builder.register();
+    shims.add(shim);
+    return shim;
+  }
+
+  /** What is known of pools of HikariCP, which are Boot's own. */
+  private static final class Hikari {
+    static DataSource instrument(
+        DataSourceInstrumentation all, String name, Pool pool, DataSource source) {
+      HikariDataSource hikari = (HikariDataSource) source;
+      String url = hikari.getJdbcUrl();
+      if (!hikari.isRunning() && url != null && url.startsWith("jdbc:mysql:")) {
+        hikari.getDataSourceProperties().putIfAbsent(TRACKING, "true");
+      }
+      return all.shim(
+              name,
+              pool,
+              pool.url() == null ? url : pool.url(),
+              pool.username() == null ? hikari.getUsername() : pool.username(),
+              pool.password() == null ? hikari.getPassword() : pool.password())
+          .instrument(source);
+    }
+  }
+
+  @Override
+  public void destroy() {
+    shims.forEach(MySqlShim::close);
+  }
+}

@@ -1,0 +1,56 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.zaxxer.hikari.HikariDataSource;
+import javax.sql.DataSource;
+import net.ttddyy.dsproxy.support.ProxyDataSource;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+/** Which pools the starter instruments. No server is asked. */
+class PoolsTest {
+  private static final String DATASTORE = "antipode.mysql.pools.near-posts.datastore=posts";
+
+  private final ApplicationContextRunner application =
+      new ApplicationContextRunner()
+          .withConfiguration(AutoConfigurations.of(AntipodeMySqlAutoConfiguration.class))
+          .withBean("nearPosts", DataSource.class, PoolsTest::pool)
+          .withBean("others", DataSource.class, PoolsTest::pool);
+
+  private static DataSource pool() {
+    HikariDataSource pool = new HikariDataSource();
+    pool.setJdbcUrl("jdbc:mysql://127.0.0.1:1/app");
+    return pool;
+  }
+
+  @Test
+  void thePoolThatAPropertyNamesAndNoOther() {
+    application
+        .withPropertyValues(DATASTORE)
+        .run(
+            context -> {
+              assertThat(context.getBean("nearPosts")).isInstanceOf(ProxyDataSource.class);
+              assertThat(context.getBean("others")).isInstanceOf(HikariDataSource.class);
+              HikariDataSource pool =
+                  context.getBean("nearPosts", DataSource.class).unwrap(HikariDataSource.class);
+              assertThat(pool.getDataSourceProperties()).containsEntry("trackSessionState", "true");
+            });
+  }
+
+  @Test
+  void noneWhereNoPropertySaysSo() {
+    application.run(
+        context -> assertThat(context.getBean("nearPosts")).isInstanceOf(HikariDataSource.class));
+  }
+
+  @Test
+  void aPoolWithoutADatastoreEndsTheStart() {
+    application
+        .withPropertyValues("antipode.mysql.pools.nearPosts.reads-from=replica")
+        .run(
+            context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining(".datastore"));
+  }
+}
