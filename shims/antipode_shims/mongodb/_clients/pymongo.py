@@ -300,7 +300,7 @@ def slow_errors() -> tuple[type[Exception], ...]:
 #: NotPrimaryOrSecondary.
 _NOT_BEGUN = frozenset({10107, 13435, 13436})
 #: Interrupted, MaxTimeMSExpired, changes of state and shutdowns: after the write began, perhaps.
-_INTERRUPTED = frozenset({24, 50, 89, 91, 189, 262, 11600, 11601, 11602})
+_INTERRUPTED = frozenset({24, 50, 64, 89, 91, 189, 262, 10058, 11600, 11601, 11602, 46841})
 
 
 def in_doubt(error: BaseException) -> bool:
