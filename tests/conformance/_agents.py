@@ -50,7 +50,6 @@ LACKING = {
                     "strips",
                 )
             ),
-            "decide mongodb",
             *(
                 f"decide {store} {kind}"
                 for store in ("mariadb", "mysql")

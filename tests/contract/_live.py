@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
     "mariadb": ("python", "java"),
-    "mongodb": ("python", "cpp"),
+    "mongodb": ("python", "java", "cpp"),
     "mysql": ("python", "java"),
     "rabbitmq": ("python", "java"),
     "redis": ("python", "java"),

@@ -247,6 +247,12 @@ class TestMongoDB(Contract):
         yield from running(RemoteMongoDB, remote, antipode_mongodb)
 
 
+class TestMongoDBOfJava(TestMongoDB):
+    """The claims that Java's shim keeps, on the same servers."""
+
+    language: ClassVar[str] = "java"
+
+
 class TestMongoDBOfCpp(TestMongoDB):
     """The claims that the shim of C++ keeps, on the same servers."""
 

@@ -27,6 +27,7 @@ final class Decisions {
     JsonNode given = Values.argument(request, "given");
     return switch (store) {
       case "mariadb", "mysql" -> MySqlVectors.decide(store, kind, given);
+      case "mongodb" -> MongoVectors.decide(kind, given);
       case "rabbitmq" -> rabbitmq(kind, given);
       case "redis" -> redis(kind, given);
       default -> throw AgentException.unsupported("a shim of " + store);

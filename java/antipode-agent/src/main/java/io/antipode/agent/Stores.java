@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /** The shims that are open, and what is done by them. Thread-safe. */
 final class Stores {
   /** The stores of which there are shims. */
-  static final List<String> NAMES = List.of("mariadb", "mysql", "rabbitmq", "redis");
+  static final List<String> NAMES = List.of("mariadb", "mongodb", "mysql", "rabbitmq", "redis");
 
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
@@ -50,6 +50,12 @@ final class Stores {
     }
     if (!NAMES.contains(store)) {
       throw AgentException.unsupported("a shim of " + store);
+    }
+    if (store.equals("mongodb")) {
+      if (isClient) {
+        throw AgentException.unsupported("an instrumented client of mongodb");
+      }
+      return new OpenMongoDb(request);
     }
     return isClient ? new OpenMySqlClient(store, request) : new OpenMySql(store, request);
   }

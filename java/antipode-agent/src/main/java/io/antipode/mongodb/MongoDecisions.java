@@ -1,0 +1,95 @@
+package io.antipode.mongodb;
+
+import io.antipode.Lineage;
+import io.antipode.WriteId;
+import io.antipode.barrier.Observation;
+import io.antipode.barrier.Status;
+import java.util.List;
+import java.util.Locale;
+import org.bson.BsonDocument;
+import org.jspecify.annotations.Nullable;
+
+/** What the shim of MongoDB decides without a server: beside what it is made of. */
+public final class MongoDecisions {
+  private MongoDecisions() {}
+
+  /** A place in an oplog. */
+  public record Place(long term, long version) {
+    private OpTime opTime() {
+      return new OpTime(term, version);
+    }
+  }
+
+  /**
+   * Where a server stands.
+   *
+   * @param heard the latest version that it has heard of
+   */
+  public record Server(
+      String set, Place applied, Place committed, boolean isPrimary, long initiatedS, long heard) {
+    private ServerState state() {
+      return new ServerState(
+          set, applied.opTime(), committed.opTime(), isPrimary, initiatedS, "", heard);
+    }
+  }
+
+  /**
+   * Returns what a look says of each write.
+   *
+   * @param oplog the entries that are there, in their order; none where it may not be read
+   */
+  public static List<Status> lookAt(
+      Server server, boolean isMajority, List<Place> oplog, List<WriteId> writes) {
+    Look look = new Look(new LogHistory(), isMajority);
+    LogHistory.Oplog asked =
+        version ->
+            oplog.stream()
+                .filter(each -> Long.compareUnsigned(each.version, version) >= 0)
+                .map(Place::opTime)
+                .findFirst()
+                .orElse(null);
+    return writes.stream()
+        .map(
+            write -> {
+              Observation shown = look.at(server.state(), List.of(write), asked).build();
+              return shown.status(write);
+            })
+        .toList();
+  }
+
+  /** A log and a version in it. */
+  public record Named(String key, long version) {}
+
+  /** Returns what a write or a read is named by; null where a reply does not tell. */
+  public static @Nullable Named position(
+      boolean isWrite,
+      boolean isMajority,
+      @Nullable Place written,
+      @Nullable Long operation,
+      @Nullable Server server) {
+    Positions.Told told =
+        new Positions.Told(
+            written == null ? null : written.opTime(),
+            operation,
+            server == null ? null : server.state());
+    Positions.@Nullable Position found =
+        isWrite
+            ? Positions.ofWrite(told, "rs", isMajority)
+            : Positions.ofRead(told, "rs", isMajority);
+    return found == null ? null : new Named(found.key(), found.version());
+  }
+
+  /** Returns what a command does, given as JSON. */
+  public static String kind(String command) {
+    return Commands.kind(BsonDocument.parse(command)).name().toLowerCase(Locale.ROOT);
+  }
+
+  /** A stored lineage, and whether it is the value's own. */
+  public record Found(Lineage lineage, String match) {}
+
+  /** Returns what the field {@code ap} of a document, given as JSON, has as a lineage. */
+  public static Found found(String holder) {
+    Beside.Stored stored = Beside.found(BsonDocument.parse(holder).get("ap"), "posts");
+    return new Found(stored.lineage(), stored.match().metric());
+  }
+}
