@@ -18,6 +18,7 @@ need pkg-config pkg-config
 need /usr/include/openssl/evp.h libssl-dev
 need /usr/include/hiredis/hiredis.h libhiredis-dev
 need /usr/include/libmongoc-1.0/mongoc/mongoc.h libmongoc-dev
+need /usr/include/mariadb/mysql.h libmariadb-dev
 need /usr/include/amqp.h librabbitmq-dev
 need /usr/include/grpcpp/grpcpp.h libgrpc++-dev
 need protoc protobuf-compiler

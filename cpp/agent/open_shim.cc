@@ -16,6 +16,9 @@ const std::map<std::string, Kind>& Kinds() {
 #ifdef ANTIPODE_MONGODB
       {"mongodb", {OpenMongodb, DecideMongodb}},
 #endif
+#ifdef ANTIPODE_MYSQL
+      {"mariadb", {OpenMysql, DecideMysql}},        {"mysql", {OpenMysql, DecideMysql}},
+#endif
 #ifdef ANTIPODE_RABBITMQ
       {"rabbitmq", {OpenRabbitmq, DecideRabbitmq}},
 #endif

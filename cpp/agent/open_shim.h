@@ -47,6 +47,8 @@ Json Decide(const Json& request);
 /// Each store's own, where it was built.
 std::unique_ptr<OpenShim> OpenMongodb(const Json& given);
 Json DecideMongodb(const std::string& kind, const Json& given);
+std::unique_ptr<OpenShim> OpenMysql(const Json& given);
+Json DecideMysql(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
 Json DecideRabbitmq(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRedis(const Json& given);

@@ -31,7 +31,12 @@ LACKING = {
     "cpp": frozenset(
         {
             "headers",
-            *(f"decide {store}" for store in ("mariadb", "mysql", "rabbitmq")),
+            "decide rabbitmq",
+            *(
+                f"decide {store} {kind}"
+                for store in ("mariadb", "mysql")
+                for kind in ("command", "pattern", "select", "sought")
+            ),
             *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
         }
     ),

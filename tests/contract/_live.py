@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
-    "mariadb": ("python", "java"),
+    "mariadb": ("python", "java", "cpp"),
     "mongodb": ("python", "java", "cpp"),
-    "mysql": ("python", "java"),
+    "mysql": ("python", "java", "cpp"),
     "rabbitmq": ("python", "java"),
-    "redis": ("python", "java"),
+    "redis": ("python", "java", "cpp"),
 }
 #: Languages whose shim of a store keeps no promises, as their contract says.
 WITHOUT_PROMISES = frozenset({("mongodb", "cpp")})

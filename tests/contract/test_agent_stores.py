@@ -230,6 +230,26 @@ class TestMariaDBOfJava(TestMariaDB):
     language: ClassVar[str] = "java"
 
 
+#: What the library for C++ lacks, whatever the store.
+OF_CPP = {"dry_run": "C++ has no dry run yet"}
+
+
+@pytest.mark.store("mysql")
+class TestMySQLOfCpp(TestMySQL):
+    """The claims that the shim of C++ keeps, on the same servers."""
+
+    language: ClassVar[str] = "cpp"
+    opt_outs: ClassVar[dict[str, str]] = {**TestMySQL.opt_outs, **OF_CPP}
+
+
+@pytest.mark.store("mariadb")
+class TestMariaDBOfCpp(TestMariaDB):
+    """The claims that the shim of C++ keeps, on the same servers."""
+
+    language: ClassVar[str] = "cpp"
+    opt_outs: ClassVar[dict[str, str]] = {**TestMariaDB.opt_outs, **OF_CPP}
+
+
 @pytest.mark.store("mongodb")
 class TestMongoDB(Contract):
     """A real replica set."""
@@ -259,7 +279,7 @@ class TestMongoDBOfCpp(TestMongoDB):
     language: ClassVar[str] = "cpp"
     opt_outs: ClassVar[dict[str, str]] = {
         **TestMongoDB.opt_outs,
-        "dry_run": "C++ has no dry run yet",
+        **OF_CPP,
         "promises": "C++ keeps no promises in MongoDB yet",
         "abandonment": "C++ keeps no promises in MongoDB yet",
     }

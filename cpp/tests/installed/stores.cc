@@ -5,6 +5,9 @@
 #ifdef WITH_MONGODB
 #include "antipode/mongodb.h"
 #endif
+#ifdef WITH_MYSQL
+#include "antipode/mysql.h"
+#endif
 #ifdef WITH_RABBITMQ
 #include "antipode/rabbitmq.h"
 #endif
@@ -36,6 +39,11 @@ int main() {
             "posts", "mongodb://127.0.0.1:1/?directConnection=true&serverSelectionTimeoutMS=100", {"app", "posts"});
         shim->Write("1", "hello");
       });
+#endif
+#ifdef WITH_MYSQL
+  as_said = as_said && Fails<antipode::mysql::Error>("mysql", [] {
+              antipode::mysql::Shim::Open("posts", "127.0.0.1", 1, {"app", "secret", "blog"})->Write("1", "hello");
+            });
 #endif
 #ifdef WITH_RABBITMQ
   as_said = as_said && Fails<antipode::rabbitmq::Error>("rabbitmq", [] {

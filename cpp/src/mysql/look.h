@@ -1,0 +1,38 @@
+// One look at a server: what it has, and of what is missing, whether it can still come. No I/O.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "antipode/shim.h"
+#include "mysql/server_state.h"
+
+namespace antipode::mysql {
+
+/// A server and those above it, as they answer. Null is the server at hand. Each throws Error where that is refused
+/// for good, and Unreachable where there is no answer now.
+class Servers {
+ public:
+  virtual ~Servers();
+  virtual std::shared_ptr<const ServerState> State(const Source* above) = 0;
+  /// What a server follows.
+  virtual std::vector<Source> Sources(const Source* above) = 0;
+};
+
+/// What one look showed.
+struct Looked {
+  std::shared_ptr<const ServerState> state;
+  std::map<WriteId, std::pair<Status, std::string>> judged;
+
+  /// Adds what was seen of each write.
+  void Tell(Observation& shown) const;
+};
+
+/// Looks once. In a group others may bring what the server lacks. Throws Error, or Unreachable.
+Looked Look(Servers& servers, bool group, const std::set<WriteId>& writes);
+
+}  // namespace antipode::mysql

@@ -1,0 +1,46 @@
+#include "mysql/session.h"
+
+namespace antipode::mysql {
+namespace {
+
+constexpr const char* kVariables =
+    "SHOW GLOBAL VARIABLES WHERE Variable_name REGEXP '^replicate_(wild_)?(do|ignore)_(db|table)$' OR Variable_name IN"
+    " ('version', 'server_uuid', 'server_id', 'server_uid', 'gtid_mode', 'log_bin', 'log_slave_updates',"
+    " 'gtid_executed', 'gtid_strict_mode', 'group_replication_group_name',"
+    " 'group_replication_gtid_assignment_block_size')";
+
+/// When the server's process started: both terms are of the statement's clock.
+constexpr const char* kStarted = "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
+
+/// Nobody's uncommitted record of a promise may be seen, and no gap be locked.
+constexpr const char* kCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+
+/// Nothing but GTIDs is reported: what the client was told before must not be taken for news.
+const char* Tracking(Flavor flavor) {
+  if (flavor == Flavor::kMariaDb) {
+    return "SET SESSION session_track_schema = OFF, session_track_system_variables = 'last_gtid'";
+  }
+  return "SET SESSION session_track_schema = OFF, session_track_system_variables = '',"
+         " session_track_gtids = OWN_GTID";
+}
+
+Facts Detected(Connection& connection) {
+  Row variables;
+  for (const Row& each : connection.Rows(kVariables)) variables[In(each, "Variable_name")] = In(each, "Value");
+  const std::string status = FlavorOf(In(variables, "version")) == Flavor::kMySql ? "performance_schema.global_status"
+                                                                                  : "information_schema.GLOBAL_STATUS";
+  const auto started = connection.Rows(kStarted + status + " WHERE VARIABLE_NAME = 'UPTIME'");
+  return Facts::Of(variables, started.empty() ? "" : In(started.front(), "started"));
+}
+
+}  // namespace
+
+Session::Session(const Address& address, double timeout_s, Runs& runs)
+    : connection(address, timeout_s), facts(Detected(connection)) {
+  runs.Learn(facts.executed, facts.group_block);
+  connection.Ask(kCommitted);
+  connection.Ask(Tracking(facts.flavor));
+  connection.TakeGtids();
+}
+
+}  // namespace antipode::mysql

@@ -1,0 +1,18 @@
+// A connection to a server of which is known what it is, and which says what it commits.
+#pragma once
+
+#include "mysql/connection.h"
+#include "mysql/facts.h"
+
+namespace antipode::mysql {
+
+struct Session {
+  /// Connects and finds out, in that time. `runs` learns what the server has executed. Throws as `Connection`, or
+  /// NotGtids.
+  Session(const Address& address, double timeout_s, Runs& runs);
+
+  Connection connection;
+  Facts facts;
+};
+
+}  // namespace antipode::mysql
