@@ -33,7 +33,7 @@ esac
 # Debian's stable releases have an older one, or none: its headers are unpacked beside the system.
 [[ -e /usr/include/opentelemetry/version.h ]] || ../tools/fetch_debian.sh ../.stores opentelemetry-cpp
 
-find agent fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
+find agent benchmarks fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset" -- --quiet
 ctest --preset "$preset" --output-on-failure >"build/$preset/ctest.log" || { cat "build/$preset/ctest.log"; exit 1; }

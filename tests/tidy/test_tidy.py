@@ -23,6 +23,7 @@ OTHER_GUIDES = {
     "automatic-barriers",
     "testing",
     "containers",
+    "cpp",
     "post-notification",
     "telemetry",
     "dry-run",

@@ -54,8 +54,9 @@ class ANTIPODE_EXPORT Lineage {
 
   /// The canonical text: equal lineages have equal texts.
   [[nodiscard]] std::string Serialize() const;
-  /// The canonical text of as much as fits, with marks of what did not. Throws LineageTooLarge.
-  [[nodiscard]] std::string Serialize(const Bound& bound) const;
+  /// The canonical text of as much as fits, with marks of what did not. Throws LineageTooLarge. `*whole` then says
+  /// whether that is certainly all of it.
+  [[nodiscard]] std::string Serialize(const Bound& bound, bool* whole = nullptr) const;
 
   /// With a write that this process recorded.
   [[nodiscard]] Lineage Append(const WriteId& write) const;

@@ -303,7 +303,12 @@ std::string OpenItem(std::uint64_t open_branches) { return "o" + grammar::Number
 std::string Encode(const Lineage::Data& data) {
   const std::uint64_t newest_h = NewestHour(data);
   std::vector<std::string> items(data.unknown.begin(), data.unknown.end());
-  for (const Entry& entry : data.Entries()) items.push_back(Item(entry.write, newest_h));
+  items.reserve(data.MostItems());
+  for (const auto& [slot, kept] : data.slots) {
+    for (const auto* each : {&kept.exact, &kept.covering}) {
+      if (*each) items.push_back(Item((*each)->write, newest_h));
+    }
+  }
   for (const Incomplete& mark : data.incomplete) items.push_back(Item(mark));
   for (const Promise& promise : data.Promises()) items.push_back(Item(promise));
   if (data.open_branches != 0) items.push_back(OpenItem(data.open_branches));

@@ -39,6 +39,8 @@ struct Lineage::Data {
   void Add(const WriteId& write, bool recorded);
   void Add(const Promise& promise);
   void Add(const Data& other);
+  /// At least as many as there are items.
+  [[nodiscard]] std::size_t MostItems() const;
   /// All entries, exact before covering in a slot.
   [[nodiscard]] std::vector<Entry> Entries() const;
   [[nodiscard]] std::vector<Promise> Promises() const;

@@ -85,6 +85,10 @@ void Lineage::Data::Add(const Data& other) {
   unknown.insert(other.unknown.begin(), other.unknown.end());
 }
 
+std::size_t Lineage::Data::MostItems() const {
+  return 2 * slots.size() + incomplete.size() + promises.size() + unknown.size() + 1;
+}
+
 std::vector<Entry> Lineage::Data::Entries() const {
   std::vector<Entry> entries;
   entries.reserve(slots.size());
@@ -170,6 +174,8 @@ Lineage Lineage::Remove(const WriteId& write) const {
 }
 
 Lineage Lineage::Merge(const Lineage& other) const {
+  if (empty() || other.data_ == data_) return other;
+  if (other.empty()) return *this;
   auto data = std::make_shared<Data>(*data_);
   data->Add(*other.data_);
   return Lineage(std::move(data));
@@ -229,6 +235,10 @@ Lineage Lineage::Marked(const Incomplete& mark) const {
 }
 
 Lineage Lineage::Received(std::uint64_t now_h, std::uint64_t latest_s) const {
+  const auto later = [latest_s](const auto& promise) { return promise.second > latest_s; };
+  if (codec::NewestHour(*data_) <= now_h && std::none_of(data_->promises.begin(), data_->promises.end(), later)) {
+    return *this;
+  }
   auto data = std::make_shared<Data>(*data_);
   data->slots.clear();
   for (Entry& entry : data_->Entries()) {

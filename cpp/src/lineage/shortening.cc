@@ -214,10 +214,18 @@ class Shortening {
 
 }  // namespace
 
-std::string Lineage::Serialize(const Bound& bound) const {
+std::string Lineage::Serialize(const Bound& bound, bool* whole) const {
   if (bound.max_bytes < grammar::kMemberBytes) throw LineageTooLarge(bound.max_bytes);
-  Data allowed = bound.egress ? Allowed(*data_, *bound.egress) : *data_;
   const std::size_t bytes = std::min(bound.max_bytes - grammar::kMemberBytes, grammar::kMaxCharacters);
+  if (whole != nullptr) *whole = false;
+  if (!bound.egress && data_->MostItems() <= grammar::kMaxItems) {
+    std::string text = codec::Encode(*data_);
+    if (text.size() <= bytes) {
+      if (whole != nullptr) *whole = true;
+      return text;
+    }
+  }
+  Data allowed = bound.egress ? Allowed(*data_, *bound.egress) : *data_;
   const Room room{bytes, grammar::kMaxItems, bytes / 4, kMostMarks};
   if (const auto shortened = Shortening(std::move(allowed), room).Shortened()) return codec::Encode(*shortened);
   if (kNothingFits.size() > bytes) throw LineageTooLarge(bound.max_bytes);
@@ -225,6 +233,7 @@ std::string Lineage::Serialize(const Bound& bound) const {
 }
 
 Lineage Lineage::Holdable() const {
+  if (data_->MostItems() <= kHeldItems) return *this;
   const std::size_t items =
       data_->Entries().size() + data_->incomplete.size() + data_->promises.size() + data_->unknown.size();
   if (items <= kHeldItems) return *this;

@@ -11,6 +11,7 @@
 
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "request/untrusted_text.h"
 #include "runtime/allowance.h"
 
 namespace antipode {
@@ -36,6 +37,7 @@ struct Scope::Inside {
   std::shared_ptr<Allowance> allowance;
   std::shared_ptr<Scope> joined;  ///< Where a branch that is over hands on what its threads still add.
   std::shared_ptr<std::atomic<std::uint64_t>> branches = std::make_shared<std::atomic<std::uint64_t>>(0);
+  mutable LeavingCache leaving;  ///< The text that was sent last; under the lock.
   std::atomic<bool> open{true};
   std::atomic<bool> stopped{false};
 
@@ -51,8 +53,8 @@ struct Scope::Inside {
   }
   /// The time that reads of the request may wait by themselves, all of them together; under the lock.
   const std::shared_ptr<Allowance>& Allowed();
-  /// The lineage, with the number of branches that run.
-  [[nodiscard]] Lineage Leaving() const;
+  /// The lineage as it may leave this process, with the number of branches that run.
+  [[nodiscard]] std::string Leaving() const;
 };
 
 /// What is left of a lineage that a scope holds.

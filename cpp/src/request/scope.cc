@@ -47,9 +47,22 @@ const std::shared_ptr<Allowance>& Scope::Inside::Allowed() {
   return allowance;
 }
 
-Lineage Scope::Inside::Leaving() const {
-  const std::lock_guard guard(lock);
-  return WithBranches(lineage, *branches);
+std::string Scope::Inside::Leaving() const {
+  const std::uint64_t running = *branches;
+  const auto settings = SettingsInForce();
+  Lineage held;
+  {
+    const std::lock_guard guard(lock);
+    if (leaving.Holds(lineage, running, settings)) return leaving.text;
+    held = lineage;
+  }
+  bool whole = false;
+  std::string text = LeavingText(WithBranches(held, running), *settings, &whole);
+  if (whole) {  // What was dropped is counted each time it is.
+    const std::lock_guard guard(lock);
+    leaving = {held, running, settings, text};
+  }
+  return text;
 }
 
 Scope::Scope(const Lineage& start) : inside_(std::make_unique<Inside>()) { inside_->lineage = Kept(start); }
@@ -62,7 +75,7 @@ Lineage Scope::lineage() const {
   return inside_->lineage;
 }
 
-std::string Scope::text() const { return LeavingText(inside_->Leaving()); }
+std::string Scope::text() const { return inside_->Leaving(); }
 bool Scope::open() const noexcept { return inside_->open; }
 bool Scope::stopped() const noexcept { return inside_->stopped; }
 

@@ -1,8 +1,8 @@
 #include "request/untrusted_text.h"
 
-#include "antipode/settings.h"
 #include "runtime/clock.h"
 #include "runtime/observers.h"
+#include "runtime/settings.h"
 
 namespace antipode {
 
@@ -25,8 +25,13 @@ Lineage Readable(std::string_view subject, std::string_view text) {
 }
 
 std::string LeavingText(const Lineage& lineage) {
-  const Settings settings = CurrentSettings();
-  const std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress});
+  bool whole = false;
+  return LeavingText(lineage, *SettingsInForce(), &whole);
+}
+
+std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole) {
+  std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress}, whole);
+  if (*whole) return text;
   // What was dropped is marked, and only where it was: a mark that was there before was counted when it was made.
   if (const auto sent = Lineage::TryDeserialize(text)) {
     for (const Incomplete& mark : sent->incomplete()) {

@@ -1,13 +1,30 @@
 // Lineages as text: bounded on the way out, never empty by mistake on the way in.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 
+#include "antipode/settings.h"
 #include "antipode/stored.h"
 
 namespace antipode {
 
-/// A lineage as it may leave this process.
+/// A lineage as it may leave this process. `*whole` then says whether that is certainly all of it.
 std::string LeavingText(const Lineage& lineage);
+std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole);
+
+/// A text that left, and of what it was.
+struct LeavingCache {
+  Lineage lineage;
+  std::uint64_t branches = 0;
+  std::shared_ptr<const Settings> settings;
+  std::string text;
+
+  [[nodiscard]] bool Holds(const Lineage& now, std::uint64_t running,
+                           const std::shared_ptr<const Settings>& in_force) const noexcept {
+    return settings == in_force && branches == running && lineage.IsCopyOf(now);
+  }
+};
 
 }  // namespace antipode
