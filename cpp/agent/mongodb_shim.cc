@@ -8,6 +8,7 @@
 #include "mongodb/beside.h"
 #include "mongodb/commands.h"
 #include "mongodb/position.h"
+#include "mongodb/transaction.h"
 #include "open_shim.h"
 
 namespace antipode::agent {
@@ -88,14 +89,14 @@ Json FoundInField(const Json& given) {
 
 class MongodbShim final : public OpenShim {
  public:
-  explicit MongodbShim(std::shared_ptr<mongodb::Shim> shim) : shim_(std::move(shim)) {}
+  MongodbShim(std::shared_ptr<mongodb::Shim> shim, std::string uri, std::string database)
+      : shim_(std::move(shim)), uri_(std::move(uri)), database_(std::move(database)) {}
   ~MongodbShim() override { shim_->Close(); }
   Store& store() override { return *shim_; }
 
   Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
                 const std::optional<Promise>& fulfils) override {
-    if (fulfils) throw Unsupported("C++ keeps no promises in MongoDB yet");
-    return shim_->Write(key, value, lineage);
+    return shim_->Write(key, value, lineage, fulfils);
   }
   Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
     return shim_->Delete(key, lineage);
@@ -104,12 +105,27 @@ class MongodbShim final : public OpenShim {
     mongodb::Reading reading = shim_->Read(key);
     return {std::move(reading.value), std::move(reading.lineage)};
   }
-  void RollBack(const std::string&, const std::string&, const Promise&) override {
-    throw Unsupported("C++ keeps no promises in MongoDB yet");
+  void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) override {
+    const std::unique_ptr<mongoc_client_t, void (*)(mongoc_client_t*)> client(mongoc_client_new(uri_.c_str()),
+                                                                              mongoc_client_destroy);
+    bson_error_t error;
+    const std::unique_ptr<mongoc_client_session_t, void (*)(mongoc_client_session_t*)> session(
+        mongoc_client_start_session(client.get(), nullptr, &error), mongoc_client_session_destroy);
+    if (!session || !mongoc_client_session_start_transaction(session.get(), nullptr, &error)) {
+      throw mongodb::Error(error.message);
+    }
+    shim_->Fulfil(session.get(), fulfils);
+    mongodb::Transaction transaction(session.get());
+    const auto update =
+        mongodb::Doc().Add("q", mongodb::Only("_id", key)).Add("u", mongodb::Only("value", value)).Add("upsert", true);
+    transaction.Ask(database_, mongodb::Doc().Add("update", "posts").Add("updates", mongodb::List(update)));
+    if (!mongoc_client_session_abort_transaction(session.get(), &error)) throw mongodb::Error(error.message);
   }
 
  private:
   std::shared_ptr<mongodb::Shim> shim_;
+  std::string uri_;
+  std::string database_;
 };
 
 }  // namespace
@@ -134,7 +150,7 @@ std::unique_ptr<OpenShim> OpenMongodb(const Json& given) {
   options.collection = "posts";
   if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
   options.merge_reads = given.value("on_read", "merge") == "merge";
-  return std::make_unique<MongodbShim>(mongodb::Shim::Open(given.at("datastore"), uri, options));
+  return std::make_unique<MongodbShim>(mongodb::Shim::Open(given.at("datastore"), uri, options), uri, options.database);
 }
 
 Json DecideMongodb(const std::string& kind, const Json& given) {

@@ -33,8 +33,6 @@ SHIMS = {
     "rabbitmq": ("python", "java"),
     "redis": ("python", "java", "cpp"),
 }
-#: Languages whose shim of a store keeps no promises, as their contract says.
-WITHOUT_PROMISES = frozenset({("mongodb", "cpp")})
 #: Stores whose values cannot be deleted, and none is put back by a transaction.
 MESSAGES = frozenset({"rabbitmq"})
 WITHOUT_DRY_RUN = frozenset({"cpp"})
@@ -155,9 +153,6 @@ class LivePairs:
 
     def test_what_one_promises_the_other_waits_for(self, pair: Pair) -> None:
         """A barrier waits for the promise of another language until its branch has written."""
-        for each in (pair.writes, pair.reads):
-            if (pair.store, each.language) in WITHOUT_PROMISES:
-                pytest.skip(f"{each.language} keeps no promises in {pair.store} yet")
         key = uuid.uuid4().hex
         with pair.writes.antipode.scope():
             promise = pair.writes.antipode.promise("posts", expires_in_s=60)

@@ -280,8 +280,6 @@ class TestMongoDBOfCpp(TestMongoDB):
     opt_outs: ClassVar[dict[str, str]] = {
         **TestMongoDB.opt_outs,
         **OF_CPP,
-        "promises": "C++ keeps no promises in MongoDB yet",
-        "abandonment": "C++ keeps no promises in MongoDB yet",
     }
 
 

@@ -10,6 +10,8 @@
 #include "antipode/lineage.h"
 #include "antipode/shim.h"
 
+struct _mongoc_client_session_t;  ///< The client's `mongoc_client_session_t`.
+
 namespace antipode::mongodb {
 
 /// What a server refused, or why it did not answer.
@@ -26,7 +28,7 @@ class ANTIPODE_EXPORT Error : public std::runtime_error {
 
 /// Where values are, and how they are read.
 struct Options {
-  std::string database;
+  std::string database;  ///< Of the values, and of the records of promises.
   std::string collection;
   std::string field = "value";                 ///< Of the documents in which values are.
   ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether the URI's reads go to the primary or to a replica.
@@ -57,19 +59,30 @@ class ANTIPODE_EXPORT Shim final : public Store {
   /// Sets the document `key` to a value, kept as bytes, with its lineage beside it; whatever else was in the document
   /// goes. One round trip. `lineage` is what the value depends on, the current one unless given. Returns it with the
   /// write, which enters the current scope. Throws Error; where the server did not acknowledge, the scope is marked.
-  Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage = std::nullopt);
+  /// With a promise that it fulfils it is a transaction, of four round trips; then it throws PromiseAbandoned where
+  /// nobody waits for that any more.
+  Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage = std::nullopt,
+                const std::optional<Promise>& fulfils = std::nullopt);
   /// Deletes it; a tombstone keeps the lineage for who finds nothing. Two round trips.
   Lineage Delete(std::string_view key, const std::optional<Lineage>& lineage = std::nullopt);
   /// One round trip, two where there is no document. Under a floor the server holds it back until that is met. Throws
   /// UnmetError where it is not, or Error.
   Reading Read(std::string_view key);
 
+  /// Records, in the open transaction of a session of your own, that a promise is fulfilled: with its commit the record
+  /// becomes visible together with its data. Throws PromiseAbandoned, where the server has ended the transaction,
+  /// ConfigurationError where none is open, or Error.
+  void Fulfil(_mongoc_client_session_t* session, const Promise& promise);
+
   [[nodiscard]] bool Looks() const override;
   [[nodiscard]] bool Floors() const override { return true; }
   [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
+  [[nodiscard]] bool Promises() const override { return true; }
+  [[nodiscard]] bool Abandons() const override { return reads_from() == ReadsFrom::kPrimary; }
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
   std::set<WriteId> Fence(double timeout_s) override;
+  bool AbandonPromise(const Promise& promise, double timeout_s) override;
   void Close() override;
 
  private:

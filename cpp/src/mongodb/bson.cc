@@ -42,6 +42,11 @@ Doc& Doc::Add(std::string_view name, Bytes value) {
   return *this;
 }
 
+Doc& Doc::Add(std::string_view name, Date value) {
+  bson_append_date_time(get(), name.data(), SizeOf(name), value.unix_ms);
+  return *this;
+}
+
 Doc& Doc::Add(std::string_view name, const Doc& value) {
   bson_append_document(get(), name.data(), SizeOf(name), &value.bson());
   return *this;

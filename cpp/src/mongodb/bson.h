@@ -20,6 +20,11 @@ struct Bytes {
   std::string_view value;
 };
 
+/// Milliseconds since 1970.
+struct Date {
+  std::int64_t unix_ms;
+};
+
 /// A value in a document that outlives this. A class of its own: templates lose the alignment of the library's type.
 struct Value {
   bson_iter_t at;
@@ -47,6 +52,7 @@ class Doc {
   Doc& Add(std::string_view name, const char* value) { return Add(name, std::string_view(value)); }
   Doc& Add(std::string_view name, Stamp value);
   Doc& Add(std::string_view name, Bytes value);
+  Doc& Add(std::string_view name, Date value);
   Doc& Add(std::string_view name, const Doc& value);
   Doc& Add(std::string_view name, const Array& value);
   Doc& Add(std::string_view name, const Value& value);

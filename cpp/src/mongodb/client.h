@@ -53,6 +53,7 @@ class Client {
   Doc Ask(const std::string& database, const Doc& command, bool anywhere);
   /// Where the server stands. Throws Error, ConfigurationError, or Unreachable where it has no data to read now.
   ServerState Hello(bool anywhere);
+  [[nodiscard]] mongoc_client_t* get() const { return client_; }
 
  private:
   mongoc_client_t* client_;

@@ -11,6 +11,8 @@
 #include "mongodb/beside.h"
 #include "mongodb/client.h"
 #include "mongodb/position.h"
+#include "mongodb/promises.h"
+#include "mongodb/transaction.h"
 
 namespace antipode::mongodb {
 namespace {
@@ -24,35 +26,52 @@ constexpr int kUnheard = 72;
 /// The library's own connection to the server where a process reads. Not pinned: the server may roll back under it.
 class MongoEndpoint final : public Endpoint {
  public:
-  MongoEndpoint(const Uri& uri, const Target& target, ReadsFrom reads_from, LogHistory& history)
+  MongoEndpoint(const Uri& uri, const Target& target, std::string database, ReadsFrom reads_from, LogHistory& history)
       : client_(mongoc_client_new_from_uri(uri.get())),
         asked_(client_.get()),
         majority_(target.majority_reads),
+        database_(std::move(database)),
         reads_from_(reads_from),
         history_(history) {
     mongoc_client_set_error_api(client_.get(), MONGOC_ERROR_API_VERSION_2);
   }
 
   Observation Observe(const std::set<WriteId>& writes, double) override {
+    return Asked([&](const ServerState& state) { return Shown(state, writes, majority_, history_, asked_); });
+  }
+  Observation Promised(const std::set<Promise>& promises, double) override {
+    return Asked([&](const ServerState& state) {
+      Doc search = SearchRecords(promises);
+      if (majority_) search.Add("readConcern", Only("level", "majority"));
+      Observation shown;
+      shown.server = state.incarnation;
+      shown.promises = RecordsIn(asked_.Ask(database_, search, true).bson(), promises);
+      return shown;
+    });
+  }
+
+ private:
+  template <typename Look>
+  Observation Asked(Look look) {
     try {
       const ServerState state = asked_.Hello(true);
       if (reads_from_ == ReadsFrom::kPrimary && !state.primary) {
         throw Unreachable("the server is not primary any more");
       }
-      return Shown(state, writes, majority_, history_, asked_);
+      return look(state);
     } catch (const Error& error) {
       if (Passes(error)) throw Unreachable(error.what());
       throw;
     }
   }
 
- private:
   struct Destroy {
     void operator()(mongoc_client_t* client) const { mongoc_client_destroy(client); }
   };
   std::unique_ptr<mongoc_client_t, Destroy> client_;
   Client asked_;
   bool majority_;
+  std::string database_;
   ReadsFrom reads_from_;
   LogHistory& history_;
 };
@@ -69,6 +88,18 @@ struct Patience {
   std::optional<std::uint64_t> after;
   std::optional<double> limit_s;
 };
+
+/// The records of promises, and what covers them; none where that is not known.
+struct Records {
+  std::map<Promise, Status> found;
+  std::optional<WriteId> covering;
+};
+
+/// Throws Error where a server refused what was written.
+void CheckWritten(const bson_t& reply) {
+  const auto refused = TextAt(reply, "writeErrors.0.errmsg");
+  if (refused) throw Error(*refused, static_cast<int>(IntAt(reply, "writeErrors.0.code").value_or(0)));
+}
 
 /// The value in a field, under the name by which digests are made.
 Doc HolderOf(const std::optional<Value>& value) { return value ? Only("v", *value) : Doc().Add("v", Doc()); }
@@ -102,11 +133,15 @@ class Shim::Table {
     pool_.reset();
   }
 
-  Lineage Write(std::string_view key, std::string_view value, const Lineage& base) {
+  [[nodiscard]] const std::string& database() const { return options_.database; }
+
+  Lineage Write(std::string_view key, std::string_view value, const Lineage& base,
+                const std::optional<Promise>& fulfils) {
     Doc document = Only("_id", key);
     document.Add(options_.field, Bytes{value}).Add("_ap", Whole(Only("v", Bytes{value}), base));
     const Doc update = Doc().Add("q", Only("_id", key)).Add("u", document).Add("upsert", true);
-    return Send(Doc().Add("update", options_.collection).Add("updates", List(update)), base);
+    const Doc command = Doc().Add("update", options_.collection).Add("updates", List(update));
+    return fulfils ? Keep(command, base, *fulfils) : Send(command, base);
   }
 
   Lineage Delete(std::string_view key, const Lineage& base) {
@@ -125,6 +160,21 @@ class Shim::Table {
     }
     if (!answer) answer = Find(*client, key, {});
     return Seen(*answer);
+  }
+
+  /// Records in a transaction that a promise is fulfilled.
+  void Fulfil(Transaction& transaction, const Promise& promise) {
+    CheckWritten(transaction.Ask(options_.database, Recording(promise, true)).bson());
+  }
+
+  /// Throws PromiseAbandoned where that is why its transaction was refused. `client` is in none any more.
+  void Explain(Client& client, const Promise& promise, const Error& error) {
+    if (error.code() == kDuplicate && IsAbandoned(client, promise)) throw PromiseAbandoned(promise.id);
+  }
+
+  bool IsAbandoned(Client& client, const Promise& promise) {
+    const auto found = RecordsIn(client.Ask(options_.database, SearchRecords({promise}), false).bson(), {promise});
+    return found.count(promise) > 0 && found.at(promise) == Status::kAbandoned;
   }
 
   WriteId Named(const Position& position, bool covering) {
@@ -164,25 +214,66 @@ class Shim::Table {
     }
   }
 
+  /// Writes in a transaction that fulfils a promise.
+  Lineage Keep(Doc command, const Lineage& base, const Promise& promise) {
+    const auto pool = this->pool();
+    Pool::Lease client(*pool);
+    LearnSet(*client);
+    AskingWhere(command);
+    Told told;
+    try {
+      told.operation =
+          Committed(client->get(), mongoc_uri_get_write_concern(target_.uri.get()), [&](Transaction& transaction) {
+            Fulfil(transaction, promise);
+            const Doc reply = transaction.Ask(options_.database, command);
+            CheckWritten(reply.bson());
+            told.state = ToldBy(reply.bson(), SetName()).state;
+          });
+    } catch (const NoAnswer& error) {
+      if (error.sent()) Mark("in_doubt");
+      throw;
+    } catch (const Error& error) {
+      Explain(*client, promise, error);
+      throw;
+    }
+    told.state = OfOneTerm(told.state, *client);
+    return Entered(WritePosition(told, SetName(), target_.majority_writes), base);
+  }
+
+  /// Where the primary stands after a commit whose reply does not tell; none where it may have been another's.
+  static std::optional<ServerState> OfOneTerm(const std::optional<ServerState>& before, Client& client) {
+    try {
+      const ServerState after = client.Hello(false);
+      const bool one = before && before->primary && after.primary && before->applied.term == after.applied.term;
+      return one ? std::optional(after) : std::nullopt;
+    } catch (const Error&) {
+      return std::nullopt;
+    } catch (const Unreachable&) {
+      return std::nullopt;
+    }
+  }
+
   Lineage Written(const Doc& reply, const Lineage& base) {
-    const auto refused = TextAt(reply.bson(), "writeErrors.0.errmsg");
-    if (refused) throw Error(*refused, static_cast<int>(IntAt(reply.bson(), "writeErrors.0.code").value_or(0)));
+    CheckWritten(reply.bson());
     const auto unmet = TextAt(reply.bson(), "writeConcernError.errmsg");
     const std::string set_name = SetName();
     const auto position = WritePosition(ToldBy(reply.bson(), set_name), set_name, target_.majority_writes && !unmet);
-    Lineage lineage = base;
-    if (position) {
-      const WriteId write = Named(*position, false);
-      lineage = base.Append(write);
-      RecordWrite(write);
-    } else {
-      Count("uncovered_write", shim_.datastore());
-      Mark("unsampled");
-      lineage = base.Marked({shim_.datastore(), "unsampled"});
-    }
+    const Lineage lineage = Entered(position, base);
     // It is done at the primary; its code says no more of the write than that.
     if (unmet) throw Error(*unmet);
     return lineage;
+  }
+
+  /// Enters what was written.
+  Lineage Entered(const std::optional<Position>& position, const Lineage& base) {
+    if (position) {
+      const WriteId write = Named(*position, false);
+      RecordWrite(write);
+      return base.Append(write);
+    }
+    Count("uncovered_write", shim_.datastore());
+    Mark("unsampled");
+    return base.Marked({shim_.datastore(), "unsampled"});
   }
 
   void RecordWrite(const WriteId& write) {
@@ -231,7 +322,15 @@ class Shim::Table {
   Observation Held(Client& client, const Floor& floor, std::string_view key, double timeout_s,
                    std::optional<Answer>& answer) {
     answer.reset();
-    const std::set<WriteId> writes = floor.writes();
+    std::set<WriteId> writes = floor.writes();
+    const std::set<Promise> promises = floor.promises();
+    const Records records = RecordsOf(client, promises);
+    for (const Promise& each : promises) {
+      const auto found = records.found.find(each);
+      if (found == records.found.end() || found->second != Status::kVisible) return Of(records.found);
+    }
+    // The server that reads has to show what covers the records.
+    if (records.covering) writes.insert(*records.covering);
     // Once the time is up the server is asked for what there is.
     const double block_s = floor.BlockS(std::min(timeout_s, kSliceS));
     Patience patience{std::nullopt, block_s > 0 ? block_s : timeout_s};
@@ -245,7 +344,9 @@ class Shim::Table {
       Answer found = Find(client, key, patience);
       const ServerState state = found.told.state ? *found.told.state : client.Hello(true);
       answer = std::move(found);
-      return Shown(state, writes, target_.majority_reads, history_, client);
+      Observation shown = Shown(state, writes, target_.majority_reads, history_, client);
+      if (records.covering && shown.Of(*records.covering).first == Status::kVisible) shown.promises = records.found;
+      return shown;
     } catch (const Error& error) {
       if (error.code() == kUnheard)
         return Unread(Shown(client.Hello(true), writes, target_.majority_reads, history_, client));
@@ -253,6 +354,26 @@ class Shim::Table {
       if (Passes(error)) throw Unreachable(error.what());
       throw;
     }
+  }
+
+  /// The records of promises, on whatever server answers. Throws Unreachable.
+  Records RecordsOf(Client& client, const std::set<Promise>& promises) {
+    if (promises.empty()) return {};
+    try {
+      const Doc reply = Answered(client, SearchRecords(promises), {});
+      const auto position = ReadPosition(ToldBy(reply.bson(), SetName()), SetName(), target_.majority_reads);
+      if (!position) return {};
+      return {RecordsIn(reply.bson(), promises), Named(*position, true)};
+    } catch (const Error& error) {
+      if (Passes(error)) throw Unreachable(error.what());
+      throw;
+    }
+  }
+
+  static Observation Of(const std::map<Promise, Status>& records) {
+    Observation shown;
+    shown.promises = records;
+    return shown;
   }
 
   /// A look without a read: what it proves about the past holds, what it showed must be read.
@@ -324,8 +445,23 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
   return made;
 }
 
-Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage) {
-  return table_->Write(key, value, lineage ? *lineage : Current());
+Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,
+                    const std::optional<Promise>& fulfils) {
+  return table_->Write(key, value, lineage ? *lineage : Current(), fulfils);
+}
+
+void Shim::Fulfil(_mongoc_client_session_t* session, const Promise& promise) {
+  if (!mongoc_client_session_in_transaction(session)) {
+    throw ConfigurationError("a promise is fulfilled in the transaction of its data: start one first");
+  }
+  Transaction transaction(session);
+  try {
+    table_->Fulfil(transaction, promise);
+  } catch (const Error& error) {
+    const auto pool = table_->pool();
+    table_->Explain(*Pool::Lease(*pool), promise, error);
+    throw;
+  }
 }
 
 Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage) {
@@ -338,7 +474,8 @@ bool Shim::Looks() const { return table_->target().direct || reads_from() == Rea
 
 std::unique_ptr<Endpoint> Shim::OpenEndpoint(double timeout_s) {
   const Target& target = table_->target();
-  return std::make_unique<MongoEndpoint>(target.Within(timeout_s), target, reads_from(), table_->history());
+  return std::make_unique<MongoEndpoint>(target.Within(timeout_s), target, table_->database(), reads_from(),
+                                         table_->history());
 }
 
 std::set<WriteId> Shim::Fence(double) {
@@ -348,6 +485,24 @@ std::set<WriteId> Shim::Fence(double) {
     const ServerState state = client->Hello(false);
     if (!state.primary) throw Unreachable("the server of '" + datastore() + "' is not primary now");
     return {table_->Named(LocalPosition(state), true)};
+  } catch (const Error& error) {
+    if (Passes(error)) throw Unreachable(error.what());
+    throw;
+  }
+}
+
+bool Shim::AbandonPromise(const Promise& promise, double timeout_s) {
+  const Uri uri = table_->target().Within(timeout_s);
+  const std::unique_ptr<mongoc_client_t, void (*)(mongoc_client_t*)> owned(mongoc_client_new_from_uri(uri.get()),
+                                                                           mongoc_client_destroy);
+  mongoc_client_set_error_api(owned.get(), MONGOC_ERROR_API_VERSION_2);
+  Client client(owned.get());
+  try {
+    const Doc reply = client.Ask(table_->database(), Recording(promise, false), false);
+    const auto code = IntAt(reply.bson(), "writeErrors.0.code");
+    if (!code) return true;
+    if (*code != kDuplicate) throw Unreachable(TextAt(reply.bson(), "writeErrors.0.errmsg").value_or(""));
+    return table_->IsAbandoned(client, promise);
   } catch (const Error& error) {
     if (Passes(error)) throw Unreachable(error.what());
     throw;
