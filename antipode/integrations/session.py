@@ -12,7 +12,7 @@ import hashlib
 
 from antipode import ConfigurationError
 
-from ._session import SALT, SessionCookie
+from ._session import SALT, SessionCookie, Signer
 
 try:
     import itsdangerous
@@ -58,12 +58,21 @@ class Session(SessionCookie):
         Raises:
             ConfigurationError: a key is too short, or a browser would not take the cookie.
         """
-        for each in (key, *older):
-            if not isinstance(each, str) or len(each) < _MIN_KEY:
-                msg = f"a key of a session is a secret of at least {_MIN_KEY} characters"
-                raise ConfigurationError(msg)
-        signer = _ItsDangerous([*reversed(older), key])
+        signer = signer_of(key, *older)
         super().__init__(signer, name=cookie, path=path, domain=domain, secure=secure)
+
+
+def signer_of(key: str, *older: str) -> Signer:
+    """What signs with *key*, and believes *older* ones, too.
+
+    Raises:
+        ConfigurationError: a key is too short.
+    """
+    for each in (key, *older):
+        if not isinstance(each, str) or len(each) < _MIN_KEY:
+            msg = f"a key of a session is a secret of at least {_MIN_KEY} characters"
+            raise ConfigurationError(msg)
+    return _ItsDangerous([*reversed(older), key])
 
 
 class _ItsDangerous:

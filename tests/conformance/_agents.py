@@ -51,7 +51,6 @@ LACKING = {
                     "requests_in",
                     "responses_out",
                     "scopes",
-                    "sessions",
                     "strips",
                 )
             ),

@@ -66,6 +66,13 @@ def test_sessions(agent: AgentProcess, vector: dict[str, Any]) -> None:
             assert ended["cache_control"] == request["cache_control"]
 
 
+@pytest.mark.parametrize("vector", vectors.cases("L3-headers", "session_signatures"))
+def test_session_signatures(agent: AgentProcess, vector: dict[str, Any]) -> None:
+    """Services of several languages that share keys share a cookie."""
+    found = judged(agent, "session_signatures", vector)
+    assert found == {"value": vector["value"], "read": vector["read"]}
+
+
 @pytest.mark.parametrize("vector", vectors.cases("L3-headers", "strips"))
 def test_strips(agent: AgentProcess, vector: dict[str, Any]) -> None:
     """Nothing of ours is left, and everything else is."""

@@ -163,6 +163,13 @@ def _session_counts() -> dict[str, int]:
     return found
 
 
+def _session_signatures(given: Mapping[str, Any]) -> dict[str, Any]:
+    from antipode.integrations.session import signer_of  # It needs an extra.
+
+    signer = signer_of(*given["keys"])
+    return {"value": signer.sign(given["content"]), "read": signer.unsign(given["came"])}
+
+
 def _strips(given: Mapping[str, Any]) -> dict[str, Any]:
     headers = dict(given["headers"])
     strip(headers)
@@ -314,6 +321,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "requests_in": _requests_in,
     "responses_out": _responses_out,
     "scopes": _scopes,
+    "session_signatures": _session_signatures,
     "sessions": _sessions,
     "strips": _strips,
     "verdicts": _verdicts,

@@ -215,7 +215,7 @@ public final class Lineage {
   }
 
   /** Returns what of this lineage is not in another one, or says more than that. */
-  Lineage beyond(Lineage came) {
+  public Lineage beyond(Lineage came) {
     Builder added = builder();
     beyond(writes, came.writes).forEach(added::write);
     beyond(incomplete, came.incomplete).forEach(added::incomplete);

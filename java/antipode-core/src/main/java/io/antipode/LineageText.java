@@ -84,6 +84,11 @@ public final class LineageText {
     return Shortening.text(lineage, egress == null ? bound : bound.withEgress(egress), COUNTED);
   }
 
+  /** Returns what of a lineage may be named outside of this process, with a mark for the rest. */
+  public static Lineage allowed(Lineage lineage) {
+    return Shortening.egress(lineage, Settings.current().egress(), COUNTED);
+  }
+
   /** Returns what to store beside a value, or to put into a message, for a lineage. */
   public static String stored(Lineage lineage) {
     return leaving(lineage.withoutNotes());

@@ -467,13 +467,21 @@ public final class Scope implements ImplicitContextKeyed {
    * Writes from now on are counted as written after the response.
    */
   public String answer() {
-    answered = true;
-    Lineage added = lineage().beyond(came).branching(branches.get());
+    Lineage added = added();
     Observer observer = Observers.dryRun();
     if (observer != null) {
       added = withNotes(added, observer);
     }
     return added.isEmpty() ? NOTHING : LineageText.leaving(added);
+  }
+
+  /**
+   * Returns what was added to what came, as the response starts. Writes from now on are counted as
+   * written after it.
+   */
+  public Lineage added() {
+    answered = true;
+    return lineage().beyond(came).branching(branches.get());
   }
 
   /** The lineage of this moment, with the mark that it may be older than it seems. */

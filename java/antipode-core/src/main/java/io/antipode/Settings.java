@@ -145,6 +145,11 @@ public final class Settings {
     return values.autoTimeout;
   }
 
+  /** Returns for how long a session cookie carries what a request wrote; default 60 seconds. */
+  public Duration sessionMaxAge() {
+    return values.sessionMaxAge;
+  }
+
   /**
    * Returns what such a read does whose time is up, or of which waiting makes no sense; default
    * {@link OnStale#SERVE}.
@@ -264,6 +269,15 @@ public final class Settings {
       throw refused("auto_timeout", timeout, "a time that is not negative");
     }
     return with(draft -> draft.autoTimeout = timeout);
+  }
+
+  /**
+   * Returns these settings with another age of session cookies, longer than replication ever lags.
+   *
+   * @throws ConfigurationException if it is not positive
+   */
+  public Settings withSessionMaxAge(Duration age) {
+    return with(draft -> draft.sessionMaxAge = positive("session_max_age", age));
   }
 
   /** Returns these settings with another way of reads that wait in vain. */
@@ -423,6 +437,8 @@ public final class Settings {
               (held, name, text) -> held.withBarriers(word(ReadBarriers.class, name, text))),
           Map.entry("auto_timeout", (held, name, text) -> held.withAutoTimeout(span(name, text))),
           Map.entry(
+              "session_max_age", (held, name, text) -> held.withSessionMaxAge(span(name, text))),
+          Map.entry(
               "on_stale", (held, name, text) -> held.withOnStale(word(OnStale.class, name, text))),
           Map.entry("on_unscoped", (held, name, text) -> held.withOnUnscoped(policy(name, text))),
           Map.entry("egress", (held, name, text) -> held.withEgress(names(text))),
@@ -510,6 +526,7 @@ public final class Settings {
     private Policy onIncomplete = Policy.RAISE;
     private ReadBarriers barriers = ReadBarriers.EXPLICIT;
     private Duration autoTimeout = Duration.ofSeconds(1);
+    private Duration sessionMaxAge = Duration.ofSeconds(60);
     private OnStale onStale = OnStale.SERVE;
     private @Nullable Policy onUnscoped;
     private @Nullable Set<String> egress;
@@ -531,6 +548,7 @@ public final class Settings {
       onIncomplete = other.onIncomplete;
       barriers = other.barriers;
       autoTimeout = other.autoTimeout;
+      sessionMaxAge = other.sessionMaxAge;
       onStale = other.onStale;
       onUnscoped = other.onUnscoped;
       egress = other.egress;

@@ -118,7 +118,7 @@ final class Shortening {
         + (countsOpen && lineage.openBranches() != 0 ? 1 : 0);
   }
 
-  private static Lineage egress(Lineage lineage, @Nullable Set<String> names, Losses losses) {
+  static Lineage egress(Lineage lineage, @Nullable Set<String> names, Losses losses) {
     if (names == null) {
       return lineage;
     }

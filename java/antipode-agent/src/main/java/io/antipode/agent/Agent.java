@@ -139,6 +139,8 @@ public final class Agent {
     String kind = Values.text(arguments, "kind");
     JsonNode given = Values.argument(arguments, "given");
     return switch (kind) {
+      case "session_signatures" -> Sessions.sign(given);
+      case "sessions" -> Sessions.judge(given);
       case "verdicts" -> Verdicts.judge(given);
       case "finding_ids" ->
           JSON.objectNode().put("id", FindingId.of(Values.texts(given.path("parts"))));

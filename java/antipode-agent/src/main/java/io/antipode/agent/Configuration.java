@@ -53,6 +53,7 @@ final class Configuration {
       case "on_incomplete" -> settings.withOnIncomplete(word(Policy.class, value));
       case "barriers" -> settings.withBarriers(word(ReadBarriers.class, value));
       case "auto_timeout_s" -> settings.withAutoTimeout(duration(value.asDouble()));
+      case "session_max_age_s" -> settings.withSessionMaxAge(duration(value.asDouble()));
       case "on_stale" -> settings.withOnStale(word(OnStale.class, value));
       case "on_unscoped" -> settings.withOnUnscoped(policy(value));
       case "egress" -> settings.withEgress(names(value));
@@ -96,6 +97,7 @@ final class Configuration {
     value.put("on_incomplete", spelled(settings.onIncomplete()));
     value.put("barriers", spelled(settings.barriers()));
     value.put("auto_timeout_s", seconds(settings.autoTimeout()));
+    value.put("session_max_age_s", seconds(settings.sessionMaxAge()));
     value.put("on_stale", spelled(settings.onStale()));
     value.put("on_unscoped", spelled(settings.onUnscoped()));
     put(value, "egress", settings.egress());

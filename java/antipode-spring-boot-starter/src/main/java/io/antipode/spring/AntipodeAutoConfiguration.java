@@ -83,9 +83,10 @@ public class AntipodeAutoConfiguration {
   static class Servlets {
     @Bean
     @ConditionalOnMissingBean(AntipodeFilter.class)
-    FilterRegistrationBean<AntipodeFilter> antipodeFilter() {
+    FilterRegistrationBean<AntipodeFilter> antipodeFilter(AntipodeProperties properties) {
+      AntipodeProperties.Session session = properties.session();
       FilterRegistrationBean<AntipodeFilter> filter =
-          new FilterRegistrationBean<>(new AntipodeFilter());
+          new FilterRegistrationBean<>(new AntipodeFilter(session == null ? null : session.made()));
       filter.setOrder(Ordered.HIGHEST_PRECEDENCE + 10);
       filter.setDispatcherTypes(AntipodeFilter.DISPATCHES);
       filter.setAsyncSupported(true);

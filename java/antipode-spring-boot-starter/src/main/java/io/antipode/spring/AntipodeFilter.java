@@ -4,6 +4,8 @@ import io.antipode.propagation.Headers;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
+import io.antipode.session.SessionCookie;
+import io.antipode.session.SessionVisit;
 import jakarta.servlet.AsyncEvent;
 import jakarta.servlet.AsyncListener;
 import jakarta.servlet.DispatcherType;
@@ -33,8 +35,24 @@ public final class AntipodeFilter implements Filter {
 
   private static final String ATTRIBUTE = AntipodeFilter.class.getName();
 
-  /** Makes the filter. */
-  public AntipodeFilter() {}
+  private final @Nullable SessionCookie session;
+
+  /** What the dispatches of one request share. */
+  private record Held(IncomingRequest request, @Nullable SessionVisit visit) {
+    LineageResponse answering(HttpServletResponse response) {
+      return new LineageResponse(response, request, visit);
+    }
+  }
+
+  /** Makes a filter without a session cookie. */
+  public AntipodeFilter() {
+    this(null);
+  }
+
+  /** Makes a filter whose answers set a cookie, from which the next requests of a user start. */
+  public AntipodeFilter(@Nullable SessionCookie session) {
+    this.session = session;
+  }
 
   @Override
   public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
@@ -45,25 +63,25 @@ public final class AntipodeFilter implements Filter {
       chain.doFilter(request, response);
       return;
     }
-    if (request.getAttribute(ATTRIBUTE) instanceof IncomingRequest held) {
+    if (request.getAttribute(ATTRIBUTE) instanceof Held held) {
       again(held, request, answer, chain);
       return;
     }
-    IncomingRequest begun = begin(http);
+    Held begun = begin(http);
     if (begun == null) {
       chain.doFilter(request, response);
     } else {
-      begun(begun, http, new LineageResponse(answer, begun), chain);
+      begun(begun, http, begun.answering(answer), chain);
     }
   }
 
   /** Another dispatch of the same request. That to an error page makes a new response. */
   private static void again(
-      IncomingRequest held, ServletRequest request, HttpServletResponse response, FilterChain chain)
+      Held held, ServletRequest request, HttpServletResponse response, FilterChain chain)
       throws IOException, ServletException {
-    try (io.opentelemetry.context.Scope entered = held.context().makeCurrent()) {
+    try (io.opentelemetry.context.Scope entered = held.request.context().makeCurrent()) {
       if (request.getDispatcherType() == DispatcherType.ERROR) {
-        LineageResponse answer = new LineageResponse(response, held);
+        LineageResponse answer = held.answering(response);
         chain.doFilter(request, answer);
         answer.start();
       } else {
@@ -73,33 +91,43 @@ public final class AntipodeFilter implements Filter {
   }
 
   private static void begun(
-      IncomingRequest begun,
-      HttpServletRequest request,
-      LineageResponse response,
-      FilterChain chain)
+      Held begun, HttpServletRequest request, LineageResponse response, FilterChain chain)
       throws IOException, ServletException {
     request.setAttribute(ATTRIBUTE, begun);
     try {
       chain.doFilter(request, response);
     } finally {
-      begun.leave();
+      begun.request.leave();
       if (request.isAsyncStarted()) {
-        request.getAsyncContext().addListener(new Ending(begun, response));
+        request.getAsyncContext().addListener(new Ending(begun.request, response));
       } else {
         response.start();
-        begun.close();
+        begun.request.close();
       }
     }
   }
 
-  private static @Nullable IncomingRequest begin(HttpServletRequest request) {
+  private @Nullable Held begin(HttpServletRequest request) {
     try {
       List<String> baggage = Collections.list(request.getHeaders(Headers.BAGGAGE));
       boolean sent = request.getHeader(Headers.SENT) != null;
-      return IncomingRequest.begin(
-          baggage, sent, request, carrier -> unwrapped(carrier) == unwrapped(request));
+      IncomingRequest begun =
+          IncomingRequest.begin(
+              baggage, sent, request, carrier -> unwrapped(carrier) == unwrapped(request));
+      return new Held(begun, session == null ? null : visit(session, begun, request));
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is served without a scope", error);
+      return null;
+    }
+  }
+
+  private static @Nullable SessionVisit visit(
+      SessionCookie session, IncomingRequest begun, HttpServletRequest request) {
+    try {
+      List<String> cookies = Collections.list(request.getHeaders("Cookie"));
+      return session.visit(begun.scope(), cookies, request.isSecure());
+    } catch (RuntimeException error) {
+      Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
       return null;
     }
   }

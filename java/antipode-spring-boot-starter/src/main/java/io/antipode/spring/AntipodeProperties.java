@@ -2,6 +2,8 @@ package io.antipode.spring;
 
 import io.antipode.PeerAnswers;
 import io.antipode.Settings;
+import io.antipode.session.SessionCookie;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -23,6 +25,8 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  * @param barriers where reads wait: explicit, or auto for everywhere
  * @param autoTimeout for how long automatic barriers may hold the reads of a request back; default
  *     1
+ * @param sessionMaxAge for how long a session cookie carries what a request wrote; default 60
+ * @param session the session cookie of a servlet application; without keys there is none
  * @param onStale what such a read does whose time is up: serve or raise
  * @param onUnscoped what happens without a scope: raise or report
  * @param egress the datastores that may be named outside of this process; all by default
@@ -43,12 +47,36 @@ public record AntipodeProperties(
     @Nullable String onIncomplete,
     @Nullable String barriers,
     @Nullable String autoTimeout,
+    @Nullable String sessionMaxAge,
+    @Nullable Session session,
     @Nullable String onStale,
     @Nullable String onUnscoped,
     @Nullable Set<String> egress,
     @Nullable Set<String> egressHosts,
     @Nullable Map<String, PeerAnswers> peers,
     @Nullable Set<String> appPackages) {
+
+  /**
+   * The signed cookie that carries what a request wrote to the next requests of its user.
+   *
+   * @param keys secrets that all servers of this service share; the first signs
+   * @param cookie its name; default antipode
+   * @param path below which browsers send it; default /
+   * @param domain to whose subdomains they send it, too; by default to this host alone
+   * @param secure whether over TLS alone; by default where the request came over TLS
+   */
+  public record Session(
+      List<String> keys,
+      @Nullable String cookie,
+      @Nullable String path,
+      @Nullable String domain,
+      @Nullable Boolean secure) {
+    SessionCookie made() {
+      SessionCookie made =
+          SessionCookie.signedBy(keys).within(path == null ? "/" : path, domain).withSecure(secure);
+      return cookie == null ? made : made.withName(cookie);
+    }
+  }
 
   /** Returns settings with what is given. */
   Settings applied(Settings settings) {
@@ -64,6 +92,7 @@ public record AntipodeProperties(
     changed = with(changed, "on_incomplete", onIncomplete);
     changed = with(changed, "barriers", barriers);
     changed = with(changed, "auto_timeout", autoTimeout);
+    changed = with(changed, "session_max_age", sessionMaxAge);
     changed = with(changed, "on_stale", onStale);
     changed = with(changed, "on_unscoped", onUnscoped);
     changed = egress == null ? changed : changed.withEgress(egress);

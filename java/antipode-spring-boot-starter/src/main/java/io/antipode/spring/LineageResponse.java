@@ -3,6 +3,7 @@ package io.antipode.spring;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
+import io.antipode.session.SessionVisit;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletResponse;
@@ -10,19 +11,27 @@ import jakarta.servlet.http.HttpServletResponseWrapper;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.logging.Level;
 import org.jspecify.annotations.Nullable;
 
 /** A response whose header gets the lineage as the response starts: with its first byte. */
 final class LineageResponse extends HttpServletResponseWrapper {
   private final IncomingRequest request;
+  private final @Nullable SessionVisit visit;
   private boolean started;
   private @Nullable ServletOutputStream stream;
   private @Nullable PrintWriter writer;
 
-  LineageResponse(HttpServletResponse response, IncomingRequest request) {
+  LineageResponse(
+      HttpServletResponse response, IncomingRequest request, @Nullable SessionVisit visit) {
     super(response);
     this.request = request;
+    this.visit = visit;
   }
 
   /** The response starts: what is written to stores from now on is not in it. */
@@ -36,9 +45,32 @@ final class LineageResponse extends HttpServletResponseWrapper {
       if (answer != null) {
         setHeader(Headers.LINEAGE, answer);
       }
+      if (visit != null) {
+        setCookie(visit);
+      }
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is answered without its lineage", error);
     }
+  }
+
+  private void setCookie(SessionVisit visit) {
+    Map<String, List<String>> headers = new HashMap<>();
+    for (String name : getHeaderNames()) {
+      headers
+          .computeIfAbsent(name.toLowerCase(Locale.ROOT), held -> new ArrayList<>())
+          .addAll(getHeaders(name));
+    }
+    SessionVisit.Crumb crumb = visit.crumb(getStatus(), headers);
+    if (crumb == null) {
+      return;
+    }
+    setHeader("Cache-Control", crumb.cacheControl());
+    // Not beside one that was set before: an error page starts the response again.
+    String named = crumb.setCookie().substring(0, crumb.setCookie().indexOf('=') + 1);
+    List<String> others =
+        getHeaders("Set-Cookie").stream().filter(each -> !each.startsWith(named)).toList();
+    setHeader("Set-Cookie", crumb.setCookie());
+    others.forEach(each -> addHeader("Set-Cookie", each));
   }
 
   @Override

@@ -42,6 +42,7 @@ import org.springframework.boot.web.servlet.context.ServletWebServerApplicationC
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.http.HttpHeaders;
 import org.springframework.http.ResponseEntity;
 import org.springframework.http.client.ClientHttpRequestFactory;
 import org.springframework.http.client.JdkClientHttpRequestFactory;
@@ -117,6 +118,16 @@ class BootTest {
       return Antipode.append(ADDED).serialize();
     }
 
+    /** Writes in the present hour: what is old goes into no cookie. */
+    @GetMapping("/save")
+    String save(@RequestParam(defaultValue = "false") boolean fails) {
+      Lineage held = Antipode.append(WriteId.of("users", "log", 9));
+      if (fails) {
+        throw new IllegalStateException("of the handler");
+      }
+      return held.serialize();
+    }
+
     @GetMapping("/headers")
     List<String> headers(HttpServletRequest request) {
       return Collections.list(request.getHeaders(Headers.BAGGAGE));
@@ -188,6 +199,7 @@ class BootTest {
                 "--logging.level.root=error",
                 "--antipode.max-timeout=2.5",
                 "--antipode.region=eu",
+                "--antipode.session.keys=a secret of this service",
                 "--antipode.peers.[127.0.0.1/never]=never",
                 "--antipode.on-unknown=raise");
     int port = ((ServletWebServerApplicationContext) application).getWebServer().getPort();
@@ -222,6 +234,44 @@ class BootTest {
     assertThat(settings.region()).isEqualTo("eu");
     assertThat(settings.peers()).isEqualTo(Map.of("127.0.0.1/never", PeerAnswers.NEVER));
     assertThat(settings.maxLineageBytes()).as("not given").isEqualTo(1_024);
+  }
+
+  @Test
+  void theNextRequestOfAUserStartsFromWhatTheLastOneWrote() {
+    ResponseEntity<String> saved = visit("/save", "other=1");
+    String cookie = saved.getHeaders().getFirst(HttpHeaders.SET_COOKIE);
+    assertThat(cookie).startsWith("antipode=").endsWith("; Path=/; HttpOnly; SameSite=Lax");
+    assertThat(saved.getHeaders().getCacheControl()).isEqualTo("private");
+    ResponseEntity<String> read = visit("/read", cookie.substring(0, cookie.indexOf(';')));
+    assertThat(read.getBody()).isEqualTo(saved.getBody());
+    assertThat(read.getHeaders().get(HttpHeaders.SET_COOKIE)).as("it added nothing").isNull();
+  }
+
+  @Test
+  void aForgedCookieIsIgnoredAndRemoved() {
+    ResponseEntity<String> answer = visit("/read", "antipode=x:1~ka.5.k.forged");
+    assertThat(Lineage.deserialize(answer.getBody())).isEqualTo(Lineage.empty());
+    assertThat(answer.getHeaders().getFirst(HttpHeaders.SET_COOKIE))
+        .startsWith("antipode=; Max-Age=0; ");
+  }
+
+  @Test
+  void anErrorPageSetsTheCookieOnce() {
+    List<String> cookies =
+        client()
+            .get()
+            .uri("/save?fails=true")
+            .exchange((request, response) -> response.getHeaders().get(HttpHeaders.SET_COOKIE));
+    assertThat(cookies).hasSize(1);
+  }
+
+  private static ResponseEntity<String> visit(String path, String cookie) {
+    return client()
+        .get()
+        .uri(path)
+        .header(HttpHeaders.COOKIE, cookie)
+        .retrieve()
+        .toEntity(String.class);
   }
 
   @Test

@@ -1,0 +1,132 @@
+package io.antipode.agent;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.antipode.Incomplete;
+import io.antipode.Lineage;
+import io.antipode.Settings;
+import io.antipode.propagation.Headers;
+import io.antipode.propagation.IncomingRequest;
+import io.antipode.runtime.Counts;
+import io.antipode.session.SessionVectors;
+import io.antipode.session.SessionVisit;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/** Session cookies of level 3: what requests of one user start from, and what answers set. */
+final class Sessions {
+  private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
+  private static final int ROOM = 971;
+  private static final int AGE_S = 60;
+
+  private Sessions() {}
+
+  static ObjectNode judge(JsonNode given) {
+    Settings before = Settings.configure(held -> settings(held, given));
+    try {
+      SessionVectors cookie = new SessionVectors(given.path("room").asInt(ROOM));
+      ObjectNode value = JSON.objectNode();
+      ArrayNode requests = value.putArray("requests");
+      for (JsonNode request : given.path("requests")) {
+        long second = request.path("at_s").asLong();
+        requests.add(SessionVectors.at(second, () -> visited(cookie, request)));
+      }
+      return value;
+    } finally {
+      Settings.configure(held -> before);
+    }
+  }
+
+  private static Settings settings(Settings held, JsonNode given) {
+    int age = given.path("session_max_age_s").asInt(AGE_S);
+    Settings changed = held.withSessionMaxAge(Duration.ofSeconds(age));
+    return given.has("egress") ? changed.withEgress(Values.texts(given.get("egress"))) : changed;
+  }
+
+  private static ObjectNode visited(SessionVectors cookie, JsonNode request) {
+    Map<Counts.Metric, Long> before = Counts.all();
+    Map<String, List<String>> headers = headers(request.path("headers"));
+    ObjectNode value = JSON.objectNode();
+    try (IncomingRequest incoming =
+        IncomingRequest.begin(
+            headers.getOrDefault(Headers.BAGGAGE, List.of()),
+            headers.containsKey(Headers.SENT),
+            null,
+            carrier -> false)) {
+      List<@Nullable String> contents = new ArrayList<>();
+      request.path("cookies").forEach(each -> contents.add(each.isNull() ? null : each.asText()));
+      SessionVisit visit = cookie.visit(incoming.scope(), contents);
+      value.set("starts", Values.json(incoming.scope().lineage()));
+      incoming.scope().merge(added(request));
+      SessionVisit.Crumb crumb =
+          visit.crumb(request.path("status").asInt(200), headers(request.path("answer")));
+      set(value, cookie, crumb);
+    }
+    value.set("counts", counts(before));
+    return value;
+  }
+
+  /** As it is: a write that is recorded here would state the present hour. */
+  private static Lineage added(JsonNode request) {
+    Lineage.Builder added = Lineage.builder();
+    request.path("adds").forEach(write -> added.write(Values.write(write)));
+    request
+        .path("marks")
+        .forEach(
+            mark -> added.incomplete(new Incomplete(mark.get(0).asText(), mark.get(1).asText())));
+    added.openBranches(Long.parseUnsignedLong(request.path("open_branches").asText("0")));
+    return added.build();
+  }
+
+  private static void set(
+      ObjectNode value, SessionVectors cookie, SessionVisit.@Nullable Crumb crumb) {
+    if (crumb == null) {
+      value.putNull("content").putNull("cache_control").put("lasts", false);
+      return;
+    }
+    value.put("content", cookie.content(crumb.value()));
+    value.put("cache_control", crumb.cacheControl());
+    value.put("lasts", !crumb.setCookie().contains("Max-Age=0;"));
+  }
+
+  private static ObjectNode counts(Map<Counts.Metric, Long> before) {
+    Map<String, Long> changed = new TreeMap<>();
+    Counts.all()
+        .forEach(
+            (metric, number) -> {
+              String name = metric.name();
+              long more = number - before.getOrDefault(metric, 0L);
+              if (more > 0 && (name.startsWith("session_") || name.equals("dropped_for_size"))) {
+                changed.merge(name, more, Long::sum);
+              }
+            });
+    ObjectNode counts = JSON.objectNode();
+    changed.forEach(counts::put);
+    return counts;
+  }
+
+  private static Map<String, List<String>> headers(JsonNode pairs) {
+    Map<String, List<String>> headers = new LinkedHashMap<>();
+    for (JsonNode pair : pairs) {
+      headers
+          .computeIfAbsent(pair.path(0).asText(), name -> new ArrayList<>())
+          .add(pair.path(1).asText());
+    }
+    return headers;
+  }
+
+  /** Signs with the first of some keys, and says what they make of a value. */
+  static ObjectNode sign(JsonNode given) {
+    List<String> keys = Values.texts(given.path("keys"));
+    return JSON.objectNode()
+        .put("value", SessionVectors.sign(keys, Values.text(given, "content")))
+        .put("read", SessionVectors.unsign(keys, Values.text(given, "came")));
+  }
+}

@@ -1,0 +1,75 @@
+package io.antipode.session;
+
+import io.antipode.Scope;
+import io.antipode.runtime.Time;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** Session cookies whose signature leaves their content legible, for vectors. */
+public final class SessionVectors {
+  private static final int COOKIE_BYTES = 1_024;
+  private static final String NAME = "antipode";
+
+  private final String signature;
+  private final SessionCookie cookie;
+
+  /** Makes a cookie with room for a content of so many bytes. */
+  public SessionVectors(int room) {
+    signature = "." + "s".repeat(COOKIE_BYTES - NAME.length() - "=".length() - room - ".".length());
+    cookie =
+        new SessionCookie(
+            new Signer() {
+              @Override
+              public String sign(String content) {
+                return content + signature;
+              }
+
+              @Override
+              public @Nullable String unsign(String value) {
+                return value.endsWith(signature) ? content(value) : null;
+              }
+            },
+            NAME,
+            "/",
+            null,
+            null);
+  }
+
+  /** Returns the content of a cookie's value. */
+  public String content(String value) {
+    return value.isEmpty() ? "" : value.substring(0, value.length() - signature.length());
+  }
+
+  /** Returns the visit of a request with cookies of these contents; null for one that is forged. */
+  public SessionVisit visit(Scope scope, List<@Nullable String> contents) {
+    List<String> pairs = new ArrayList<>();
+    for (String content : contents) {
+      pairs.add(NAME + "=" + (content == null ? "forged" : content + signature));
+    }
+    List<String> headers = pairs.isEmpty() ? List.of() : List.of(String.join("; ", pairs));
+    return cookie.visit(scope, headers, false);
+  }
+
+  /** Runs something at a Unix second. */
+  public static <T> T at(long second, Supplier<T> action) {
+    var held = Time.exchange(() -> Instant.ofEpochSecond(second));
+    try {
+      return action.get();
+    } finally {
+      Time.exchange(held);
+    }
+  }
+
+  /** Returns a content, signed by the first of some keys. */
+  public static String sign(List<String> keys, String content) {
+    return new Keys(keys).sign(content);
+  }
+
+  /** Returns the content of a value that one of some keys signed; null of any other. */
+  public static @Nullable String unsign(List<String> keys, String value) {
+    return new Keys(keys).unsign(value);
+  }
+}
