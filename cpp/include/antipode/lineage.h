@@ -70,6 +70,8 @@ class ANTIPODE_EXPORT Lineage {
   [[nodiscard]] Lineage Beyond(const Lineage& came) const;
   /// Without the promises of these ids.
   [[nodiscard]] Lineage WithoutPromises(const std::set<std::string>& ids) const;
+  /// Without what a dry run sends along: it is of one request, and never stored.
+  [[nodiscard]] Lineage WithoutNotes() const;
   /// With a mark that something is missing.
   [[nodiscard]] Lineage Marked(const Incomplete& mark) const;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "antipode/export.h"
@@ -7,9 +8,16 @@
 
 namespace antipode {
 
-// For shims: lineages that are stored with values, as text. What is written there is `Serialize(lineage)`.
+// For shims: lineages that are stored with values, as text.
 
-/// The lineage of a text that a store or a message had, as it counts here and now. Throws LineageDecodeError.
+/// What to store with a value for a lineage: bounded and filtered, as all that leaves this process, and without the
+/// notes of a dry run.
+ANTIPODE_EXPORT std::string StoredText(const Lineage& lineage);
+/// The lineage of a text that was found with a value; where it is none, the mark (`datastore`, `unreadable`), counted
+/// and logged.
+ANTIPODE_EXPORT Lineage StoredLineage(std::string_view datastore, std::string_view text);
+
+/// The lineage of a text that came with a message, as it counts here and now. Throws LineageDecodeError.
 ANTIPODE_EXPORT Lineage ReceivedText(std::string_view text);
 /// The same; where it is none, the mark (`subject`, `unreadable`), counted and logged.
 ANTIPODE_EXPORT Lineage Readable(std::string_view subject, std::string_view text);

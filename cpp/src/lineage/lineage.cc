@@ -227,6 +227,19 @@ Lineage Lineage::WithoutPromises(const std::set<std::string>& ids) const {
   return Lineage(std::move(data));
 }
 
+Lineage Lineage::WithoutNotes() const {
+  const auto is_note = [](const std::string& item) {
+    const std::string kind = item.substr(0, 2);
+    return kind == "0r" || kind == "0g";
+  };
+  if (std::none_of(data_->unknown.begin(), data_->unknown.end(), is_note)) return *this;
+  auto data = std::make_shared<Data>(*data_);
+  for (auto each = data->unknown.begin(); each != data->unknown.end();) {
+    each = is_note(*each) ? data->unknown.erase(each) : std::next(each);
+  }
+  return Lineage(std::move(data));
+}
+
 Lineage Lineage::Marked(const Incomplete& mark) const {
   Check(mark);
   auto data = std::make_shared<Data>(*data_);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "antipode/observer.h"
-#include "antipode/scope.h"
 #include "antipode/settings.h"
 #include "antipode/stored.h"
 
@@ -37,16 +36,16 @@ std::string DigestOf(const Doc& holder) {
 }
 
 std::pair<Lineage, Match> Unreadable(const std::string& datastore) {
-  return {Readable(datastore, "?"), Match::kUnreadable};
+  return {StoredLineage(datastore, "?"), Match::kUnreadable};
 }
 
 Lineage PartOf(const std::optional<std::string>& text, const std::string& datastore) {
   const std::size_t bar = text ? text->find('|') : std::string::npos;
   if (bar == std::string::npos) return Unreadable(datastore).first;
-  return Readable(datastore, std::string_view(*text).substr(bar + 1));
+  return StoredLineage(datastore, std::string_view(*text).substr(bar + 1));
 }
 
-std::string Part(const Lineage& lineage) { return "~|" + Serialize(lineage); }
+std::string Part(const Lineage& lineage) { return "~|" + StoredText(lineage); }
 
 bool IsPlain(unsigned char byte) {
   return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '-' ||
@@ -201,7 +200,7 @@ std::string NameOf(Match match) {
   return "unreadable";
 }
 
-Doc Whole(const Doc& holder, const Lineage& lineage) { return Only("w", DigestOf(holder) + "|" + Serialize(lineage)); }
+Doc Whole(const Doc& holder, const Lineage& lineage) { return Only("w", DigestOf(holder) + "|" + StoredText(lineage)); }
 
 std::pair<Lineage, Match> FoundBeside(const Doc& holder, const std::optional<Value>& beside,
                                       const std::string& datastore) {

@@ -64,7 +64,7 @@ Lineage Covering(Flavor flavor, const Row& asked, const std::string& datastore) 
 
 Lineage BesideOf(const std::string& datastore, std::string_view texts) {
   Lineage lineage;
-  for (const std::string_view text : text::Split(texts, ',')) lineage = lineage.Merge(Readable(datastore, text));
+  for (const std::string_view text : text::Split(texts, ',')) lineage = lineage.Merge(StoredLineage(datastore, text));
   return lineage;
 }
 

@@ -125,7 +125,7 @@ class Shim::Table {
     try {
       const Stored row = ReadRow(connection, key);
       const Text buried = row.value ? Text() : Buried(connection, key);
-      Lineage lineage = row.value ? Beside(row) : buried ? Readable(shim_.datastore(), *buried) : Lineage();
+      Lineage lineage = row.value ? Beside(row) : buried ? StoredLineage(shim_.datastore(), *buried) : Lineage();
       lineage = lineage.Merge(Seen(*session));
       Release(std::move(session));
       const auto scope = CurrentScope();
@@ -340,7 +340,7 @@ Lineage Shim::Write(std::string_view key, std::string_view value, const std::opt
   }
   const Lineage written = table_->Commit(base, fulfils.has_value(), [&](Connection& connection) {
     if (fulfils) table_->Fulfilled(connection, *fulfils);
-    WriteRow(connection, key, value, Serialize(base));
+    WriteRow(connection, key, value, StoredText(base));
   });
   if (fulfils) table_->Sweep();
   return written;
@@ -352,7 +352,7 @@ Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage
     table_->Plain([&](Connection& connection) { DeletePlain(connection, key); });
     return base;
   }
-  return table_->Commit(base, true, [&](Connection& connection) { DeleteRow(connection, key, Serialize(base)); });
+  return table_->Commit(base, true, [&](Connection& connection) { DeleteRow(connection, key, StoredText(base)); });
 }
 
 Reading Shim::Read(std::string_view key) {

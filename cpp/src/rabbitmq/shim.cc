@@ -67,7 +67,7 @@ class Shim::Links {
     const auto scope = CurrentScope();
     Headers headers{{std::string(kWrite), Lineage({write}).Serialize()}};
     const Lineage base = given ? *given : Current();
-    const std::string text = given || !scope ? Serialize(base) : scope->text();
+    const std::string text = given || !scope ? StoredText(base) : scope->text();
     if (!base.empty()) headers.emplace_back(kBaggage, WithMember("", text));
     if (fulfils) headers.emplace_back(kPromiseHeader, TokenOf(*fulfils));
     try {

@@ -48,11 +48,11 @@ std::pair<Lineage, Match> Unpacked(const Text& value, Extent shown, const Text& 
   }
   const std::string_view text = *companion;
   const std::size_t bar = text.find('|');
-  if (bar == std::string_view::npos) return {Readable(datastore, "?"), Match::kUnreadable};
+  if (bar == std::string_view::npos) return {StoredLineage(datastore, "?"), Match::kUnreadable};
   if (!Fits(value, shown, text.substr(0, bar))) return {Lineage(), Match::kForeign};
   const std::string_view lineage = text.substr(bar + 1);
   const Match match = Lineage::TryDeserialize(lineage) ? Match::kOwn : Match::kUnreadable;
-  return {Readable(datastore, lineage), match};
+  return {StoredLineage(datastore, lineage), match};
 }
 
 }  // namespace antipode::redis

@@ -8,6 +8,7 @@
 #include "antipode/redis.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "antipode/stored.h"
 #include "redis/look.h"
 
 namespace antipode::redis {
@@ -319,7 +320,7 @@ Lineage Shim::Write(std::string_view key, std::string_view value, const std::opt
   }
   return table_->Send(
       base, fulfils,
-      {{"SET", name, std::string(value)}, {"SET", table_->prefix() + name, Packed(value, Serialize(base))}});
+      {{"SET", name, std::string(value)}, {"SET", table_->prefix() + name, Packed(value, StoredText(base))}});
 }
 
 Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage) {
@@ -333,7 +334,7 @@ Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage
   return table_->Send(
       base, std::nullopt,
       {{"DEL", name},
-       {"SET", table_->prefix() + name, Packed(std::nullopt, Serialize(base)), "PX", std::to_string(life_ms)}});
+       {"SET", table_->prefix() + name, Packed(std::nullopt, StoredText(base)), "PX", std::to_string(life_ms)}});
 }
 
 Reading Shim::Read(std::string_view key) {

@@ -24,6 +24,12 @@ Lineage Readable(std::string_view subject, std::string_view text) {
   }
 }
 
+std::string StoredText(const Lineage& lineage) { return LeavingText(lineage.WithoutNotes()); }
+
+Lineage StoredLineage(std::string_view datastore, std::string_view text) {
+  return Readable(datastore, text).WithoutNotes();
+}
+
 std::string LeavingText(const Lineage& lineage) {
   bool whole = false;
   return LeavingText(lineage, *SettingsInForce(), &whole);

@@ -29,7 +29,7 @@ class MapShim final : public antipode::Store {
   void Write(const std::string& key, const std::string& value) {
     const Lineage base = antipode::Current();
     const std::lock_guard guard(lock_);
-    values_[key] = {value, antipode::Serialize(base)};
+    values_[key] = {value, antipode::StoredText(base)};
     antipode::RecordWrite({datastore(), "log", ++written_, clock().Hour()});
   }
   std::pair<std::string, Lineage> Read(const std::string& key) {
@@ -38,7 +38,7 @@ class MapShim final : public antipode::Store {
     }
     const std::lock_guard guard(lock_);
     auto& [value, text] = values_[key];
-    return {value, antipode::Readable(datastore(), text)};
+    return {value, antipode::StoredLineage(datastore(), text)};
   }
   void CatchUp() {
     const std::lock_guard guard(lock_);

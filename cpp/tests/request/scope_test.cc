@@ -9,6 +9,7 @@
 
 #include "antipode/observer.h"
 #include "antipode/propagation.h"
+#include "antipode/stored.h"
 #include "settings_guard.h"
 
 namespace antipode {
@@ -18,6 +19,15 @@ std::uint64_t Counted(const std::string& metric, const std::string& subject = ""
   const auto metrics = Metrics();
   const auto found = metrics.find({metric, subject});
   return found == metrics.end() ? 0 : found->second;
+}
+
+TEST(StoredText, LeavesOutTheNotesOfADryRunWhichTravelOn) {
+  const std::string notes = "0g-.kposts.5.log~0r0123456789abcdef";
+  const auto scope = Extract({{"baggage", "antipode=1~kposts.5.log~" + notes}});
+  EXPECT_NE(scope->text().find("0r0123456789abcdef"), std::string::npos) << "services without a dry run pass them on";
+  EXPECT_EQ(StoredText(scope->lineage()), "1~kposts.5.log");
+  EXPECT_EQ(StoredLineage("posts", "1~kposts.5.log~" + notes), Lineage::Deserialize("1~kposts.5.log"));
+  EXPECT_EQ(StoredText(Lineage::Deserialize("1~xnew")), "1~xnew") << "items of other kinds stay";
 }
 
 TEST(ScopeGuard, EndsItsScopeAndLeavesTheOneAround) {
