@@ -189,7 +189,7 @@ TEST(Level3, HasNoKindThatIsNeitherReadHereNorNamedAsLacking) {
   const std::set<std::string> read{"requests_in", "calls",         "responses_out", "strips",
                                    "hosts",       "refused_hosts", "scopes"};
   // C++ has no dry run and no session cookies.
-  std::set<std::string> all{"finding_ids", "records", "sessions", "verdicts"};
+  std::set<std::string> all{"finding_ids", "records", "session_signatures", "sessions", "verdicts"};
   all.insert(read.begin(), read.end());
   EXPECT_EQ(vectors::Kinds("L3-headers"), all);
 }
