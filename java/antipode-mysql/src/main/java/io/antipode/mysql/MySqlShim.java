@@ -554,11 +554,11 @@ public final class MySqlShim extends Shim {
 
   private Lineage covering(Link link) throws SQLException {
     Facts facts = link.facts();
-    Map<String, String> asked =
+    Lineage covering =
         facts.problems().isEmpty()
-            ? link.rows(cover(facts.flavor())).get(0)
-            : Map.of("gtid_mode", "OFF");
-    Lineage covering = Positions.covering(facts.flavor(), asked, datastore());
+            ? Positions.covering(
+                facts.flavor(), link.rows(cover(facts.flavor())).get(0), datastore())
+            : Lineage.empty().marked(new Incomplete(datastore(), "unsampled"));
     if (!covering.incomplete().isEmpty()) {
       Counts.count("unsampled_read", datastore());
     }
