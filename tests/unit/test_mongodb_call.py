@@ -15,7 +15,7 @@ from antipode import ConfigurationError
 from antipode.shim import Incomplete
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 from antipode_shims.mongodb._clients.call import Call, Rules
-from antipode_shims.mongodb._position.reply import ASK
+from antipode_shims.mongodb._position.reply import ASK, INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +65,17 @@ def test_only_silent_replies_are_asked(rules: Rules) -> None:
     reply = acknowledged() | dict.fromkeys(ASK)
     call.took(reply)
     assert not ASK.keys() & reply.keys()
+
+
+@pytest.mark.parametrize("code", sorted(INTERRUPTED))
+def test_what_was_interrupted_is_in_doubt(rules: Rules, code: int) -> None:
+    """A server that stopped in the middle may have written, whichever code says so."""
+    with antipode.scope() as scope:
+        call = Call(rules)
+        call.announce({"update": "c"}, None)
+        call.took({"ok": 0.0, "code": code})
+        call.settle()
+    assert scope.lineage.incomplete == IN_DOUBT
 
 
 def test_doubt_needs_a_lost_connection(rules: Rules) -> None:

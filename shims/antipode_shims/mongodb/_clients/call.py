@@ -19,7 +19,7 @@ from antipode.shim import (
     record_write,
 )
 from antipode_shims.mongodb._commands import TELLING, Kind, kind_of
-from antipode_shims.mongodb._position.reply import ASK, MONGOS, STANDALONE
+from antipode_shims.mongodb._position.reply import ASK, INTERRUPTED, MONGOS, STANDALONE
 
 from .known import Defaults, Memory
 from .pymongo import known_set_name
@@ -38,10 +38,8 @@ CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None
 
 #: Error replies that prove that nothing was done: Unauthorized, CommandNotFound.
 _REFUSED = frozenset({13, 59})
-# Error replies to a write of several documents that may have been carried out in part:
-# InterruptedAtShutdown, Interrupted, InterruptedDueToReplStateChange, ShutdownInProgress,
-# MaxTimeMSExpired, ExceededTimeLimit, NetworkTimeout, CursorKilled, LockTimeout.
-_INTERRUPTED = frozenset({11600, 11601, 11602, 91, 50, 262, 89, 237, 24})
+#: Beside the server's own interruptions CursorKilled, of a command that reads what it writes.
+_INTERRUPTED = INTERRUPTED | {237}
 
 _WRITING = (Kind.WRITE, Kind.OTHER)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode.shim import Unreachable
-from antipode_shims.mongodb._position.reply import MONGOS, STANDALONE, check_member
+from antipode_shims.mongodb._position.reply import INTERRUPTED, MONGOS, STANDALONE, check_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -299,8 +299,6 @@ def slow_errors() -> tuple[type[Exception], ...]:
 #: Refusals that come before a write begins: NotWritablePrimary, NotPrimaryNoSecondaryOk,
 #: NotPrimaryOrSecondary.
 _NOT_BEGUN = frozenset({10107, 13435, 13436})
-#: Interrupted, MaxTimeMSExpired, changes of state and shutdowns: after the write began, perhaps.
-_INTERRUPTED = frozenset({24, 50, 64, 89, 91, 189, 262, 10058, 11600, 11601, 11602, 46841})
 
 
 def in_doubt(error: BaseException) -> bool:
@@ -308,7 +306,7 @@ def in_doubt(error: BaseException) -> bool:
     errors: Any = pymongo_module().errors
     code = getattr(error, "code", None)
     if isinstance(error, errors.OperationFailure):
-        return code in _INTERRUPTED
+        return code in INTERRUPTED
     if isinstance(error, errors.NotPrimaryError):
         details: Any = getattr(error, "details", None) or {}
         return details.get("code") not in _NOT_BEGUN

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Fields that make any command's reply say where the server stands.
 ASK = {"$replData": 1, "$oplogQueryData": 1}
+#: Codes of errors by which a write is in doubt: the server was interrupted, maybe in the middle of
+#: it. The specification has the same (`stores.md`, MongoDB).
+INTERRUPTED = frozenset({24, 50, 64, 89, 91, 189, 262, 10058, 11600, 11601, 11602, 46841})
 
 
 @dataclass(frozen=True, slots=True)
