@@ -24,10 +24,10 @@ class ANTIPODE_EXPORT Error : public std::runtime_error {
 /// How one server is read and written.
 struct Options {
   ReadsFrom reads_from = ReadsFrom::kPrimary;
-  bool merge_reads = true;                   ///< Whether what a read finds enters the current scope.
-  std::string prefix = "ap:";                ///< Of companion keys, alike in every service; not empty.
-  bool keep_log_history = false;             ///< Whether a writer notes, after a promotion, where the old log ended.
-  std::chrono::duration<double> timeout{5};  ///< After which the client gives a server up.
+  bool merge_reads = true;                    ///< Whether what a read finds enters the current scope.
+  std::string prefix = "ap:";                 ///< Of companion keys, alike in every service; not empty.
+  bool keep_log_history = false;              ///< Whether a writer notes, after a promotion, where the old log ended.
+  std::chrono::duration<double> timeout{5};   ///< After which the client gives a server up.
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
 };
 
