@@ -151,7 +151,7 @@ def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
     make = [environment.interpreter.path, "-m", "venv", str(venv)]
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run_logged(make, WORK, log, INSTALL_LIMIT_S)
-    run_logged([*pip, f"{wheel}[test]", *environment.pins], WORK, log, INSTALL_LIMIT_S)
+    run_logged([*pip, f"{wheel}[test,session]", *environment.pins], WORK, log, INSTALL_LIMIT_S)
     run_logged([str(venv / "bin" / "antipode"), "explain", "1"], tree, log, TESTS_LIMIT_S)
     options = ["-q", "-rs", "-n", "2", "-p", "no:cacheprovider", "--ignore", NOT_OF_THE_WHEEL]
     pytest = [python, "-m", "pytest", *options, *environment.tests]
