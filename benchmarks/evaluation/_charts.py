@@ -236,7 +236,6 @@ def _strategy(row: Sequence[Axes], number: int, run: RunResult, strategy: str) -
 _SWEPT = {
     "none": ("#777777", "x", ":"),
     "instrumented": (_BARRIER, "o", "-"),
-    "auto": ("#56b4e9", "s", "-"),
     "primary": ("#d55e00", "^", "--"),
     "sticky": ("#e69f00", "v", "--"),
     "session": ("#009e73", "D", "--"),
@@ -260,7 +259,9 @@ def _sweep(runs: Sequence[RunResult]) -> Figure:
         axes.set_xlabel("lag of the posts, ms")
         _plain(axes)
     grid[0][0].set_ylabel("window, ms")
-    grid[0][0].legend(fontsize=8, frameon=False)
+    # Not every store has every strategy.
+    shown = {line.get_label(): line for axes in grid[0] for line in axes.get_lines()}
+    grid[0][0].legend(handles=list(shown.values()), fontsize=8, frameon=False)
     return figure
 
 
