@@ -60,6 +60,7 @@ class StoresVectorsTest {
         "looks",
         vector -> {
           JsonNode statuses = decided("look_at", vector).get("statuses");
+          assertThat(statuses).hasSameSizeAs(vector.get("writes"));
           for (int nth = 0; nth < statuses.size(); nth++) {
             assertThat(statuses.get(nth)).isEqualTo(vector.at("/writes/" + nth + "/status"));
           }

@@ -69,7 +69,7 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
   }
 
   /** The broker took or refused a publication, or all up to it. */
-  private void settle(long tag, boolean multiple, boolean isTaken) {
+  private synchronized void settle(long tag, boolean multiple, boolean isTaken) {
     NavigableMap<Long, Pending> settled =
         multiple ? pending.headMap(tag, true) : pending.subMap(tag, true, tag, true);
     for (Long each : settled.keySet()) {
@@ -112,8 +112,11 @@ final class Confirms implements ConfirmListener, ReturnListener, ShutdownListene
     publications.endAll();
   }
 
-  /** What is not confirmed is in doubt: the broker may have it. */
-  void doubtAll() {
+  /**
+   * What is not confirmed is in doubt: the broker may have it. Whoever returns from here finds all
+   * of it marked, also what another thread was at.
+   */
+  synchronized void doubtAll() {
     for (Long each : pending.keySet()) {
       Pending one = pending.remove(each);
       if (one != null) {

@@ -177,8 +177,7 @@ class InstrumentedChannelTest {
   void whatWasNotConfirmedWhenTheChannelEndsIsInDoubt() throws Exception {
     channel.confirmSelect();
     try (ScopeBlock request = Antipode.scope()) {
-      channel.basicPublish("no exchange of this name", "k", null, BODY); // Nobody hears it.
-      channel.basicPublish(name, "k", null, BODY);
+      channel.basicPublish("no exchange of this name", "k", null, BODY); // Ends the channel.
       assertThatThrownBy(() -> channel.waitForConfirmsOrDie(20_000))
           .isInstanceOf(com.rabbitmq.client.ShutdownSignalException.class);
       assertThat(Antipode.current().incomplete())
