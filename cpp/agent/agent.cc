@@ -73,6 +73,8 @@ std::string NameOfClass(const std::exception& error) {
   return status == 0 ? name.get() : typeid(error).name();
 }
 
+Json TextOf(const std::optional<Lineage>& lineage) { return lineage ? Json(lineage->Serialize()) : Json(); }
+
 std::optional<Lineage> LineageIn(const Json& request) {
   const Json text = request.value("lineage", Json());
   if (text.is_null()) return std::nullopt;
@@ -301,16 +303,16 @@ Json Agent::WithShim(const std::string& op, const Json& request) {
   const std::string key = request.at("key");
   if (op == "read") {
     const auto [value, lineage] = shim->Read(key);
-    return {{"value", value ? Json(*value) : Json()}, {"lineage", lineage.Serialize()}};
+    return {{"value", value ? Json(*value) : Json()}, {"lineage", TextOf(lineage)}};
   }
-  if (op == "delete") return shim->Delete(key, LineageIn(request)).Serialize();
+  if (op == "delete") return TextOf(shim->Delete(key, LineageIn(request)));
   const Json promise = request.value("fulfils", Json());
   if (op == "rolled_back") {
     shim->RollBack(key, request.at("value"), json::PromiseOf(promise));
     return nullptr;
   }
   const auto fulfils = promise.is_null() ? std::nullopt : std::optional(json::PromiseOf(promise));
-  return shim->Write(key, request.at("value"), LineageIn(request), fulfils).Serialize();
+  return TextOf(shim->Write(key, request.at("value"), LineageIn(request), fulfils));
 }
 
 std::shared_ptr<OpenShim> Agent::ShimOf(const Json& request) {

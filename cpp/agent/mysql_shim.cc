@@ -127,11 +127,11 @@ class MysqlShim final : public OpenShim {
   ~MysqlShim() override { shim_->Close(); }
   Store& store() override { return *shim_; }
 
-  Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                const std::optional<Promise>& fulfils) override {
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                               const std::optional<Promise>& fulfils) override {
     return shim_->Write(key, value, lineage, fulfils);
   }
-  Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
+  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
     return shim_->Delete(key, lineage);
   }
   Found Read(const std::string& key) override {

@@ -6,9 +6,12 @@
 namespace antipode::agent {
 namespace {
 
+using Opens = std::function<std::unique_ptr<OpenShim>(const Json&)>;
+
 struct Kind {
-  std::function<std::unique_ptr<OpenShim>(const Json&)> open;
+  Opens open;
   std::function<Json(const std::string&, const Json&)> decide;
+  Opens client = nullptr;
 };
 
 const std::map<std::string, Kind>& Kinds() {
@@ -17,13 +20,14 @@ const std::map<std::string, Kind>& Kinds() {
       {"mongodb", {OpenMongodb, DecideMongodb}},
 #endif
 #ifdef ANTIPODE_MYSQL
-      {"mariadb", {OpenMysql, DecideMysql}},        {"mysql", {OpenMysql, DecideMysql}},
+      {"mariadb", {OpenMysql, DecideMysql}},
+      {"mysql", {OpenMysql, DecideMysql}},
 #endif
 #ifdef ANTIPODE_RABBITMQ
       {"rabbitmq", {OpenRabbitmq, DecideRabbitmq}},
 #endif
 #ifdef ANTIPODE_REDIS
-      {"redis", {OpenRedis, DecideRedis}},
+      {"redis", {OpenRedis, DecideRedis, OpenRedisClient}},
 #endif
   };
   return kinds;
@@ -45,8 +49,9 @@ std::vector<std::string> StoresHere() {
 
 std::unique_ptr<OpenShim> OpenShimOf(const Json& given) {
   const Kind& kind = KindOf(given.at("store"));
-  if (given.value("client", false)) throw Unsupported("C++ has no instrumented client");
-  return kind.open(given);
+  if (!given.value("client", false)) return kind.open(given);
+  if (!kind.client) throw Unsupported("C++ has no instrumented client of this store");
+  return kind.client(given);
 }
 
 Json Decide(const Json& request) { return KindOf(request.at("store")).decide(request.at("kind"), request.at("given")); }

@@ -24,14 +24,16 @@ class Unsupported : public std::runtime_error {
 /// A shim that is open. Its end unregisters and closes it.
 class OpenShim {
  public:
-  using Found = std::pair<std::optional<std::string>, Lineage>;
+  /// A value, and its lineage; none where a client reads.
+  using Found = std::pair<std::optional<std::string>, std::optional<Lineage>>;
 
   virtual ~OpenShim() = default;
   virtual Store& store() = 0;
-  /// The lineage with the new write.
-  virtual Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                        const std::optional<Promise>& fulfils) = 0;
-  virtual Lineage Delete(const std::string& key, const std::optional<Lineage>& lineage) = 0;
+  /// The lineage with the new write; none of a client.
+  virtual std::optional<Lineage> Write(const std::string& key, const std::string& value,
+                                       const std::optional<Lineage>& lineage,
+                                       const std::optional<Promise>& fulfils) = 0;
+  virtual std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) = 0;
   virtual Found Read(const std::string& key) = 0;
   /// Writes and fulfils in a transaction that is rolled back.
   virtual void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) = 0;
@@ -52,6 +54,7 @@ Json DecideMysql(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
 Json DecideRabbitmq(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRedis(const Json& given);
+std::unique_ptr<OpenShim> OpenRedisClient(const Json& given);
 Json DecideRedis(const std::string& kind, const Json& given);
 
 }  // namespace antipode::agent

@@ -15,11 +15,11 @@ class RabbitmqShim final : public OpenShim {
   ~RabbitmqShim() override { shim_->Close(); }
   Store& store() override { return *shim_; }
 
-  Lineage Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                const std::optional<Promise>& fulfils) override {
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                               const std::optional<Promise>& fulfils) override {
     return shim_->Write(key, value, lineage, fulfils);
   }
-  Lineage Delete(const std::string&, const std::optional<Lineage>&) override {
+  std::optional<Lineage> Delete(const std::string&, const std::optional<Lineage>&) override {
     throw Unsupported("a published message cannot be deleted");
   }
   Found Read(const std::string& key) override {

@@ -37,7 +37,7 @@ LACKING = {
                 for store in ("mariadb", "mysql")
                 for kind in ("command", "pattern", "select", "sought")
             ),
-            *(f"decide redis {kind}" for kind in ("batch", "command", "keys", "token")),
+            "decide redis keys",
         }
     ),
     "java": frozenset(

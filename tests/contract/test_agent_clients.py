@@ -24,7 +24,7 @@ CLIENTS = {
     "mongodb": ("python",),
     "mysql": ("python", "java"),
     "rabbitmq": ("python", "java"),
-    "redis": ("python", "java"),
+    "redis": ("python", "java", "cpp"),
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.
 MESSAGES = frozenset({"rabbitmq"})

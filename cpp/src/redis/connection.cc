@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "antipode/clock.h"
+#include "redis/position.h"
 
 namespace antipode::redis {
 namespace {
@@ -52,14 +53,21 @@ Reply Reply::at(std::size_t nth) const {
 }
 
 Connection::Connection(const Address& address, double timeout_s)
-    : context_(redisConnectWithTimeout(address.host.c_str(), address.port, TimeOf(timeout_s))) {
+    : owned_(redisConnectWithTimeout(address.host.c_str(), address.port, TimeOf(timeout_s))), context_(owned_.get()) {
   const std::string where = address.host + ":" + std::to_string(address.port);
   if (!context_) throw Lost("no memory for a connection to " + where);
   if (context_->err != 0) throw Lost("no connection to " + where + ": " + context_->errstr);
-  redisSetTimeout(context_.get(), TimeOf(timeout_s));
+  redisSetTimeout(context_, TimeOf(timeout_s));
+  AskWho(timeout_s);
+}
+
+Connection::Connection(redisContext* context, double timeout_s) : context_(context) { AskWho(timeout_s); }
+
+void Connection::AskWho(double timeout_s) {
   const Reply info = Ask({"INFO", "server"}, timeout_s);
   if (const auto error = info.error()) {
-    refusal_ = *error;
+    // One that passes is none of this question alone.
+    if (!IsPassing(*error)) refusal_ = *error;
   } else {
     process_ = ProcessIn(info.text().value_or(""));
   }
@@ -78,34 +86,45 @@ void Connection::Queue(const std::vector<std::string>& command) {
     words.push_back(word.data());
     sizes.push_back(word.size());
   }
-  if (redisAppendCommandArgv(context_.get(), static_cast<int>(command.size()), words.data(), sizes.data()) !=
-      REDIS_OK) {
+  if (redisAppendCommandArgv(context_, static_cast<int>(command.size()), words.data(), sizes.data()) != REDIS_OK) {
     Lose(context_->errstr);
   }
   ++pending_;
 }
 
+void Connection::QueueFormatted(std::string_view command) {
+  if (redisAppendFormattedCommand(context_, command.data(), command.size()) != REDIS_OK) Lose(context_->errstr);
+  ++pending_;
+}
+
 void Connection::Flush(double timeout_s) {
   deadline_s_ = SystemClock().Now() + timeout_s;
-  redisSetTimeout(context_.get(), TimeOf(timeout_s));
+  if (owned_) redisSetTimeout(context_, TimeOf(timeout_s));
   int done = 0;
   while (done == 0) {
-    if (redisBufferWrite(context_.get(), &done) != REDIS_OK) Lose(context_->errstr);
+    if (redisBufferWrite(context_, &done) != REDIS_OK) Lose(context_->errstr);
   }
 }
 
 Reply Connection::Next() {
   void* reply = nullptr;
   while (true) {
-    if (redisGetReplyFromReader(context_.get(), &reply) != REDIS_OK) Lose(context_->errstr);
+    if (redisGetReplyFromReader(context_, &reply) != REDIS_OK) Lose(context_->errstr);
     if (reply != nullptr) break;
     const double left_s = deadline_s_ - SystemClock().Now();
     pollfd arriving{context_->fd, POLLIN, 0};
     if (left_s <= 0 || poll(&arriving, 1, static_cast<int>(std::ceil(left_s * 1'000))) == 0) {
       Lose("the server did not answer in time");
     }
-    if (redisBufferRead(context_.get()) != REDIS_OK) Lose(context_->errstr);
+    if (redisBufferRead(context_) != REDIS_OK) Lose(context_->errstr);
   }
+  --pending_;
+  return Reply(static_cast<redisReply*>(reply));
+}
+
+Reply Connection::Receive() {
+  void* reply = nullptr;
+  if (redisGetReply(context_, &reply) != REDIS_OK) Lose(context_->errstr);
   --pending_;
   return Reply(static_cast<redisReply*>(reply));
 }
@@ -120,6 +139,11 @@ void Connection::Interrupt() { shutdown(context_->fd, SHUT_RDWR); }
 
 void Connection::Lose(const std::string& cause) {
   lost_ = true;
+  if (context_->err == 0) {
+    // Its next answer would be that to another question: whoever uses it hears of that.
+    context_->err = REDIS_ERR_OTHER;
+    context_->errstr[cause.copy(context_->errstr, sizeof context_->errstr - 1)] = '\0';
+  }
   throw Lost(cause);
 }
 

@@ -41,6 +41,8 @@ class Reply {
   [[nodiscard]] std::size_t size() const { return reply_->type == REDIS_REPLY_ARRAY ? reply_->elements : 0; }
   /// An element, which lives as long as this one. Throws Error where there is none.
   [[nodiscard]] Reply at(std::size_t nth) const;
+  /// The reply itself, which is the caller's to free.
+  redisReply* Release() { return owned_.release(); }
 
  private:
   struct Free {
@@ -57,6 +59,8 @@ class Connection {
   /// Connects, and asks for `INFO` alone: there are proxies that end the connection there, and users who may not.
   /// Throws Lost.
   Connection(const Address& address, double timeout_s);
+  /// One of the application's, which stays its own, with its limits of time. Throws Lost.
+  Connection(redisContext* context, double timeout_s);
 
   /// Why `INFO` may not be sent beside commands; empty where it may.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
@@ -66,9 +70,15 @@ class Connection {
   [[nodiscard]] bool Usable() const;
 
   void Queue(const std::vector<std::string>& command);
+  /// The same of a command as it goes over the wire.
+  void QueueFormatted(std::string_view command);
   /// Sends what is queued; its answers come in order, within so many seconds. Throws Lost.
   void Flush(double timeout_s);
   Reply Next();
+  /// Sends what is queued, and takes the next answer, as hiredis does: within the limits of the context. Throws Lost.
+  Reply Receive();
+  /// Whether it was given up, or hiredis did.
+  [[nodiscard]] bool lost() const { return lost_; }
   /// Sends one command and returns its answer.
   Reply Ask(const std::vector<std::string>& command, double timeout_s);
   /// Ends what another thread waits for on it.
@@ -78,8 +88,10 @@ class Connection {
   struct Free {
     void operator()(redisContext* context) const { redisFree(context); }
   };
+  void AskWho(double timeout_s);
   [[noreturn]] void Lose(const std::string& cause);
-  std::unique_ptr<redisContext, Free> context_;
+  std::unique_ptr<redisContext, Free> owned_;
+  redisContext* context_;
   std::string refusal_;
   std::string process_;
   double deadline_s_ = 0;

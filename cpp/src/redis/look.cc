@@ -8,35 +8,15 @@ namespace {
   throw Error(message);
 }
 
-ServerState StateIn(const Reply& info) {
-  if (const auto error = info.error()) Refuse(*error);
-  const auto state = StateOf(info.text().value_or(""));
-  if (!state) throw Error("INFO replication lacks what a position needs");
-  return *state;
-}
-
 std::vector<Command> QuestionsOf(const Asked& asked, const std::set<std::string>& logs, const std::string& prefix) {
   std::vector<Command> commands{{"INFO", "replication"}};
   if (asked.key) {
     commands.push_back({"GET", *asked.key});
     commands.push_back({"GET", prefix + *asked.key});
   }
-  if (!asked.promises.empty()) {
-    commands.push_back({"MGET"});
-    for (const Promise& each : asked.promises) commands.back().push_back(RecordKey(each, prefix));
-  }
-  if (!logs.empty()) {
-    commands.push_back({"HMGET", std::string(kLogHistory)});
-    commands.back().insert(commands.back().end(), logs.begin(), logs.end());
-  }
+  if (!asked.promises.empty()) commands.push_back(RecordsQuestion(asked.promises, prefix));
+  if (!logs.empty()) commands.push_back(HistoryQuestion(logs));
   return commands;
-}
-
-void Learn(LogHistory& history, const std::string& log, const std::set<std::string>& logs, const Reply& ends) {
-  std::size_t nth = 0;
-  for (const std::string& each : logs) {
-    if (nth < ends.size()) history.Learn(log, each, ends.at(nth++).text().value_or(""));
-  }
 }
 
 /// One question; none where it was refused together with the one for the log history, which says nothing.
@@ -60,17 +40,60 @@ std::optional<Looked> Once(Connection& connection, const Asked& asked, const std
     looked.after = done.after;
   }
   Records records;
-  if (!asked.promises.empty()) {
-    const Reply found = replies.at(nth++);
-    std::size_t each = 0;
-    for (const Promise& promise : asked.promises) records[promise] = found.at(each++).text();
-  }
+  if (!asked.promises.empty()) records = RecordsIn(asked.promises, replies.at(nth++));
   if (!logs.empty()) Learn(history, state.log, logs, replies.at(nth));
   looked.shown = Shown(state, connection.process(), asked.writes, history, records);
   return looked;
 }
 
 }  // namespace
+
+ServerState StateIn(const Reply& info) {
+  if (const auto error = info.error()) Refuse(*error);
+  const auto state = StateOf(info.text().value_or(""));
+  if (!state) throw Error("INFO replication lacks what a position needs");
+  return *state;
+}
+
+Command RecordsQuestion(const std::set<Promise>& promises, const std::string& prefix) {
+  Command question{"MGET"};
+  for (const Promise& each : promises) question.push_back(RecordKey(each, prefix));
+  return question;
+}
+
+Records RecordsIn(const std::set<Promise>& promises, const Reply& found) {
+  Records records;
+  std::size_t nth = 0;
+  for (const Promise& each : promises) records[each] = found.at(nth++).text();
+  return records;
+}
+
+Command HistoryQuestion(const std::set<std::string>& logs) {
+  Command question{"HMGET", std::string(kLogHistory)};
+  question.insert(question.end(), logs.begin(), logs.end());
+  return question;
+}
+
+void Learn(LogHistory& history, const std::string& log, const std::set<std::string>& logs, const Reply& ends) {
+  std::size_t nth = 0;
+  for (const std::string& each : logs) {
+    if (nth < ends.size()) history.Learn(log, each, ends.at(nth++).text().value_or(""));
+  }
+}
+
+Observation Undecidable(const std::set<Dependency>& demanded, const std::string& cause) {
+  Observation shown;
+  for (const Dependency& each : demanded) {
+    if (const auto* write = std::get_if<WriteId>(&each)) {
+      shown.statuses[*write] = Status::kUndecidable;
+      shown.causes[*write] = cause;
+    } else {
+      shown.promises[std::get<Promise>(each)] = Status::kUndecidable;
+      shown.promise_causes[std::get<Promise>(each)] = cause;
+    }
+  }
+  return shown;
+}
 
 Executed Execute(Connection& connection, const std::vector<Command>& commands, bool positioned, double timeout_s) {
   connection.Queue({"MULTI"});

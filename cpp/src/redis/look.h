@@ -39,6 +39,17 @@ struct Looked {
   std::optional<ServerState> after;  ///< The position after the read.
 };
 
+/// The question for the records of promises, and what its answer has. Throws Error.
+Command RecordsQuestion(const std::set<Promise>& promises, const std::string& prefix);
+Records RecordsIn(const std::set<Promise>& promises, const Reply& found);
+/// The question where logs ended, and what a server on `log` answered to it.
+Command HistoryQuestion(const std::set<std::string>& logs);
+void Learn(LogHistory& history, const std::string& log, const std::set<std::string>& logs, const Reply& ends);
+/// What `INFO replication` was answered with. Throws Error, or Unreachable where it may be answered later.
+ServerState StateIn(const Reply& info);
+/// What a look shows where the server does not say where it stands.
+Observation Undecidable(const std::set<Dependency>& demanded, const std::string& cause);
+
 std::string RecordKey(const Promise& promise, const std::string& prefix);
 /// Looks; where a log is unknown, once more, together with the log history. Throws Lost, Error where the server
 /// refuses, or Unreachable where it does so for now.

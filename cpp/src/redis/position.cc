@@ -84,6 +84,7 @@ std::optional<ServerState> StateOf(std::string_view info) {
   state.former_end = NumberIn(field("second_repl_offset", "")).value_or(0);
   state.link_up = field("master_link_status", "") == "up";
   state.syncing = field("master_sync_in_progress", "0") != "0";
+  state.read_only = field("slave_read_only", "0") != "0";
   state.numbering = field("repl_backlog_active", "1") != "0";
   return state;
 }

@@ -28,9 +28,11 @@ struct ServerState {
   std::uint64_t former_end = 0;  ///< The first offset of that which it does not share; 0 for none.
   bool link_up = false;          ///< Of a replica: connected to its primary.
   bool syncing = false;          ///< Of a replica: its whole data is being replaced.
+  bool read_only = false;        ///< Of a replica: it takes no writes.
   bool numbering = false;        ///< Offsets advance: not on a primary that never had a replica.
 
   [[nodiscard]] bool BeingReplaced() const { return !primary && syncing; }
+  [[nodiscard]] bool RefusesWrites() const { return !primary && read_only; }
 };
 
 /// None where the answer lacks what a position needs.

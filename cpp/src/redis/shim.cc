@@ -9,6 +9,7 @@
 #include "antipode/scope.h"
 #include "antipode/settings.h"
 #include "antipode/stored.h"
+#include "redis/inside.h"
 #include "redis/look.h"
 
 namespace antipode::redis {
@@ -52,27 +53,13 @@ class RedisEndpoint final : public Endpoint {
   std::string prefix_;
 };
 
-Observation Undecidable(const std::set<Dependency>& demanded, const std::string& cause) {
-  Observation shown;
-  for (const Dependency& each : demanded) {
-    if (const auto* write = std::get_if<WriteId>(&each)) {
-      shown.statuses[*write] = Status::kUndecidable;
-      shown.causes[*write] = cause;
-    } else {
-      shown.promises[std::get<Promise>(each)] = Status::kUndecidable;
-      shown.promise_causes[std::get<Promise>(each)] = cause;
-    }
-  }
-  return shown;
-}
-
 }  // namespace
 
 /// What the shim does, and its connections.
 class Shim::Table {
  public:
   Table(Shim& shim, Address address, const Options& options)
-      : shim_(shim), address_(std::move(address)), options_(options) {}
+      : shim_(shim), inside_(shim.inside()), address_(std::move(address)), options_(options) {}
 
   Lineage Send(const Lineage& base, const std::optional<Promise>& fulfils, std::vector<Command> commands) {
     if (fulfils) commands.push_back(Recorded(*fulfils, options_.prefix, kFulfilled));
@@ -116,7 +103,7 @@ class Shim::Table {
 
   std::unique_ptr<Endpoint> Open(double timeout_s) {
     try {
-      return std::make_unique<RedisEndpoint>(address_, history_, options_.prefix, timeout_s);
+      return std::make_unique<RedisEndpoint>(address_, inside_.history, options_.prefix, timeout_s);
     } catch (const Lost& error) {
       throw Unreachable(error.what());
     }
@@ -129,7 +116,10 @@ class Shim::Table {
       const auto state = StateOf(info.Checked().text().value_or(""));
       if (!state) throw Error("INFO replication lacks what a position needs");
       if (!state->primary) throw Unreachable("the primary of '" + shim_.datastore() + "' is a replica now");
-      return state->numbering ? std::set<WriteId>{Position(*state, true)} : std::set<WriteId>();
+      if (!state->numbering) return {};
+      WriteId covering = PositionOf(shim_.datastore(), *state);
+      covering.covering = true;
+      return {covering};
     } catch (const Lost& error) {
       throw Unreachable(error.what());
     }
@@ -157,10 +147,6 @@ class Shim::Table {
   [[nodiscard]] const std::string& prefix() const { return options_.prefix; }
 
  private:
-  [[nodiscard]] WriteId Position(const ServerState& state, bool covering) const {
-    return {shim_.datastore(), state.log, state.offset, SystemClock().Hour(), covering};
-  }
-
   /// Makes the transaction that follows fail if another record comes first.
   void Watch(Connection& connection, const Promise& promise) {
     const std::string key = RecordKey(promise, options_.prefix);
@@ -172,46 +158,16 @@ class Shim::Table {
   }
 
   Lineage Written(Connection& connection, const Lineage& base, const Executed& done) {
-    if (!done.after) {
-      Count("uncovered_write", shim_.datastore());
-      WarnOnce("uncovered_write", shim_.datastore(), done.why,
-               "a write to '" + shim_.datastore() + "' has no position: " + done.why);
-      return Marked(base, "unsampled");
-    }
-    // Demoted between write and answer, or a writable replica, which no log has.
-    if (!done.after->primary) return Marked(base, "in_doubt");
-    NoteLog(connection, *done.after);
-    const WriteId write = Position(*done.after, false);
-    RecordWrite(write);
-    return base.Append(write);
-  }
-
-  Lineage Marked(const Lineage& base, const char* reason) {
-    MarkIncomplete(shim_.datastore(), reason);
-    return base.Marked({shim_.datastore(), reason});
-  }
-
-  /// Notes, once for each promotion, where the log before ended, so that replicas know.
-  void NoteLog(Connection& connection, const ServerState& state) {
-    if (!options_.keep_log_history || state.former_log.empty() || state.former_end == 0) return;
-    {
-      const std::lock_guard guard(lock_);
-      if (!noted_.insert(state.log).second) return;
-    }
-    Count("log_history_noted", shim_.datastore());
-    try {
-      connection.Ask({"HSET", std::string(kLogHistory), state.former_log, std::to_string(state.former_end - 1)},
-                     options_.timeout.count());
-    } catch (const Lost&) {
-      // The write is done; replicas learn of the log from another writer.
-    }
+    const Lineage token = OfWrite(shim_.datastore(), done.after);
+    inside_.entries.Enter(token, connection, done.after, done.why, options_.timeout.count());
+    return base.Merge(token);
   }
 
   /// A read that waits for nothing.
   Looked Free(std::string_view key, std::unique_ptr<Connection>& connection) {
     if (!connection) connection = Take(options_.timeout.count());
     if (!connection->refusal().empty()) return Unpositioned(*connection, key);
-    return Look(*connection, {{}, {}, std::string(key)}, history_, options_.prefix, options_.timeout.count());
+    return Look(*connection, {{}, {}, std::string(key)}, inside_.history, options_.prefix, options_.timeout.count());
   }
 
   /// A read that is held back until its own connection shows the floor: the answer is of the very moment of the look;
@@ -227,7 +183,7 @@ class Shim::Table {
           throw ConfigurationError("a read of '" + shim_.datastore() +
                                    "' asks for INFO, which is refused: " + connection->refusal());
         }
-        looked = Look(*connection, asked, history_, options_.prefix, timeout_s);
+        looked = Look(*connection, asked, inside_.history, options_.prefix, timeout_s);
         return Patient(looked->shown);
       } catch (const Lost& error) {
         connection.reset();
@@ -255,12 +211,8 @@ class Shim::Table {
     const std::string& datastore = shim_.datastore();
     auto [lineage, match] = Unpacked(looked.value, Extent::kWhole, looked.companion, datastore);
     if (match == Match::kAbsent || match == Match::kForeign) Count(NameOf(match), datastore);
-    if (looked.after && !looked.after->BeingReplaced()) {
-      lineage = lineage.Merge(Lineage({Position(*looked.after, true)}));
-    } else {
-      Count("unsampled_read", datastore);
-      lineage = lineage.Marked({datastore, "unsampled"});
-    }
+    if (!looked.after || looked.after->BeingReplaced()) Count("unsampled_read", datastore);
+    lineage = lineage.Merge(OfRead(datastore, looked.after));
     const auto scope = CurrentScope();
     if (options_.merge_reads && scope) scope->Merge(lineage);
     return {looked.value, lineage};
@@ -285,13 +237,12 @@ class Shim::Table {
   }
 
   Shim& shim_;
+  Inside& inside_;
   Address address_;
   Options options_;
-  LogHistory history_;
   std::mutex lock_;
   bool closed_ = false;
   std::vector<std::unique_ptr<Connection>> idle_;
-  std::set<std::string> noted_;
 };
 
 std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string& host, std::uint16_t port,
@@ -307,6 +258,7 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
     : Store(datastore, options.reads_from),
       barriers_(options.barriers),
+      inside_(std::make_unique<Inside>(datastore, options)),
       table_(std::make_unique<Table>(*this, Address{host, port}, options)) {}
 Shim::~Shim() = default;
 

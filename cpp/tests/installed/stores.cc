@@ -12,7 +12,9 @@
 #include "antipode/rabbitmq.h"
 #endif
 #ifdef WITH_REDIS
+#include "antipode/errors.h"
 #include "antipode/redis.h"
+#include "antipode/redis_client.h"
 #endif
 
 namespace {
@@ -53,6 +55,10 @@ int main() {
 #ifdef WITH_REDIS
   as_said = as_said && Fails<antipode::redis::Error>("redis", [] {
               antipode::redis::Shim::Open("profiles", "127.0.0.1", 1)->Write("1", "hello");
+            });
+  as_said = as_said && Fails<antipode::ConfigurationError>("redis client", [] {
+              const auto shim = antipode::redis::Shim::Open("profiles", "127.0.0.1", 1);
+              antipode::redis::Client(shim, nullptr).Command("SET %s %s", "1", "hello");
             });
 #endif
   return as_said ? 0 : 1;
