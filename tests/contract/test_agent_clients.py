@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 #: The languages that instrument clients of each store.
 CLIENTS = {
     "mariadb": ("python", "java"),
-    "mongodb": ("python",),
+    "mongodb": ("python", "java"),
     "mysql": ("python", "java"),
     "rabbitmq": ("python", "java"),
     "redis": ("python", "java", "cpp"),

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A shim of MongoDB. */
 final class OpenMongoDb implements OpenShim {
-  private static final String COLLECTION = "posts";
+  static final String COLLECTION = "posts";
   private static final Executor READING = Executors.newCachedThreadPool();
 
   private final MongoShim shim;
@@ -30,25 +30,43 @@ final class OpenMongoDb implements OpenShim {
   private final String database;
 
   OpenMongoDb(JsonNode given) {
+    url = url(given);
+    database = database(given);
+    if (!isReplica(given)) {
+      makeCollection();
+    }
+    shim = builder(given).register();
+  }
+
+  private static String database(JsonNode given) {
+    return Values.text(Values.argument(given, "server"), "database");
+  }
+
+  private static boolean isReplica(JsonNode given) {
+    return given.path("reads_from").asText().equals("replica");
+  }
+
+  static String url(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
-    database = Values.text(server, "database");
     String address = Values.text(server, "host") + ":" + Values.argument(server, "port").asInt();
     String more =
         given.hasNonNull("timeout_s")
             ? "&socketTimeoutMS=" + Math.round(given.get("timeout_s").asDouble() * 1_000)
             : "";
-    url = "mongodb://" + address + "/?directConnection=true&serverMonitoringMode=poll" + more;
+    String options = given.path("url_options").asText("directConnection=true");
+    return "mongodb://" + address + "/?serverMonitoringMode=poll&" + options + more;
+  }
+
+  static MongoShim.Builder builder(JsonNode given) {
     MongoShim.Builder builder =
-        MongoShim.builder(Values.text(given, "datastore"), url, database, COLLECTION);
-    if (given.path("reads_from").asText().equals("replica")) {
+        MongoShim.builder(Values.text(given, "datastore"), url(given), database(given), COLLECTION);
+    if (isReplica(given)) {
       builder.readsFrom(ReadsFrom.REPLICA);
-    } else {
-      makeCollection();
     }
     if (given.path("on_read").asText().equals("ignore")) {
       builder.ignoringReads();
     }
-    shim = builder.register();
+    return builder;
   }
 
   private void makeCollection() {

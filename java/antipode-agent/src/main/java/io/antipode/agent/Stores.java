@@ -52,10 +52,7 @@ final class Stores {
       throw AgentException.unsupported("a shim of " + store);
     }
     if (store.equals("mongodb")) {
-      if (isClient) {
-        throw AgentException.unsupported("an instrumented client of mongodb");
-      }
-      return new OpenMongoDb(request);
+      return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);
     }
     return isClient ? new OpenMySqlClient(store, request) : new OpenMySql(store, request);
   }
@@ -123,6 +120,18 @@ final class Stores {
       return client.jdbc().call(Values.text(request, "call"), request.path("sql").asText(""));
     }
     throw AgentException.unsupported("jdbc of another store");
+  }
+
+  JsonNode mongo(JsonNode request) throws Exception {
+    if (shim(request) instanceof OpenMongoDbClient client) {
+      return client
+          .calls()
+          .call(
+              Values.text(request, "call"),
+              request.path("concern").asText(""),
+              request.path("argument").asText(""));
+    }
+    throw AgentException.unsupported("mongo of another store");
   }
 
   JsonNode await(JsonNode request, Waits waits) throws Exception {

@@ -41,7 +41,24 @@ final class Commands {
           serverStatus setParameter startSession top usersInfo waitForFailPoint whatsmyuri
           """);
 
+  /** Writes whose reply tells the term of their position. */
+  private static final Set<String> TELLING = Set.of("delete", "insert", "update");
+
+  /** Reads besides being writes. */
+  private static final Set<String> READING_WRITES =
+      Set.of("aggregate", "findAndModify", "findandmodify", "mapReduce");
+
   private Commands() {}
+
+  /** Returns whether a reply to a write tells the term of its position. */
+  static boolean isTelling(String name) {
+    return TELLING.contains(name);
+  }
+
+  /** Returns whether a command reads data, whatever else it does. */
+  static boolean isReading(String name, Kind kind) {
+    return kind == Kind.READ || kind == Kind.UNKNOWN || READING_WRITES.contains(name);
+  }
 
   private static Set<String> names(String words) {
     return Set.of(words.strip().split("\\s+", -1));

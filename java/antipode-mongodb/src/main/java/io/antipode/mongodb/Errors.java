@@ -27,6 +27,9 @@ final class Errors {
   static final int UNAUTHORIZED = 13;
   static final int DUPLICATE = 11_000;
 
+  /** Of a command that reads what it writes. */
+  private static final int CURSOR_KILLED = 237;
+
   /** The server has not heard of the time of a read concern. */
   static final int UNHEARD = 72;
 
@@ -38,7 +41,20 @@ final class Errors {
   private static final Set<Integer> PASSING =
       Set.of(6, 7, 50, 89, 91, 189, 262, 9_001, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436);
 
+  /** With these nothing was done: the user may not, the server does not know how. */
+  private static final Set<Integer> REFUSED = Set.of(UNAUTHORIZED, 59);
+
   private Errors() {}
+
+  /** Returns whether the server refused a command that it does not know, or that is not allowed. */
+  static boolean isRefused(int code) {
+    return REFUSED.contains(code);
+  }
+
+  /** Returns whether a command may have written before the server was interrupted. */
+  static boolean isDoubtful(int code) {
+    return INTERRUPTED.contains(code) || code == CURSOR_KILLED;
+  }
 
   /** Returns whether a write may have been done although it ended so. */
   static boolean leavesDoubt(RuntimeException error) {

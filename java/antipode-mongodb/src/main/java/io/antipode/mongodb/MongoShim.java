@@ -12,12 +12,14 @@ import com.mongodb.ReadPreference;
 import com.mongodb.TransactionOptions;
 import com.mongodb.WriteConcern;
 import com.mongodb.client.ClientSession;
+import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
 import com.mongodb.client.MongoCollection;
 import com.mongodb.client.MongoDatabase;
 import com.mongodb.client.model.UpdateOptions;
 import com.mongodb.connection.ClusterConnectionMode;
 import com.mongodb.connection.ClusterSettings;
+import com.mongodb.connection.ServerSettings;
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
 import io.antipode.Incomplete;
@@ -36,9 +38,11 @@ import io.antipode.barrier.Shims;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Counts;
+import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
@@ -79,10 +83,12 @@ public final class MongoShim extends Shim {
   private final boolean mergesReads;
   private final @Nullable ReadBarriers barriers;
   private final boolean isMajority;
+  private final LogHistory history = new LogHistory();
   private final Look look;
   private final Numbers numbers = new Numbers();
   private final AtomicInteger deletions = new AtomicInteger();
   private final Object lock = new Object();
+  private final List<Members> members = new ArrayList<>();
   private @Nullable Link opened;
   private boolean isClosed;
 
@@ -107,7 +113,7 @@ public final class MongoShim extends Shim {
     this.mergesReads = builder.mergesReads;
     this.barriers = builder.barriers;
     this.isMajority = settings.getReadConcern().getLevel() == ReadConcernLevel.MAJORITY;
-    this.look = new Look(new LogHistory(), isMajority);
+    this.look = new Look(history, isMajority);
   }
 
   private static MongoClientSettings checked(MongoClientSettings settings) {
@@ -288,6 +294,54 @@ public final class MongoShim extends Shim {
     return Records.abandon(link().within(timeout), promises, promise, recordLife(promise));
   }
 
+  // Clients of the application's.
+
+  /**
+   * Returns a client of the synchronous driver, made of settings: the application's to use, and to
+   * close. Its writes enter the current scope, each with its position, those of a transaction at
+   * the commit; its reads wait for floors on the server that answers them. All that comes from it
+   * is instrumented: databases, collections, cursors, sessions.
+   *
+   * @param settings of the same replica set as this shim
+   */
+  public MongoClient instrument(MongoClientSettings settings) {
+    if (KillSwitch.isDisabled()) {
+      return MongoClients.create(settings);
+    }
+    MongoClientSettings.Builder prepared = MongoClientSettings.builder(settings);
+    MongoInstrumentation instrumentation = MongoInstrumentation.prepare(this, prepared);
+    return instrumentation.instrument(MongoClients.create(prepared.build()));
+  }
+
+  boolean isMajority() {
+    return isMajority;
+  }
+
+  /** Returns connections beside those of a client, until this shim is closed. */
+  Members members(MongoClientSettings client) {
+    synchronized (lock) {
+      requireOpen();
+      Members made = new Members(client);
+      members.add(made);
+      return made;
+    }
+  }
+
+  /** Returns what one server shows of what a floor demands, to reads of either concern. */
+  Observation look(Link server, Floor floor, boolean isMajorityRead) {
+    try {
+      Observation.Builder shown =
+          new Look(history, isMajorityRead).at(server.hello(), floor.writes(), server);
+      if (!floor.promises().isEmpty()) {
+        BsonDocument search = Records.search(floor.promises(), isMajorityRead);
+        Records.read(server.read(promises, search), floor.promises()).forEach(shown::promise);
+      }
+      return shown.build();
+    } catch (MongoException error) {
+      throw Errors.lasting(Records.explained(error, promises));
+    }
+  }
+
   // Table 2.
 
   /**
@@ -399,6 +453,12 @@ public final class MongoShim extends Shim {
       Recording.recordWrite(write);
       return base.append(write);
     }
+    unsampled();
+    return base.marked(new Incomplete(datastore(), "unsampled"));
+  }
+
+  /** Notes a write that has no position. */
+  void unsampled() {
     Counts.count("uncovered_write", datastore());
     Counts.logOnce(
         "mongodb_unsampled",
@@ -406,10 +466,9 @@ public final class MongoShim extends Shim {
         "",
         () -> "the reply to a write to " + datastore() + " tells no position");
     Recording.markIncomplete(datastore(), "unsampled");
-    return base.marked(new Incomplete(datastore(), "unsampled"));
   }
 
-  private WriteId named(Positions.Position position) {
+  WriteId named(Positions.Position position) {
     return WriteId.of(datastore(), position.key(), position.version()).mintedAt(Time.hour());
   }
 
@@ -795,9 +854,7 @@ public final class MongoShim extends Shim {
 
   private Link link() {
     synchronized (lock) {
-      if (isClosed) {
-        throw new IllegalStateException("the shim of " + datastore() + " is closed");
-      }
+      requireOpen();
       if (opened == null) {
         opened = new Link(MongoClients.create(alert()), settings.getReadPreference(), null);
       }
@@ -805,12 +862,22 @@ public final class MongoShim extends Shim {
     }
   }
 
+  private void requireOpen() {
+    if (isClosed) {
+      throw new IllegalStateException("the shim of " + datastore() + " is closed");
+    }
+  }
+
   /** Returns settings of a client that soon sees that a server is back: a barrier waits for it. */
   private MongoClientSettings alert() {
     return MongoClientSettings.builder(settings)
-        .applyToServerSettings(
-            server -> server.minHeartbeatFrequency(AGAIN.toMillis(), TimeUnit.MILLISECONDS))
+        .applyToServerSettings(MongoShim::soonSeesServers)
         .build();
+  }
+
+  static void soonSeesServers(ServerSettings.Builder server) {
+    ServerSettings.Builder unused =
+        server.minHeartbeatFrequency(AGAIN.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /** Unregisters, and releases every connection of the shim's own; may be called again. */
@@ -823,6 +890,8 @@ public final class MongoShim extends Shim {
         opened.client().close();
         opened = null;
       }
+      members.forEach(Members::close);
+      members.clear();
     }
   }
 }

@@ -1,0 +1,163 @@
+package io.antipode.mongodb;
+
+import com.mongodb.MongoException;
+import io.antipode.ConfigurationException;
+import io.antipode.Recording;
+import io.antipode.WriteId;
+import io.antipode.mongodb.Commands.Kind;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.bson.BsonDocument;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one call of the application came to, over all commands and attempts of the driver; at its
+ * end that enters the scope.
+ */
+final class Call {
+  /** The call that runs in a thread; the driver's own code lies between its two ends. */
+  private static final ThreadLocal<@Nullable Call> CURRENT = new ThreadLocal<>();
+
+  private final Instrumented client;
+  private final Map<String, WriteId> writes = new LinkedHashMap<>();
+  private @Nullable Sent sent;
+
+  /** Whether a write was sent that was not answered yet. */
+  private boolean isOpen;
+
+  private boolean isInDoubt;
+
+  /** Whether the read was asked for already. */
+  private boolean isTold;
+
+  private @Nullable RuntimeException refusal;
+
+  Call(Instrumented client) {
+    this.client = client;
+  }
+
+  /** Returns the call of a client that runs in this thread; null for none. */
+  static @Nullable Call of(Instrumented client) {
+    Call call = CURRENT.get();
+    return call != null && call.client == client ? call : null;
+  }
+
+  /** Begins in this thread; returns the call that it interrupts, if any. */
+  @Nullable Call enter() {
+    Call outer = CURRENT.get();
+    CURRENT.set(this);
+    return outer;
+  }
+
+  /** Goes on with the call that was interrupted. */
+  static void leave(@Nullable Call outer) {
+    if (outer == null) {
+      CURRENT.remove();
+    } else {
+      CURRENT.set(outer);
+    }
+  }
+
+  /** Returns whether the first command of a read is about to be sent. */
+  boolean tell() {
+    boolean isFirst = !isTold;
+    isTold = true;
+    return isFirst;
+  }
+
+  /** Says why a command is not sent. */
+  void refuse(RuntimeException why) {
+    refusal = why;
+  }
+
+  @Nullable RuntimeException refusal() {
+    return refusal;
+  }
+
+  void sent(Sent sent) {
+    this.sent = sent;
+    isOpen = sent.isWrite();
+  }
+
+  @Nullable Sent sent() {
+    return sent;
+  }
+
+  /** Takes a reply in that is no error; it may have errors of single documents. */
+  void answered(Sent answered, BsonDocument reply) {
+    if (!answered.isWrite() || answered.isUnacknowledged()) {
+      return;
+    }
+    isOpen = false;
+    isInDoubt = false;
+    boolean isUntouched =
+        Long.valueOf(0).equals(Bson.integerAt(reply, "n"))
+            && (answered.name().equals("insert") || !reply.containsKey("writeErrors"));
+    if (!isUntouched) {
+      wrote(answered, reply, answered.isMajority() && !reply.containsKey("writeConcernError"));
+    }
+    if (Bson.docsAt(reply, "writeErrors").stream().map(Errors::code).anyMatch(Errors::isDoubtful)) {
+      isInDoubt = true;
+    }
+  }
+
+  /** Takes an error in that the server replied. */
+  void refused(Sent refused, MongoException error, BsonDocument reply) {
+    if (!refused.isWrite()) {
+      return;
+    }
+    isOpen = false;
+    if (refused.commits() != null) {
+      // With this label the server vouches for it that nothing was committed.
+      isInDoubt = !error.hasErrorLabel(MongoException.TRANSIENT_TRANSACTION_ERROR_LABEL);
+    } else if (isMaybeHalfDone(refused, error.getCode())) {
+      wrote(refused, reply, false);
+    } else if (Errors.isDoubtful(error.getCode())) {
+      isInDoubt = true;
+    }
+  }
+
+  /** Returns whether what failed may have written before that. */
+  private static boolean isMaybeHalfDone(Sent refused, int code) {
+    return refused.means() == Kind.UNKNOWN
+        ? !Errors.isRefused(code)
+        : refused.name().equals("aggregate") || refused.name().equals("mapReduce");
+  }
+
+  /** Takes note that no answer came. */
+  void lost(Sent lost) {
+    if (lost.isWrite()) {
+      isOpen = false;
+      isInDoubt = true;
+    }
+  }
+
+  private void wrote(Sent answered, BsonDocument reply, boolean isMajority) {
+    WriteId write = client.named(answered, reply, isMajority);
+    if (write != null) {
+      writes.put(write.key(), write); // One log's later position says all of the earlier.
+    }
+  }
+
+  /**
+   * Enters what was written into the scope.
+   *
+   * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
+   */
+  void settle() {
+    if (isInDoubt || isOpen) { // Open in the end: nobody waited for a reply.
+      Recording.markIncomplete(client.datastore(), "in_doubt");
+    }
+    List.copyOf(writes.values()).forEach(Recording::recordWrite);
+  }
+
+  /** The same behind an exception, which goes on to the application. */
+  void settleFailed() {
+    try {
+      settle();
+    } catch (ConfigurationException unscoped) { // It is counted and logged.
+      return;
+    }
+  }
+}
