@@ -82,29 +82,19 @@ Json PositionIn(const Json& given) {
 }
 
 Json FoundInField(const Json& given) {
-  const mongodb::Doc holder = DocOf({{"ap", given.at("ap")}});
-  const auto [lineage, match] = mongodb::FoundIn(mongodb::At(holder.bson(), "ap"), "posts");
+  const mongodb::Doc document = DocOf(given);
+  const auto beside = mongodb::At(document.bson(), "ap");
+  const auto value = mongodb::At(document.bson(), "value");
+  const auto [lineage, match] =
+      value ? mongodb::FoundBeside(mongodb::HolderOf(value), beside, "posts") : mongodb::FoundIn(beside, "posts");
   return {{"lineage", json::Of(lineage)}, {"match", NameOf(match)}};
 }
 
-class MongodbShim final : public OpenShim {
+class MongodbShim final : public TableShim<mongodb::Shim> {
  public:
   MongodbShim(std::shared_ptr<mongodb::Shim> shim, std::string uri, std::string database)
-      : shim_(std::move(shim)), uri_(std::move(uri)), database_(std::move(database)) {}
-  ~MongodbShim() override { shim_->Close(); }
-  Store& store() override { return *shim_; }
+      : TableShim(std::move(shim)), uri_(std::move(uri)), database_(std::move(database)) {}
 
-  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                               const std::optional<Promise>& fulfils) override {
-    return shim_->Write(key, value, lineage, fulfils);
-  }
-  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
-    return shim_->Delete(key, lineage);
-  }
-  Found Read(const std::string& key) override {
-    mongodb::Reading reading = shim_->Read(key);
-    return {std::move(reading.value), std::move(reading.lineage)};
-  }
   void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) override {
     const std::unique_ptr<mongoc_client_t, void (*)(mongoc_client_t*)> client(mongoc_client_new(uri_.c_str()),
                                                                               mongoc_client_destroy);
@@ -114,7 +104,7 @@ class MongodbShim final : public OpenShim {
     if (!session || !mongoc_client_session_start_transaction(session.get(), nullptr, &error)) {
       throw mongodb::Error(error.message);
     }
-    shim_->Fulfil(session.get(), fulfils);
+    shim().Fulfil(session.get(), fulfils);
     mongodb::Transaction transaction(session.get());
     const auto update =
         mongodb::Doc().Add("q", mongodb::Only("_id", key)).Add("u", mongodb::Only("value", value)).Add("upsert", true);
@@ -123,7 +113,6 @@ class MongodbShim final : public OpenShim {
   }
 
  private:
-  std::shared_ptr<mongodb::Shim> shim_;
   std::string uri_;
   std::string database_;
 };

@@ -121,27 +121,14 @@ Json SetOf(const Json& given) {
   return {{"logs", logs}};
 }
 
-class MysqlShim final : public OpenShim {
+class MysqlShim final : public TableShim<mysql::Shim> {
  public:
-  MysqlShim(std::shared_ptr<mysql::Shim> shim, Json server) : shim_(std::move(shim)), server_(std::move(server)) {}
-  ~MysqlShim() override { shim_->Close(); }
-  Store& store() override { return *shim_; }
+  MysqlShim(std::shared_ptr<mysql::Shim> shim, Json server) : TableShim(std::move(shim)), server_(std::move(server)) {}
 
-  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                               const std::optional<Promise>& fulfils) override {
-    return shim_->Write(key, value, lineage, fulfils);
-  }
-  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
-    return shim_->Delete(key, lineage);
-  }
-  Found Read(const std::string& key) override {
-    mysql::Reading reading = shim_->Read(key);
-    return {std::move(reading.value), std::move(reading.lineage)};
-  }
   void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) override {
     const auto connection = Connected(server_);
     Run(*connection, "START TRANSACTION");
-    shim_->Fulfil(connection.get(), fulfils);
+    shim().Fulfil(connection.get(), fulfils);
     Run(*connection, "REPLACE INTO antipode_kv (k, v) VALUES ('" + key + "', '" + value + "')");
     Run(*connection, "ROLLBACK");
   }
@@ -163,7 +150,6 @@ class MysqlShim final : public OpenShim {
   }
 
  private:
-  std::shared_ptr<mysql::Shim> shim_;
   Json server_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "antipode/shim.h"
+#include "antipode/stored.h"
 #include "json.h"
 
 namespace antipode::agent {
@@ -37,6 +38,32 @@ class OpenShim {
   virtual Found Read(const std::string& key) = 0;
   /// Writes and fulfils in a transaction that is rolled back.
   virtual void RollBack(const std::string& key, const std::string& value, const Promise& fulfils) = 0;
+};
+
+/// One of Table 2, opened by the shim's own `Open`.
+template <typename Shim>
+class TableShim : public OpenShim {
+ public:
+  explicit TableShim(std::shared_ptr<Shim> shim) : shim_(std::move(shim)) {}
+  ~TableShim() override { shim_->Close(); }
+  Store& store() final { return *shim_; }
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
+                               const std::optional<Promise>& fulfils) final {
+    return shim_->Write(key, value, lineage, fulfils);
+  }
+  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) final {
+    return shim_->Delete(key, lineage);
+  }
+  Found Read(const std::string& key) final {
+    Reading reading = shim_->Read(key);
+    return {std::move(reading.value), std::move(reading.lineage)};
+  }
+
+ protected:
+  [[nodiscard]] Shim& shim() const { return *shim_; }
+
+ private:
+  std::shared_ptr<Shim> shim_;
 };
 
 /// The stores of which there are shims.

@@ -90,29 +90,13 @@ Json DoneAtOnce(const Json& given) {
           {"repeatable", std::all_of(all.begin(), all.end(), redis::Repeatable)}};
 }
 
-class RedisShim final : public OpenShim {
+class RedisShim final : public TableShim<redis::Shim> {
  public:
-  explicit RedisShim(std::shared_ptr<redis::Shim> shim) : shim_(std::move(shim)) {}
-  ~RedisShim() override { shim_->Close(); }
-  Store& store() override { return *shim_; }
+  using TableShim::TableShim;
 
-  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>& lineage,
-                               const std::optional<Promise>& fulfils) override {
-    return shim_->Write(key, value, lineage, fulfils);
-  }
-  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>& lineage) override {
-    return shim_->Delete(key, lineage);
-  }
-  Found Read(const std::string& key) override {
-    redis::Reading reading = shim_->Read(key);
-    return {std::move(reading.value), std::move(reading.lineage)};
-  }
   void RollBack(const std::string&, const std::string&, const Promise&) override {
     throw Unsupported("Table 2 of Redis rolls nothing back");
   }
-
- private:
-  std::shared_ptr<redis::Shim> shim_;
 };
 
 std::shared_ptr<redis::Shim> Opened(const Json& given) {

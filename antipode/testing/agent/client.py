@@ -79,6 +79,9 @@ class AgentProcess:
             self._reading.join()
             assert self._process.stdout is not None
             self._process.stdout.close()
+        if kind is None and self._process.returncode != 0:
+            # As a sanitizer has it that found something in the last moment.
+            raise AgentFailed(f"the agent ended with {self._process.returncode}")
 
     def ask(self, op: str, **arguments: object) -> Any:
         """The value of an operation.

@@ -9,6 +9,7 @@
 #include "antipode/export.h"
 #include "antipode/lineage.h"
 #include "antipode/shim.h"
+#include "antipode/stored.h"
 
 struct _mongoc_client_session_t;  ///< The client's `mongoc_client_session_t`.
 
@@ -34,12 +35,6 @@ struct Options {
   ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether the URI's reads go to the primary or to a replica.
   bool merge_reads = true;                     ///< Whether what a read finds enters the current scope.
   std::optional<ReadBarriers> barriers = {};   ///< Whether its reads wait by themselves; none: as configured.
-};
-
-/// A value, none where there is no document, and what it depends on.
-struct Reading {
-  std::optional<std::string> value;
-  Lineage lineage;
 };
 
 /// Table 2 of one collection, in the layout that all languages share: the lineage lies in the field `_ap` beside the

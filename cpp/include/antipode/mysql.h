@@ -12,6 +12,7 @@
 #include "antipode/export.h"
 #include "antipode/lineage.h"
 #include "antipode/shim.h"
+#include "antipode/stored.h"
 
 struct st_mysql;  ///< The client's `MYSQL`.
 
@@ -38,12 +39,6 @@ struct Options {
   bool merge_reads = true;                    ///< Whether what a read finds enters the current scope.
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
   std::chrono::duration<double> timeout{60};  ///< After which a read or write gives the server up.
-};
-
-/// A value, none where there is no row, and what it depends on.
-struct Reading {
-  std::optional<std::string> value;
-  Lineage lineage;
 };
 
 /// What makes the tables that values, deletions and promises need, for whoever runs migrations: the library makes none.

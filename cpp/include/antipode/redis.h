@@ -11,6 +11,7 @@
 #include "antipode/export.h"
 #include "antipode/lineage.h"
 #include "antipode/shim.h"
+#include "antipode/stored.h"
 
 namespace antipode::redis {
 
@@ -29,12 +30,6 @@ struct Options {
   bool keep_log_history = false;              ///< Whether a writer notes, after a promotion, where the old log ended.
   std::chrono::duration<double> timeout{5};   ///< After which the client gives a server up.
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
-};
-
-/// A value, none where there is no key, and what it depends on.
-struct Reading {
-  std::optional<std::string> value;
-  Lineage lineage;
 };
 
 /// Table 2 of one server, in the layout that all languages share: the lineage lies in a companion key beside the value.

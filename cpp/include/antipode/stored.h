@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,11 @@ ANTIPODE_EXPORT Lineage StoredLineage(std::string_view datastore, std::string_vi
 ANTIPODE_EXPORT Lineage ReceivedText(std::string_view text);
 /// The same; where it is none, the mark (`subject`, `unreadable`), counted and logged.
 ANTIPODE_EXPORT Lineage Readable(std::string_view subject, std::string_view text);
+
+/// What a shim reads: a value, none where there is nothing, and what it depends on.
+struct Reading {
+  std::optional<std::string> value;
+  Lineage lineage;
+};
 
 }  // namespace antipode

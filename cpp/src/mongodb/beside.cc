@@ -18,6 +18,7 @@ constexpr std::size_t kDigestBytes = 9;
 constexpr int kMostParts = 16;
 constexpr std::size_t kMostPositions = 16;
 constexpr std::size_t kMostLogs = 64;
+constexpr double kDayS = 86'400;
 constexpr std::size_t kMostNameBytes = 1'024;
 constexpr int kSlots = 8;
 const std::string kCovering = "/c";
@@ -202,6 +203,13 @@ std::string NameOf(Match match) {
 
 Doc Whole(const Doc& holder, const Lineage& lineage) { return Only("w", DigestOf(holder) + "|" + StoredText(lineage)); }
 
+Doc HolderOf(const std::optional<Value>& value) {
+  Doc holder;
+  if (value) return Only("v", *value);
+  bson_append_null(holder.get(), "v", -1);
+  return holder;
+}
+
 std::pair<Lineage, Match> FoundBeside(const Doc& holder, const std::optional<Value>& beside,
                                       const std::string& datastore) {
   const auto field = beside ? DocIn(*beside) : std::nullopt;
@@ -268,6 +276,10 @@ std::optional<Doc> Numbers::Of(const Lineage& lineage) {
 
 bool Numbers::Admit(const std::set<std::string>& logs) {
   const std::lock_guard guard(lock_);
+  if (clock_.Now() - since_s_ > kDayS) {
+    logs_.clear();
+    since_s_ = clock_.Now();
+  }
   std::set<std::string> together = logs_;
   together.insert(logs.begin(), logs.end());
   if (together.size() > kMostLogs) return std::includes(logs_.begin(), logs_.end(), logs.begin(), logs.end());

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "antipode/clock.h"
 #include "antipode/lineage.h"
 #include "mongodb/bson.h"
 
@@ -18,6 +19,8 @@ std::string NameOf(Match match);
 
 /// What a write of a whole value stores beside it. `holder` has the value as its field `v`.
 Doc Whole(const Doc& holder, const Lineage& lineage);
+/// What the digest of a field's value is made of; a missing value has that of null.
+Doc HolderOf(const std::optional<Value>& value);
 /// The lineage beside a value; foreign and absent ones are empty, what cannot be read is marked.
 std::pair<Lineage, Match> FoundBeside(const Doc& holder, const std::optional<Value>& beside,
                                       const std::string& datastore);
@@ -26,15 +29,19 @@ std::pair<Lineage, Match> FoundIn(const std::optional<Value>& beside, const std:
 /// The birth mark of a document that an update made: what deletions before it left is part of its lineage.
 std::optional<std::string> BirthOf(const bson_t& document);
 
-/// Which lineages one client keeps as numbers: those of few logs. Thread-safe.
+/// Which lineages one client keeps as numbers: those of few logs within a day. Thread-safe.
 class Numbers {
  public:
+  explicit Numbers(const Clock& clock = SystemClock()) : clock_(clock) {}
   /// The lineage as positions by their logs; none where these would not say all of it.
   std::optional<Doc> Of(const Lineage& lineage);
 
  private:
   bool Admit(const std::set<std::string>& logs);
+
+  const Clock& clock_;
   std::mutex lock_;
+  double since_s_ = clock_.Now();
   std::set<std::string> logs_;
 };
 

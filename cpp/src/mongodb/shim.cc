@@ -101,16 +101,14 @@ void CheckWritten(const bson_t& reply) {
   if (refused) throw Error(*refused, static_cast<int>(IntAt(reply, "writeErrors.0.code").value_or(0)));
 }
 
-/// The value in a field, under the name by which digests are made.
-Doc HolderOf(const std::optional<Value>& value) { return value ? Only("v", *value) : Doc().Add("v", Doc()); }
-
-std::string TextOf(const Value& value, const std::string& field) {
+std::optional<std::string> TextOf(const Value& value, const std::string& field) {
+  if (BSON_ITER_HOLDS_NULL(&value.at)) return std::nullopt;
   if (BSON_ITER_HOLDS_UTF8(&value.at)) return *TextIn(value);
   if (!BSON_ITER_HOLDS_BINARY(&value.at)) throw Error("the field '" + field + "' holds neither text nor bytes");
   const std::uint8_t* data = nullptr;
   std::uint32_t size = 0;
   bson_iter_binary(&value.at, nullptr, &size, &data);
-  return {reinterpret_cast<const char*>(data), size};
+  return std::string(reinterpret_cast<const char*>(data), size);
 }
 
 }  // namespace
@@ -420,7 +418,7 @@ class Shim::Table {
   Target target_;
   Options options_;
   LogHistory history_;
-  Numbers numbers_;
+  Numbers numbers_{shim_.clock()};
   std::atomic<int> slot_{0};
   mutable std::mutex lock_;
   std::shared_ptr<Pool> pool_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "antipode/errors.h"
+#include "antipode/text.h"
 #include "mysql/digits.h"
-#include "runtime/text.h"
 
 namespace antipode::mysql {
 namespace {

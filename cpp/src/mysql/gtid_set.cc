@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "antipode/text.h"
 #include "mysql/digits.h"
-#include "runtime/text.h"
 
 namespace antipode::mysql {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "antipode/text.h"
 #include "mysql/digits.h"
 #include "mysql/gtid_set.h"
-#include "runtime/text.h"
 
 namespace antipode::mysql {
 namespace {

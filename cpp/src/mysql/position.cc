@@ -2,8 +2,8 @@
 
 #include "antipode/clock.h"
 #include "antipode/stored.h"
+#include "antipode/text.h"
 #include "mysql/mariadb_position.h"
-#include "runtime/text.h"
 
 namespace antipode::mysql {
 

@@ -2,7 +2,7 @@
 
 #include "antipode/clock.h"
 #include "antipode/errors.h"
-#include "runtime/text.h"
+#include "antipode/text.h"
 
 namespace antipode::mysql {
 namespace {

@@ -1,6 +1,6 @@
 #include "mysql/server_state.h"
 
-#include "runtime/text.h"
+#include "antipode/text.h"
 
 namespace antipode::mysql {
 namespace {

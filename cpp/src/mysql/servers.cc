@@ -1,8 +1,8 @@
 #include "mysql/servers.h"
 
 #include "antipode/clock.h"
+#include "antipode/text.h"
 #include "mysql/digits.h"
-#include "runtime/text.h"
 
 namespace antipode::mysql {
 namespace {

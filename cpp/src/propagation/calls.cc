@@ -4,12 +4,12 @@
 #include <unordered_map>
 
 #include "antipode/settings.h"
+#include "antipode/text.h"
 #include "propagation/headers.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
-#include "runtime/text.h"
 
 namespace antipode {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "antipode/text.h"
 #include "runtime/observers.h"
-#include "runtime/text.h"
 
 namespace antipode {
 namespace {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/text.h"
+#include "antipode/text.h"
 
 namespace antipode::hosts {
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "antipode/errors.h"
+#include "antipode/text.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
-#include "runtime/text.h"
 
 namespace antipode {
 namespace {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "virtual_clock.h"
+
 namespace antipode::mongodb {
 namespace {
 
@@ -30,6 +32,28 @@ TEST(Beside, TombstonesOfFewLogsAreNumbersAndOthersTexts) {
     if (numbers.Of(Lineage({{"else", "log" + std::to_string(n), std::uint64_t{5}, 400'000}}))) ++kept;
   }
   EXPECT_EQ(kept, 64);
+}
+
+TEST(Beside, ADayLaterOtherLogsMayBeNumbers) {
+  agent::VirtualClock clock;
+  Numbers numbers(clock);
+  const auto is_kept = [&](int n) {
+    return numbers.Of(Lineage({{"else", "log" + std::to_string(n), std::uint64_t{5}, 400'000}})).has_value();
+  };
+  for (int n = 0; n < 64; ++n) EXPECT_TRUE(is_kept(n));
+  EXPECT_FALSE(is_kept(64));
+  clock.At(86'401, [] {});
+  clock.Run();
+  EXPECT_TRUE(is_kept(64));
+}
+
+TEST(Beside, AMissingValueAndNullAreOne) {
+  const Lineage lineage({{"else", "a", std::uint64_t{5}, 400'000}});
+  Doc document = Only("_ap", Whole(HolderOf(std::nullopt), lineage));
+  bson_append_null(document.get(), "value", -1);
+  for (const auto& value : {std::optional<Value>(), At(document.bson(), "value")}) {
+    EXPECT_EQ(FoundBeside(HolderOf(value), At(document.bson(), "_ap"), "posts"), std::pair(lineage, Match::kOwn));
+  }
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <regex>
 
 #include "antipode/propagation.h"
-#include "runtime/text.h"
+#include "antipode/text.h"
 #include "settings_guard.h"
 #include "settings_json.h"
 #include "vectors.h"

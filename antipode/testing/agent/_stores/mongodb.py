@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode.testing.agent._values import of_lineage, write_at
+from antipode_shims.mongodb._beside.document import found as found_beside
 from antipode_shims.mongodb._beside.document import held_in
 from antipode_shims.mongodb._commands import Kind, kind_of
 from antipode_shims.mongodb._look import converse, shown_in
@@ -96,6 +97,11 @@ def command(given: Given) -> dict[str, str]:
 
 
 def found(given: Given) -> dict[str, Any]:
-    """What a reader makes of the field of a document."""
-    lineage, match = held_in(given["ap"], "posts")
+    """What a reader makes of the field of a document: beside a value, or whatever that is."""
+    if "value" in given:
+        from bson.codec_options import DEFAULT_CODEC_OPTIONS
+
+        lineage, match = found_beside(given["value"], given["ap"], "posts", DEFAULT_CODEC_OPTIONS)
+    else:
+        lineage, match = held_in(given["ap"], "posts")
     return {"lineage": of_lineage(lineage), "match": match.value}

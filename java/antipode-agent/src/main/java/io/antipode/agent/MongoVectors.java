@@ -94,8 +94,11 @@ final class MongoVectors {
   }
 
   private static ObjectNode found(JsonNode given) {
-    JsonNode holder = JSON.objectNode().set("ap", given.path("ap"));
-    MongoDecisions.Found found = MongoDecisions.found(holder.toString());
+    ObjectNode document = JSON.objectNode().set("ap", given.path("ap"));
+    if (given.has("value")) {
+      document.set("value", given.get("value"));
+    }
+    MongoDecisions.Found found = MongoDecisions.found(document.toString());
     ObjectNode value = JSON.objectNode();
     value.set("lineage", Values.json(found.lineage()));
     return value.put("match", found.match());

@@ -7,6 +7,7 @@ import io.antipode.barrier.Status;
 import java.util.List;
 import java.util.Locale;
 import org.bson.BsonDocument;
+import org.bson.BsonValue;
 import org.jspecify.annotations.Nullable;
 
 /** What the shim of MongoDB decides without a server: beside what it is made of. */
@@ -87,9 +88,17 @@ public final class MongoDecisions {
   /** A stored lineage, and whether it is the value's own. */
   public record Found(Lineage lineage, String match) {}
 
-  /** Returns what the field {@code ap} of a document, given as JSON, has as a lineage. */
-  public static Found found(String holder) {
-    Beside.Stored stored = Beside.found(BsonDocument.parse(holder).get("ap"), "posts");
+  /**
+   * Returns what the field {@code ap} of a document, given as JSON, has as a lineage: of its {@code
+   * value}, or whatever that is.
+   */
+  public static Found found(String json) {
+    BsonDocument document = BsonDocument.parse(json);
+    BsonValue beside = document.get("ap");
+    Beside.Stored stored =
+        document.containsKey("value")
+            ? Beside.found(document.get("value"), beside, "posts")
+            : Beside.found(beside, "posts");
     return new Found(stored.lineage(), stored.match().metric());
   }
 }

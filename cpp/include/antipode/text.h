@@ -1,4 +1,3 @@
-// What every room does with plain text.
 #pragma once
 
 #include <string>
@@ -6,6 +5,8 @@
 #include <vector>
 
 namespace antipode::text {
+
+// For shims: plain text, as servers answer it and headers hold it.
 
 inline bool StartsWith(std::string_view text, std::string_view start) { return text.substr(0, start.size()) == start; }
 inline bool EndsWith(std::string_view text, std::string_view end) {
