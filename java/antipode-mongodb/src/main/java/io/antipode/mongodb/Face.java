@@ -9,11 +9,7 @@ import com.mongodb.client.MongoIterable;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
-import java.lang.reflect.Proxy;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.Spliterators;
 import org.jspecify.annotations.Nullable;
 
@@ -39,31 +35,18 @@ final class Face implements InvocationHandler {
     this.real = real;
   }
 
-  /** Returns a face of an object; it has all of its public interfaces. */
+  /** Returns what stands for an object. */
   static Object of(Instrumented client, Object real) {
-    Set<Class<?>> types = new LinkedHashSet<>();
-    for (Class<?> each = real.getClass(); each != null; each = each.getSuperclass()) {
-      for (Class<?> type : each.getInterfaces()) {
-        if (Modifier.isPublic(type.getModifiers())) {
-          types.add(type);
-        }
-      }
-    }
-    return Proxy.newProxyInstance(
-        real.getClass().getClassLoader(), types.toArray(Class<?>[]::new), new Face(client, real));
+    return Faces.of(new Face(client, real), real);
   }
 
   /** Returns what is behind a face; whatever is none is that itself. */
   private static @Nullable Object behind(@Nullable Object object) {
-    return object != null
-            && Proxy.isProxyClass(object.getClass())
-            && Proxy.getInvocationHandler(object) instanceof Face face
-        ? face.real
-        : object;
+    return object instanceof Faces.Faced faced ? faced.face().real : object;
   }
 
   static boolean isFace(Object object) {
-    return behind(object) != object;
+    return object instanceof Faces.Faced;
   }
 
   @Override

@@ -44,4 +44,9 @@ public final class MongoInstrumentation {
     instrumented.begin(made);
     return (MongoClient) Face.of(instrumented, made);
   }
+
+  /** Returns whether a client is one that the library returned. */
+  public static boolean isInstrumented(MongoClient client) {
+    return Face.isFace(client);
+  }
 }

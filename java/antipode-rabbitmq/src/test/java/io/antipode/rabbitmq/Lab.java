@@ -16,8 +16,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Two federated brokers, as {@code antipode lab} starts them, until closed. Where this machine
- * cannot start them the test is skipped, unless {@code ANTIPODE_REQUIRE_STORES} names them.
+ * Two regions of a store, as {@code antipode lab} starts them, until closed. Where this machine
+ * cannot start them the test is skipped, unless {@code ANTIPODE_REQUIRE_STORES} names the store.
  */
 public final class Lab implements AutoCloseable {
   private static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
@@ -31,12 +31,17 @@ public final class Lab implements AutoCloseable {
     this.urls = urls;
   }
 
-  /** Starts both. */
+  /** Starts two federated brokers. */
   public static Lab start() throws IOException {
+    return start("rabbitmq");
+  }
+
+  /** Starts a primary and a replica of a store, or what else it has. */
+  public static Lab start(String store) throws IOException {
     Path python = ROOT.resolve(".venv/bin/python");
     String program = Files.isExecutable(python) ? python.toString() : "python3";
     Process process =
-        new ProcessBuilder(program, "-m", "antipode", "lab", "rabbitmq")
+        new ProcessBuilder(program, "-m", "antipode", "lab", store)
             .directory(ROOT.toFile())
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
@@ -49,8 +54,8 @@ public final class Lab implements AutoCloseable {
             : URL.matcher(line).results().map(found -> found.group(1)).toList();
     if (urls.size() != 2) {
       process.destroy();
-      String why = "antipode lab starts no RabbitMQ here: " + line;
-      if (Arrays.asList(required().split(",", -1)).contains("rabbitmq")) {
+      String why = "antipode lab starts no " + store + " here: " + line;
+      if (Arrays.asList(required().split(",", -1)).contains(store)) {
         fail(why);
       }
       abort(why);
@@ -63,7 +68,7 @@ public final class Lab implements AutoCloseable {
     return stores == null ? "" : stores;
   }
 
-  /** Returns the URL of the first region's broker. */
+  /** Returns the URL of the first region's server. */
   public String url() {
     return urls.get(0);
   }

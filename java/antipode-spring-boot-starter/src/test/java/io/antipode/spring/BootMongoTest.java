@@ -1,0 +1,116 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.WriteId;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.BarrierTimeoutException;
+import io.antipode.barrier.Barriers;
+import io.antipode.rabbitmq.Lab;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.data.mongodb.MongoDatabaseFactory;
+import org.springframework.data.mongodb.MongoTransactionManager;
+import org.springframework.data.mongodb.core.MongoTemplate;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** Spring Data MongoDB on a real replica set, over Boot's client. */
+@Tag("lab")
+class BootMongoTest {
+  private static Lab lab;
+  private static ConfigurableApplicationContext application;
+
+  private final MongoTemplate template = application.getBean(MongoTemplate.class);
+
+  @Configuration
+  @EnableAutoConfiguration
+  static class Application {
+    @Bean
+    MongoTransactionManager transactions(MongoDatabaseFactory factory) {
+      return new MongoTransactionManager(factory);
+    }
+  }
+
+  record Post(String id, String text) {}
+
+  @BeforeAll
+  static void start() throws Exception {
+    lab = Lab.start("mongodb");
+    SpringApplication main = new SpringApplication(Application.class);
+    main.setWebApplicationType(WebApplicationType.NONE);
+    application =
+        main.run(
+            "--spring.autoconfigure.exclude=",
+            "--spring.data.mongodb.uri=" + lab.url(),
+            "--spring.data.mongodb.database=app",
+            "--antipode.mongodb.datastore=posts");
+    application.getBean(MongoTemplate.class).createCollection(Post.class);
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    application.close();
+    lab.close();
+  }
+
+  @Test
+  void aTemplatesWriteEntersTheScope() {
+    try (ScopeBlock request = Antipode.scope()) {
+      Post unused = template.insert(new Post("1", "hello"));
+      assertThat(Antipode.current().writes()).extracting(WriteId::datastore).containsOnly("posts");
+      assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  @Test
+  void aTransactionEntersAtItsCommit() {
+    TransactionTemplate transactions =
+        new TransactionTemplate(application.getBean(MongoTransactionManager.class));
+    try (ScopeBlock request = Antipode.scope()) {
+      transactions.executeWithoutResult(
+          status -> {
+            Post unused = template.insert(new Post("2", "never"));
+            status.setRollbackOnly();
+          });
+      assertThat(Antipode.current().isEmpty()).isTrue();
+      transactions.executeWithoutResult(
+          status -> {
+            Post unused = template.insert(new Post("2", "hello"));
+            assertThat(Antipode.current().isEmpty()).isTrue();
+          });
+      assertThat(Antipode.current().writes()).hasSize(1);
+      assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  @Test
+  void aReadWaits() {
+    Lineage later;
+    try (ScopeBlock writer = Antipode.scope()) {
+      Post unused = template.insert(new Post("3", "hello"));
+      WriteId last = Antipode.current().writes().get(0);
+      later =
+          Lineage.of(
+              WriteId.of("posts", last.key(), last.version() + (1L << 42)).mintedAt(490_000));
+    }
+    try (ScopeBlock reader = Antipode.scope(later)) {
+      Object unused = Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(100)).atRead());
+      assertThatThrownBy(() -> template.findById("3", Post.class))
+          .isInstanceOf(BarrierTimeoutException.class);
+    }
+    assertThat(template.findById("3", Post.class)).isEqualTo(new Post("3", "hello"));
+  }
+}
