@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: The languages that instrument clients of each store.
+#: The languages that instrument clients of each store, and a second library of one.
 CLIENTS = {
     "mariadb": ("python", "java"),
     "mongodb": ("python", "java"),
     "mysql": ("python", "java"),
     "rabbitmq": ("python", "java"),
-    "redis": ("python", "java", "cpp"),
+    "redis": ("python", "java", "java-jedis", "cpp"),
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.
 MESSAGES = frozenset({"rabbitmq"})
@@ -45,14 +45,15 @@ class Service(NamedTuple):
 
 @pytest.fixture(
     params=[
-        pytest.param((store, language), id=f"{store}-{language}", marks=pytest.mark.store(store))
-        for store, languages in CLIENTS.items()
-        for language in languages
+        pytest.param((store, client), id=f"{store}-{client}", marks=pytest.mark.store(store))
+        for store, clients in CLIENTS.items()
+        for client in clients
     ]
 )
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """One for each store and language."""
-    store, language = request.param
+    store, client = request.param
+    language, _, library = client.partition("-")
     topology = request.getfixturevalue(f"antipode_{store}")
     with ExitStack() as stack:
         near, far = stack.enter_context(regions(store, topology))
@@ -62,14 +63,15 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
             shim = RemoteShim(remote, store, "posts", server, **options)
             return stack.enter_context(closing(shim))
 
+        by = {"client": True, **({"library": library} if library else {})}
         if store == "rabbitmq":  # Clients hear of receipts by a shim alone.
             opened(far, reads_from="replica")
         yield Service(
             store,
             topology,
             remote,
-            opened(near, client=True),
-            opened(far, reads_from="replica", client=True),
+            opened(near, **by),
+            opened(far, reads_from="replica", **by),
         )
 
 

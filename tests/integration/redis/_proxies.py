@@ -6,7 +6,7 @@ import re
 import selectors
 import socket
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from antipode.testing import Address
@@ -47,6 +47,7 @@ class InfoProxy:
 
     def _relay(self, client: socket.socket) -> None:
         with ExitStack() as stack:
+            stack.enter_context(suppress(ConnectionResetError))  # So Jedis closes.
             stack.enter_context(client)
             server = stack.enter_context(socket.create_connection(self._server, _WAIT_S))
             ready = stack.enter_context(selectors.DefaultSelector())

@@ -46,7 +46,7 @@ final class Stores {
       return isClient ? new OpenRabbitMqClient(request) : new OpenRabbitMq(request);
     }
     if (store.equals("redis")) {
-      return isClient ? new OpenRedisClient(request) : new OpenRedis(request);
+      return isClient ? redisClient(request) : new OpenRedis(request);
     }
     if (!NAMES.contains(store)) {
       throw AgentException.unsupported("a shim of " + store);
@@ -55,6 +55,15 @@ final class Stores {
       return isClient ? new OpenMongoDbClient(request) : new OpenMongoDb(request);
     }
     return isClient ? new OpenMySqlClient(store, request) : new OpenMySql(store, request);
+  }
+
+  private static OpenShim redisClient(JsonNode request) {
+    String library = request.path("library").asText("lettuce");
+    return switch (library) {
+      case "lettuce" -> new OpenRedisClient(request);
+      case "jedis" -> new OpenJedisClient(request);
+      default -> throw AgentException.unsupported("a client of redis by " + library);
+    };
   }
 
   private OpenShim shim(JsonNode request) {

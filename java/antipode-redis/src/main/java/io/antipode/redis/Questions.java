@@ -88,15 +88,26 @@ final class Questions {
    * @throws UnreachableException if that may pass
    */
   static Observation refused(Floor floor, @Nullable Throwable error) {
-    String cause =
-        error == null ? "INFO replication lacks what a position needs" : error.getMessage();
-    boolean isRefusal = error == null || error instanceof RedisCommandExecutionException;
-    if (!isRefusal || Positions.isPassing(String.valueOf(cause))) {
-      throw new UnreachableException(String.valueOf(cause), error);
+    if (error != null && !(error instanceof RedisCommandExecutionException)) {
+      throw new UnreachableException(String.valueOf(error.getMessage()), error);
+    }
+    return refused(floor, error == null ? null : String.valueOf(error.getMessage()));
+  }
+
+  /**
+   * Returns what a look shows where the server answered with an error; null for an answer that is
+   * no position.
+   *
+   * @throws UnreachableException if that may pass
+   */
+  static Observation refused(Floor floor, @Nullable String error) {
+    String cause = error == null ? "INFO replication lacks what a position needs" : error;
+    if (Positions.isPassing(cause)) {
+      throw new UnreachableException(cause);
     }
     Observation.Builder shown = Observation.of("");
     for (WriteId write : floor.writes()) {
-      shown.write(write, Status.UNDECIDABLE, String.valueOf(cause));
+      shown.write(write, Status.UNDECIDABLE, cause);
     }
     floor.promises().forEach(promise -> shown.promise(promise, Status.UNDECIDABLE));
     return shown.build();

@@ -18,6 +18,7 @@ import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.redis.Commands.Kind;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.lettuce.core.ClientOptions;
@@ -446,7 +447,7 @@ public final class RedisShim extends Shim {
   }
 
   /** Counts a write that has no position. */
-  void unsampled(String cause) {
+  private void unsampled(String cause) {
     Counts.count("uncovered_write", datastore());
     Counts.logOnce(
         "redis_unsampled",
@@ -455,8 +456,37 @@ public final class RedisShim extends Shim {
         () -> "a write to " + datastore() + " has no position: " + cause);
   }
 
+  /**
+   * Enters what a client's command did into the current scope.
+   *
+   * @param done whether it was a write, or may have been one
+   * @param before the state before what may have been one; null where it could not be had
+   * @param after the state behind it; null where it could not be had
+   * @param refusal why that was not asked for; null where it was
+   */
+  void enter(
+      Kind done,
+      String name,
+      @Nullable ServerState before,
+      @Nullable ServerState after,
+      @Nullable Exception refusal) {
+    if (done == Kind.NEITHER) {
+      return;
+    }
+    if (after == null) {
+      unsampled(refusal == null ? "no answer behind it" : String.valueOf(refusal.getMessage()));
+    }
+    enter(
+        done == Kind.WRITE
+            ? Tokens.ofWrite(datastore(), after)
+            : Tokens.ofUnknown(datastore(), before, after));
+    if (done == Kind.UNKNOWN && name.equals("MIGRATE")) {
+      Recording.markIncomplete(datastore(), "in_doubt"); // In the log of another server.
+    }
+  }
+
   /** Enters what a write came to into the current scope. */
-  static void enter(Lineage token) {
+  private static void enter(Lineage token) {
     token.writes().forEach(Recording::recordWrite);
     token.incomplete().forEach(mark -> Recording.markIncomplete(mark.subject(), mark.reason()));
   }

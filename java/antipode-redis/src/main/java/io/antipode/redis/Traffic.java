@@ -1,6 +1,5 @@
 package io.antipode.redis;
 
-import io.antipode.Lineage;
 import io.antipode.Promise;
 import io.antipode.Recording;
 import io.antipode.WriteId;
@@ -16,6 +15,7 @@ import io.lettuce.core.RedisConnectionStateListener;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.TransactionResult;
+import io.lettuce.core.output.CommandOutput;
 import io.lettuce.core.protocol.AsyncCommand;
 import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandWrapper;
@@ -550,58 +550,26 @@ final class Traffic<K, V> {
 
     /** Enters what was done, with the position behind it. */
     private void enter() {
-      Kind done = done();
-      if (done == Kind.NEITHER) {
-        return;
-      }
       boolean isSame = lost == losses.get();
       ServerState behind = isSame && after != null ? Questions.state(after) : null;
       ServerState first = isSame && before != null ? Questions.state(before) : null;
-      Lineage token =
-          done == Kind.WRITE
-              ? Tokens.ofWrite(shim.datastore(), behind)
-              : Tokens.ofUnknown(shim.datastore(), first, behind);
-      if (behind == null) {
-        shim.unsampled(
-            refusal == null ? "no answer behind it" : String.valueOf(refusal.getMessage()));
-      } else {
+      Kind done = done();
+      if (done != Kind.NEITHER && behind != null) {
         note(shim.notes(behind));
       }
-      RedisShim.enter(token);
-      if (done == Kind.UNKNOWN && name(command).equals("MIGRATE")) {
-        Recording.markIncomplete(shim.datastore(), "in_doubt"); // In the log of another server.
-      }
+      shim.enter(done, name(command), first, behind, refusal);
     }
 
-    /** Returns what was done: a write, what may be one, or neither. */
     private Kind done() {
-      boolean isRefused = getOutput() != null && getOutput().hasError();
+      CommandOutput<K, V, T> output = getOutput();
+      boolean isRefused = output != null && output.hasError();
       if (transaction == null) {
-        return done(kind, isRefused ? String.valueOf(getOutput().getError()) : null);
+        return Effects.of(kind, isRefused ? String.valueOf(output.getError()) : null);
       }
-      Object answers = isRefused || getOutput() == null ? null : getOutput().get();
-      if (!(answers instanceof TransactionResult all) || all.wasDiscarded()) {
-        return Kind.NEITHER;
-      }
-      Kind most = Kind.NEITHER;
-      for (int nth = 0; nth < Math.min(all.size(), transaction.kinds.size()); nth++) {
-        Object answer = all.get(nth);
-        String error =
-            answer instanceof Exception failed ? String.valueOf(failed.getMessage()) : null;
-        Kind each = done(transaction.kinds.get(nth), error);
-        if (each == Kind.WRITE || most == Kind.NEITHER) {
-          most = each;
-        }
-      }
-      return most;
-    }
-
-    private Kind done(Kind asked, @Nullable String error) {
-      if (asked == Kind.WRITE) {
-        return error == null ? Kind.WRITE : Kind.NEITHER;
-      }
-      boolean ran = asked == Kind.UNKNOWN && (error == null || !error.startsWith("NOSCRIPT"));
-      return ran ? Kind.UNKNOWN : Kind.NEITHER;
+      Object answers = isRefused || output == null ? null : output.get();
+      return answers instanceof TransactionResult all && !all.wasDiscarded()
+          ? Effects.ofAll(transaction.kinds, all.stream().toList())
+          : Kind.NEITHER;
     }
   }
 }
