@@ -282,6 +282,51 @@ def test_a_transaction_from_before_the_barrier_is_stale(
         primary.call("end")
 
 
+def test_a_session_reads_from_one_snapshot(application: Application, primary: Client) -> None:
+    """One that was taken before is stale; one that is taken behind the barrier shows it all."""
+    remote = application.remote
+    with remote.scope():
+        primary.call("begin_snapshot")
+        primary.call("find")
+        with plain_client(application.topology.primary) as plain:
+            plain.app.notes.insert_one({"_id": "later"})
+        term, version = position(application.topology.primary)
+        later = Lineage([WriteId("posts", f"{SET}.{term}", version, 490_000)])
+        remote.barrier(later, timeout=TIMEOUT_S, at="read")
+        with pytest.raises(StaleSnapshot):
+            primary.call("find")
+        primary.call("end")
+        primary.call("begin_snapshot")
+        for _ in range(2):
+            assert primary.call("find", '{"_id": "later"}')
+        primary.call("end")
+
+
+def test_a_read_shows_what_its_concern_shows(application: Application) -> None:
+    """With ``majority`` reads and change streams wait at the primary itself."""
+    topology, remote = application.topology, application.remote
+    strict = "directConnection=true&readConcernLevel=majority"
+    with (
+        application.client(topology.primary) as client,
+        application.client(topology.primary, url_options=strict) as majority,
+        remote.scope(),
+    ):
+        topology.pause()
+        try:
+            client.call("insert", "{}", "1")
+            remote.barrier(timeout=EARLY_S, at="read")
+            client.call("count")
+            for name in ("count", "watch"):
+                remote.barrier(timeout=EARLY_S, at="read")
+                with pytest.raises(BarrierTimeout):
+                    majority.call(name)
+        finally:
+            topology.resume()
+        remote.barrier(timeout=TIMEOUT_S, at="read")
+        assert majority.call("find") != []
+        assert "watched" in majority.call("watch")
+
+
 def test_a_new_term_is_known_from_its_first_write(
     application: Application, primary: Client
 ) -> None:

@@ -3,6 +3,7 @@ package io.antipode.agent;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.mongodb.ClientSessionOptions;
 import com.mongodb.WriteConcern;
 import com.mongodb.client.ClientSession;
 import com.mongodb.client.MongoClient;
@@ -15,6 +16,7 @@ import com.mongodb.client.model.InsertOneModel;
 import com.mongodb.client.model.ReplaceOptions;
 import com.mongodb.client.model.UpdateOneModel;
 import com.mongodb.client.model.UpdateOptions;
+import com.mongodb.client.model.changestream.ChangeStreamDocument;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -78,6 +80,8 @@ final class MongoCalls {
       String call, MongoDatabase where, MongoCollection<Document> notes, Document given) {
     return switch (call) {
       case "begin" -> begin();
+      case "begin_snapshot" -> beginSnapshot();
+      case "watch" -> watch(notes);
       case "with_transaction" -> inTransaction(notes, given);
       case "count" -> notes.countDocuments(given);
       case "estimate" -> notes.estimatedDocumentCount();
@@ -136,6 +140,19 @@ final class MongoCalls {
     begun.startTransaction();
     session = begun;
     return 1;
+  }
+
+  private Object beginSnapshot() {
+    session = client.startSession(ClientSessionOptions.builder().snapshot(true).build());
+    return 1;
+  }
+
+  /** Returns what a change stream shows of a change that comes while it is open. */
+  private static Object watch(MongoCollection<Document> notes) {
+    try (MongoCursor<ChangeStreamDocument<Document>> changes = notes.watch().iterator()) {
+      Object unused = notes.insertOne(new Document("watched", 1));
+      return changes.next();
+    }
   }
 
   private Object inTransaction(MongoCollection<Document> notes, Document given) {

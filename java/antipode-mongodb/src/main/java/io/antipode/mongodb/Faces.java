@@ -6,6 +6,7 @@ import static net.bytebuddy.matcher.ElementMatchers.isVirtual;
 import static net.bytebuddy.matcher.ElementMatchers.not;
 
 import java.lang.invoke.MethodHandles;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.Modifier;
 import java.util.LinkedHashSet;
 import java.util.Map;
@@ -25,7 +26,7 @@ import net.bytebuddy.implementation.InvocationHandlerAdapter;
  */
 final class Faces {
   private static final String FIELD = "face";
-  private static final Map<Class<?>, Class<?>> MADE = new ConcurrentHashMap<>();
+  private static final Map<Class<?>, Constructor<?>> MADE = new ConcurrentHashMap<>();
   private static final AtomicInteger NAMES = new AtomicInteger();
 
   private Faces() {}
@@ -40,16 +41,16 @@ final class Faces {
   /** Returns an object all of whose methods are those of a face. */
   static Object of(Face face, Object real) {
     try {
-      Faced made =
-          (Faced)
-              MADE.computeIfAbsent(real.getClass(), Faces::made)
-                  .getDeclaredConstructor()
-                  .newInstance();
+      Faced made = (Faced) MADE.computeIfAbsent(real.getClass(), Faces::constructor).newInstance();
       made.face(face);
       return made;
     } catch (ReflectiveOperationException impossible) { // We made its constructor.
       throw new IllegalStateException(impossible);
     }
+  }
+
+  private static Constructor<?> constructor(Class<?> real) {
+    return made(real).getDeclaredConstructors()[0];
   }
 
   private static Class<?> made(Class<?> real) {
