@@ -31,7 +31,6 @@ LACKING = {
     "cpp": frozenset(
         {
             "headers",
-            "decide rabbitmq",
             *(
                 f"decide {store} {kind}"
                 for store in ("mariadb", "mysql")

@@ -30,7 +30,7 @@ SHIMS = {
     "mariadb": ("python", "java", "cpp"),
     "mongodb": ("python", "java", "cpp"),
     "mysql": ("python", "java", "cpp"),
-    "rabbitmq": ("python", "java"),
+    "rabbitmq": ("python", "java", "cpp"),
     "redis": ("python", "java", "cpp"),
 }
 #: Stores whose values cannot be deleted, and none is put back by a transaction.

@@ -304,6 +304,13 @@ class TestRabbitMQOfJava(TestRabbitMQ):
     language: ClassVar[str] = "java"
 
 
+@pytest.mark.store("rabbitmq")
+class TestRabbitMQOfCpp(TestRabbitMQ):
+    """The claims that the shim of C++ keeps, on the same brokers."""
+
+    language: ClassVar[str] = "cpp"
+
+
 def running(kind: Any, remote: RemoteAntipode, topology: Any) -> Iterator[Any]:
     """A store of *kind*, until the test has ended."""
     with ExitStack() as stack:

@@ -73,8 +73,8 @@ class ANTIPODE_EXPORT Endpoint {
   virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;
   /// Looks once for the records of promises; the incarnation and the promises alone are answered.
   virtual Observation Promised(const std::set<Promise>& promises, double timeout_s);
-  /// Waits so many seconds, until woken, or until the server pushes something.
-  virtual void Pause(double timeout_s, const Wake& wake);
+  /// Waits so many seconds, until woken, or until the server pushes something, which may set `wake` as well.
+  virtual void Pause(double timeout_s, Wake& wake);
   /// Nobody waits any more: ends what the server pushes until the next pause.
   virtual void Rest();
   /// Makes a look that another thread is in fail soon; may do nothing.

@@ -152,7 +152,7 @@ Endpoint::~Endpoint() = default;
 Observation Endpoint::Promised(const std::set<Promise>&, double) {
   throw std::logic_error("this endpoint cannot look for promises");
 }
-void Endpoint::Pause(double timeout_s, const Wake& wake) { wake.Wait(timeout_s); }
+void Endpoint::Pause(double timeout_s, Wake& wake) { wake.Wait(timeout_s); }
 void Endpoint::Rest() {}
 void Endpoint::Interrupt() {}
 

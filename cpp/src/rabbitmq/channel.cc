@@ -1,6 +1,9 @@
 #include "rabbitmq/channel.h"
 
 #include <amqp_tcp_socket.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "antipode/errors.h"
+#include "rabbitmq/headers.h"
 
 namespace antipode::rabbitmq {
 namespace {
@@ -17,7 +21,11 @@ constexpr amqp_channel_t kChannel = 1;
 constexpr double kConnectS = 5;
 constexpr int kFrameBytes = 131'072;
 /// Reasons for which a broker closes a channel before it has routed anything.
-constexpr std::array<std::uint16_t, 3> kRefusals{AMQP_NOT_FOUND, AMQP_ACCESS_REFUSED, AMQP_PRECONDITION_FAILED};
+constexpr std::array<std::uint16_t, 2> kRefusals{AMQP_NOT_FOUND, AMQP_ACCESS_REFUSED};
+/// What was sent and is not taken for so long ends the connection: librabbitmq sets no limit to sending.
+constexpr unsigned kUnsentMs = 10'000;
+/// A dead connection is noticed after twice as many seconds.
+constexpr int kHeartbeatS = 10;
 
 amqp_bytes_t BytesOf(std::string_view text) {
   // The library takes pointers to what it only reads.
@@ -31,15 +39,9 @@ timeval TimeOf(double seconds) {
   return {static_cast<time_t>(whole), static_cast<suseconds_t>((seconds - whole) * 1e6)};
 }
 
-std::string Reason(const amqp_method_t& method) {
-  if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
-    return TextOf(static_cast<amqp_channel_close_t*>(method.decoded)->reply_text);
-  }
-  if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
-    return TextOf(static_cast<amqp_connection_close_t*>(method.decoded)->reply_text);
-  }
-  return "an answer that was not expected";
-}
+}  // namespace
+
+Error::~Error() = default;
 
 Headers HeadersOf(const amqp_basic_properties_t& properties) {
   Headers headers;
@@ -47,15 +49,10 @@ Headers HeadersOf(const amqp_basic_properties_t& properties) {
   for (int n = 0; n < properties.headers.num_entries; ++n) {
     const amqp_table_entry_t& each = properties.headers.entries[n];
     const bool is_text = each.value.kind == AMQP_FIELD_KIND_UTF8 || each.value.kind == AMQP_FIELD_KIND_BYTES;
-    // What is no text is kept as one that is unreadable.
-    headers.emplace_back(TextOf(each.key), is_text ? TextOf(each.value.value.bytes) : "antipode=?");
+    headers.emplace_back(TextOf(each.key), is_text ? TextOf(each.value.value.bytes) : std::string(kNoText));
   }
   return headers;
 }
-
-}  // namespace
-
-Error::~Error() = default;
 
 Place::Place(const std::string& url) {
   std::vector<char> copy(url.begin(), url.end());
@@ -74,21 +71,22 @@ Place::Place(const std::string& url) {
   vhost = info.vhost;
 }
 
-Channel::Channel(const Place& place, bool confirms) : connection_(amqp_new_connection()) {
+Channel::Channel(const Place& place, For purpose) : connection_(amqp_new_connection()) {
   if (connection_ == nullptr) throw std::bad_alloc();
   try {
     amqp_socket_t* socket = amqp_tcp_socket_new(connection_);
     const timeval limit = TimeOf(kConnectS);
     const int opened = amqp_socket_open_noblock(socket, place.host.c_str(), place.port, &limit);
     if (opened != AMQP_STATUS_OK) throw Error(std::string("no broker: ") + amqp_error_string2(opened));
+    setsockopt(amqp_get_sockfd(connection_), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentMs, sizeof kUnsentMs);
     amqp_set_rpc_timeout(connection_, &limit);
     amqp_set_handshake_timeout(connection_, &limit);
-    Check(amqp_login(connection_, place.vhost.c_str(), 0, kFrameBytes, 0, AMQP_SASL_METHOD_PLAIN, place.user.c_str(),
-                     place.password.c_str()),
+    Check(amqp_login(connection_, place.vhost.c_str(), 0, kFrameBytes, purpose == For::kListening ? kHeartbeatS : 0,
+                     AMQP_SASL_METHOD_PLAIN, place.user.c_str(), place.password.c_str()),
           "login");
     amqp_channel_open(connection_, kChannel);
     Check(amqp_get_rpc_reply(connection_), "channel");
-    if (confirms) {
+    if (purpose == For::kPublishing) {
       amqp_confirm_select(connection_, kChannel);
       Check(amqp_get_rpc_reply(connection_), "confirms");
     }
@@ -106,11 +104,36 @@ Channel::~Channel() {
 
 void Channel::Check(const amqp_rpc_reply_t& reply, const char* what) {
   if (reply.reply_type == AMQP_RESPONSE_NORMAL) return;
+  if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION) Ended(reply.reply, what);
   open_ = false;
-  const std::string cause = reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION
-                                ? Reason(reply.reply)
-                                : std::string(amqp_error_string2(reply.library_error));
-  throw Error(std::string(what) + ": " + cause);
+  throw Error(std::string(what) + ": " + amqp_error_string2(reply.library_error));
+}
+
+void Channel::Sent(int status, const char* what) {
+  if (status == AMQP_STATUS_OK) return;
+  open_ = false;
+  throw Error(std::string(what) + ": " + amqp_error_string2(status));
+}
+
+/// The broker says something else than was asked: that it closes, as a rule.
+void Channel::Ended(const amqp_method_t& method, const char* what) {
+  open_ = false;
+  const std::string start = std::string(what) + ": ";
+  if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
+    const auto* close = static_cast<amqp_channel_close_t*>(method.decoded);
+    throw Closed(close->reply_code, start + TextOf(close->reply_text));
+  }
+  if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
+    const auto* close = static_cast<amqp_connection_close_t*>(method.decoded);
+    throw Closed(close->reply_code, start + TextOf(close->reply_text));
+  }
+  throw Error(start + "the broker says " + amqp_method_name(method.id));
+}
+
+amqp_frame_t Channel::Next(const timeval* limit) {
+  amqp_frame_t frame;
+  Sent(amqp_simple_wait_frame_noblock(connection_, &frame, limit), "waiting for the broker");
+  return frame;
 }
 
 bool Channel::Alive() {
@@ -137,12 +160,9 @@ void Channel::Publish(const std::string& exchange, std::string_view key, std::st
   properties._flags = AMQP_BASIC_HEADERS_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG;
   properties.headers = {static_cast<int>(entries.size()), entries.data()};
   properties.delivery_mode = 2;
-  const int sent = amqp_basic_publish(connection_, kChannel, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0,
-                                      &properties, BytesOf(body));
-  if (sent != AMQP_STATUS_OK) {
-    open_ = false;
-    throw Error(std::string("publishing: ") + amqp_error_string2(sent));
-  }
+  Sent(amqp_basic_publish(connection_, kChannel, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0, &properties,
+                          BytesOf(body)),
+       "publishing");
   Confirmed(timeout_s);
 }
 
@@ -153,46 +173,95 @@ void Channel::Confirmed(double timeout_s) {
   while (true) {
     const std::chrono::duration<double> left = end - Clock::now();
     const timeval limit = TimeOf(std::max(left.count(), 0.0));
-    amqp_frame_t frame;
-    const int got = amqp_simple_wait_frame_noblock(connection_, &frame, &limit);
-    if (got != AMQP_STATUS_OK) {
-      open_ = false;
-      throw Error(std::string("no confirm: ") + amqp_error_string2(got));
-    }
-    if (frame.frame_type != AMQP_FRAME_METHOD) continue;
+    const amqp_frame_t frame = Next(&limit);
+    if (frame.frame_type != AMQP_FRAME_METHOD) continue;  // Of the message that came back.
     const amqp_method_t& method = frame.payload.method;
     if (method.id == AMQP_BASIC_ACK_METHOD) break;
     if (method.id == AMQP_BASIC_NACK_METHOD) throw Error("a queue refused the message; another may have it");
     if (method.id == AMQP_BASIC_RETURN_METHOD) {
-      amqp_message_t message;
-      Check(amqp_read_message(connection_, kChannel, &message, 0), "a message that came back");
-      amqp_destroy_message(&message);
       returned = true;
       continue;
     }
-    open_ = false;
-    if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
-      const std::uint16_t code = static_cast<amqp_channel_close_t*>(method.decoded)->reply_code;
-      if (std::find(kRefusals.begin(), kRefusals.end(), code) != kRefusals.end()) throw Refused(Reason(method));
+    if (method.id != AMQP_CHANNEL_CLOSE_METHOD) Ended(method, "no confirm");
+    try {
+      Ended(method, "no confirm");
+    } catch (const Closed& closed) {
+      if (std::find(kRefusals.begin(), kRefusals.end(), closed.code()) == kRefusals.end()) throw;
+      throw Refused(closed.what());
     }
-    throw Error(Reason(method));
   }
   if (returned) throw Refused("no queue takes the message");
 }
 
-std::optional<Message> Channel::Get(const std::string& queue) {
+/// What follows the method of a message: its headers, and its body in pieces.
+void Channel::Content(Message& message, const timeval* limit) {
+  const amqp_frame_t head = Next(limit);
+  if (head.frame_type == AMQP_FRAME_METHOD) Ended(head.payload.method, "a message");
+  message.headers = HeadersOf(*static_cast<amqp_basic_properties_t*>(head.payload.properties.decoded));
+  const std::uint64_t size = head.payload.properties.body_size;
+  while (message.body.size() < size) {
+    const amqp_frame_t piece = Next(limit);
+    if (piece.frame_type == AMQP_FRAME_METHOD) Ended(piece.payload.method, "a message");
+    message.body += TextOf(piece.payload.body_fragment);
+  }
+}
+
+std::optional<Message> Channel::Get(const std::string& queue, bool acknowledged) {
   amqp_maybe_release_buffers(connection_);
-  const amqp_rpc_reply_t reply = amqp_basic_get(connection_, kChannel, BytesOf(queue), 1);
+  const amqp_rpc_reply_t reply = amqp_basic_get(connection_, kChannel, BytesOf(queue), acknowledged ? 1 : 0);
   Check(reply, "taking a message");
   if (reply.reply.id == AMQP_BASIC_GET_EMPTY_METHOD) return std::nullopt;
+  const auto* got = static_cast<amqp_basic_get_ok_t*>(reply.reply.decoded);
   Message message;
-  message.key = TextOf(static_cast<amqp_basic_get_ok_t*>(reply.reply.decoded)->routing_key);
-  amqp_message_t found;
-  Check(amqp_read_message(connection_, kChannel, &found, 0), "reading a message");
-  message.body = TextOf(found.body);
-  message.headers = HeadersOf(found.properties);
-  amqp_destroy_message(&found);
+  message.key = TextOf(got->routing_key);
+  message.redelivered = got->redelivered != 0;
+  message.tag = got->delivery_tag;
+  const timeval limit = TimeOf(kConnectS);
+  Content(message, &limit);
   return message;
 }
+
+void Channel::Acknowledge(std::uint64_t tag) {
+  if (!open_) throw Error("acknowledging: the connection was lost");
+  Sent(amqp_basic_ack(connection_, kChannel, tag, 0), "acknowledging");
+}
+
+void Channel::PutBack(std::uint64_t tag) {
+  if (!open_) throw Error("putting back: the connection was lost");
+  Sent(amqp_basic_nack(connection_, kChannel, tag, 0, 1), "putting back");
+}
+
+std::string Channel::Bind(const std::string& exchange, const std::vector<std::string>& keys, int most_queued) {
+  amqp_table_entry_t most{};
+  most.key = amqp_cstring_bytes("x-max-length");
+  most.value.kind = AMQP_FIELD_KIND_I32;
+  most.value.value.i32 = most_queued;
+  const amqp_table_t arguments{1, &most};
+  const auto* declared = amqp_queue_declare(connection_, kChannel, amqp_empty_bytes, 0, 0, 1, 1, arguments);
+  Check(amqp_get_rpc_reply(connection_), "a queue of receipts");
+  const std::string queue = TextOf(declared->queue);
+  for (const std::string& key : keys) {
+    amqp_queue_bind(connection_, kChannel, BytesOf(queue), BytesOf(exchange), BytesOf(key), amqp_empty_table);
+    Check(amqp_get_rpc_reply(connection_), "binding to the exchange");
+  }
+  return queue;
+}
+
+void Channel::Consume(const std::string& queue) {
+  amqp_basic_consume(connection_, kChannel, BytesOf(queue), amqp_empty_bytes, 0, 1, 1, amqp_empty_table);
+  Check(amqp_get_rpc_reply(connection_), "consuming");
+}
+
+Headers Channel::Heard() {
+  amqp_maybe_release_buffers(connection_);
+  const amqp_frame_t frame = Next(nullptr);
+  if (frame.frame_type != AMQP_FRAME_METHOD) throw Error("a message: content without its method");
+  if (frame.payload.method.id != AMQP_BASIC_DELIVER_METHOD) Ended(frame.payload.method, "the queue of receipts");
+  Message message;
+  Content(message, nullptr);
+  return message.headers;
+}
+
+void Channel::Interrupt() const { shutdown(amqp_get_sockfd(connection_), SHUT_RDWR); }
 
 }  // namespace antipode::rabbitmq

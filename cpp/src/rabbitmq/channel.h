@@ -3,9 +3,11 @@
 
 #include <amqp.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "antipode/propagation.h"
 #include "antipode/rabbitmq.h"
@@ -16,6 +18,16 @@ namespace antipode::rabbitmq {
 class Refused : public Error {
  public:
   using Error::Error;
+};
+
+/// The broker closed the channel, or the connection, and said why.
+class Closed : public Error {
+ public:
+  Closed(std::uint16_t code, const std::string& what) : Error(what), code_(code) {}
+  [[nodiscard]] std::uint16_t code() const noexcept { return code_; }
+
+ private:
+  std::uint16_t code_;
 };
 
 /// Where a broker is, and as whom one connects.
@@ -32,14 +44,23 @@ struct Place {
 struct Message {
   std::string key;
   std::string body;
-  Headers headers;  ///< Those that are texts.
+  Headers headers;
+  bool redelivered = false;
+  std::uint64_t tag = 0;  ///< By which it is acknowledged.
 };
 
-/// Used by one thread at a time. Any error but Refused by a return ends it.
+/// What a channel is for.
+enum class For {
+  kPublishing,  ///< With confirms.
+  kTaking,
+  kListening,  ///< With heartbeats, which somebody must wait for.
+};
+
+/// Used by one thread at a time, but for `Interrupt`. Any error but Refused by a return ends it.
 class Channel {
  public:
-  /// Connects, with confirms. Throws Error where that fails; then nothing was sent.
-  Channel(const Place& place, bool confirms);
+  /// Connects. Throws Error where that fails, Closed where the broker refuses it; then nothing was sent.
+  Channel(const Place& place, For purpose);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -49,12 +70,28 @@ class Channel {
   /// Publishes, and waits for the confirm. Throws Refused, or Error where the broker may have it.
   void Publish(const std::string& exchange, std::string_view key, std::string_view body, const Headers& headers,
                bool mandatory, double timeout_s);
-  /// The next message of a queue, acknowledged. Throws Error.
-  std::optional<Message> Get(const std::string& queue);
+  /// The next message of a queue. Throws Error.
+  std::optional<Message> Get(const std::string& queue, bool acknowledged);
+  /// A message was handled; or it was not, and is to be delivered again. Throws Error where that cannot be said: the
+  /// broker delivers it again.
+  void Acknowledge(std::uint64_t tag);
+  void PutBack(std::uint64_t tag);
+
+  /// Declares a private queue of at most so many messages, and binds it by these keys; its name. Throws Error.
+  std::string Bind(const std::string& exchange, const std::vector<std::string>& keys, int most_queued);
+  /// Lets messages of a queue come, acknowledged; and the headers of the next one, however long that takes.
+  void Consume(const std::string& queue);
+  Headers Heard();
+  /// Makes whoever waits at the broker fail soon.
+  void Interrupt() const;
 
  private:
+  [[nodiscard]] amqp_frame_t Next(const timeval* limit);
   void Confirmed(double timeout_s);
+  void Content(Message& message, const timeval* limit);
   void Check(const amqp_rpc_reply_t& reply, const char* what);
+  void Sent(int status, const char* what);
+  [[noreturn]] void Ended(const amqp_method_t& method, const char* what);
 
   amqp_connection_state_t connection_;
   bool open_ = false;

@@ -3,12 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <random>
+#include <string_view>
 
 namespace antipode::rabbitmq {
 namespace {
 
-/// Seconds after which a publisher ends: who begins to listen cannot judge those that were born before.
-constexpr double kRollS = 60;
 /// Publishers that a channel keeps: names of reply queues are no two alike.
 constexpr std::size_t kMostOpen = 1'024;
 
@@ -28,6 +27,21 @@ std::string NewPublisher(std::uint64_t unix_ms) {
     text += {kHex[bytes[n] >> 4], kHex[bytes[n] & 15]};
   }
   return text;
+}
+
+std::optional<double> BornAt(const std::string& publisher) {
+  constexpr std::string_view kShape = "hhhhhhhh-hhhh-7hhh-vhhh-hhhhhhhhhhhh";
+  if (publisher.size() != kShape.size()) return std::nullopt;
+  std::uint64_t unix_ms = 0;
+  for (std::size_t n = 0; n < kShape.size(); ++n) {
+    constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
+    const std::size_t digit = kDigits.find(publisher[n]);
+    const std::string_view allowed = kShape[n] == 'h' ? kDigits : kShape[n] == 'v' ? "89abAB" : kShape.substr(n, 1);
+    if (allowed.find(publisher[n]) == std::string_view::npos) return std::nullopt;
+    constexpr std::size_t kEndOfBirth = 13;
+    if (n < kEndOfBirth && digit != std::string_view::npos) unix_ms = unix_ms << 4 | (digit < 16 ? digit : digit - 6);
+  }
+  return static_cast<double>(unix_ms) / 1'000;
 }
 
 Publications::Name Publications::Next(const std::string& lane, double now_s, std::uint64_t unix_ms) {

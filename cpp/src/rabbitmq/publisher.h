@@ -3,13 +3,19 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace antipode::rabbitmq {
 
+/// Seconds after which a publisher ends: who begins to listen cannot judge those that were born before.
+inline constexpr double kRollS = 60;
+
 /// A random UUID that states its birth (RFC 9562, version 7).
 std::string NewPublisher(std::uint64_t unix_ms);
+/// When a publisher began, in Unix seconds of its clock; none where its name does not state it.
+std::optional<double> BornAt(const std::string& publisher);
 
 /// The publishers of one opening of a channel: one for each lane, for at most a minute each. Readers accept a
 /// publication where they saw all before it, so that whatever may leave a hole ends its publisher.

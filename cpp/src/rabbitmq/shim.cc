@@ -6,70 +6,68 @@
 #include "antipode/observer.h"
 #include "antipode/rabbitmq.h"
 #include "antipode/scope.h"
+#include "antipode/settings.h"
 #include "antipode/stored.h"
 #include "rabbitmq/channel.h"
+#include "rabbitmq/endpoint.h"
+#include "rabbitmq/headers.h"
+#include "rabbitmq/ledger.h"
 #include "rabbitmq/publisher.h"
+#include "rabbitmq/tap.h"
 
 namespace antipode::rabbitmq {
 namespace {
 
-constexpr std::string_view kWrite = "antipode-write";
-constexpr std::string_view kPromiseHeader = "antipode-promise";
-
-/// The message's own write; none where it names none. Throws LineageDecodeError, or std::invalid_argument where it
-/// names no single write with a number.
-std::optional<WriteId> OwnWrite(const Headers& headers) {
-  const auto found = ValuesOf(headers, kWrite);
-  if (found.empty()) return std::nullopt;
-  const std::vector<WriteId> writes = ReceivedText(found.front()).writes();
-  if (writes.size() != 1 || !std::holds_alternative<std::uint64_t>(writes.front().version)) {
-    throw std::invalid_argument("the message names " + std::to_string(writes.size()) +
-                                " writes, or one without number");
-  }
-  return writes.front();
-}
-
-/// What the consumer of a message depends on, the message itself included.
-Lineage LineageOf(const Headers& headers, const std::string& datastore) {
-  Lineage lineage;
-  for (const std::string& each : Members(ValuesOf(headers, kBaggage))) {
-    lineage = lineage.Merge(Readable(datastore, each));
-  }
-  try {
-    const auto own = OwnWrite(headers);
-    return own ? lineage.Append(*own) : lineage;
-  } catch (const std::exception&) {
-    return lineage.Merge(Readable(datastore, "?"));
-  }
+std::shared_ptr<Ledger> LedgerOf(const Options& options, const Clock& clock) {
+  if (!options.receipts || Disabled()) return nullptr;
+  const double age_s = options.receipts->gap_age;
+  if (!(age_s > 0)) throw ConfigurationError("a gap's age must be positive, not " + std::to_string(age_s));
+  return std::make_shared<Ledger>(age_s, clock);
 }
 
 }  // namespace
 
-/// The two connections, opened when they are needed and found dead.
+/// The connections: two that are opened when they are needed and found dead, and that of receipts.
 class Shim::Links {
  public:
-  Links(Shim& shim, const std::string& url, Options options) : shim_(shim), place_(url), options_(std::move(options)) {}
+  Links(Shim& shim, const std::string& url, Options options)
+      : shim_(shim), place_(url), options_(std::move(options)), ledger_(LedgerOf(options_, shim.clock())) {
+    if (!ledger_ || options_.receipts->bindings.empty()) return;
+    tap_ = std::make_shared<Tap>(place_, options_.exchange, *options_.receipts, ledger_, shim.datastore());
+  }
+
+  [[nodiscard]] bool HasReceipts() const { return ledger_ != nullptr; }
+
+  std::unique_ptr<Endpoint> Open() {
+    if (!ledger_) throw Unreachable("'" + shim_.datastore() + "' has no receipts");
+    return std::make_unique<ReceiptsEndpoint>(ledger_, tap_);
+  }
 
   Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& given,
                 const std::optional<Promise>& fulfils) {
     const std::lock_guard guard(publishing_);
     if (!publisher_ || !publisher_->Alive()) {
       publisher_.reset();
-      publisher_ = std::make_unique<Channel>(place_, true);
+      publisher_ = std::make_unique<Channel>(place_, For::kPublishing);
       publications_ = Publications();
     }
+    if (Disabled()) {
+      publisher_->Publish(options_.exchange, key, value, {}, options_.mandatory, options_.confirm_timeout);
+      return given.value_or(Lineage());
+    }
     // What is published to the default exchange is numbered for each queue.
-    const std::string lane = options_.exchange.empty() ? std::string(key) : "";
+    const bool by_routing_key = options_.by_routing_key || options_.exchange.empty();
+    const std::string lane = by_routing_key ? std::string(key) : "";
     const Clock& clock = shim_.clock();
     const auto unix_ms = static_cast<std::uint64_t>(clock.UnixSeconds() * 1'000);
     const auto [publisher, number] = publications_.Next(lane, clock.Now(), unix_ms);
     const WriteId write{shim_.datastore(), publisher, number, clock.Hour()};
     const auto scope = CurrentScope();
-    Headers headers{{std::string(kWrite), Lineage({write}).Serialize()}};
+    Headers headers{{std::string(kWriteHeader), Lineage({write}).Serialize()}};
     const Lineage base = given ? *given : Current();
     const std::string text = given || !scope ? StoredText(base) : scope->text();
     if (!base.empty()) headers.emplace_back(kBaggage, WithMember("", text));
-    if (fulfils) headers.emplace_back(kPromiseHeader, TokenOf(*fulfils));
+    if (fulfils) headers.push_back(FulfilmentOf(*fulfils));
     try {
       publisher_->Publish(options_.exchange, key, value, headers, options_.mandatory, options_.confirm_timeout);
     } catch (const Refused&) {
@@ -89,27 +87,82 @@ class Shim::Links {
   }
 
   std::optional<Delivery> Read() {
-    const std::lock_guard guard(consuming_);
-    if (!consumer_ || !consumer_->Alive()) {
-      consumer_.reset();
-      consumer_ = std::make_unique<Channel>(place_, false);
-    }
-    auto message = consumer_->Get(options_.queue);
+    std::unique_lock guard(consuming_);
+    const auto message = Consumer()->Get(options_.queue, true);
+    guard.unlock();
     if (!message) return std::nullopt;
-    Delivery delivery{std::move(message->body), std::move(message->key),
-                      LineageOf(message->headers, shim_.datastore())};
+    Delivery delivery = Delivered(*message);
     const auto scope = CurrentScope();
     if (options_.merge_reads && scope) scope->Merge(delivery.lineage);
     return delivery;
   }
 
+  bool Receive(const Handler& handler) {
+    std::unique_lock guard(consuming_);
+    const std::shared_ptr<Channel> channel = Consumer();
+    const auto message = channel->Get(options_.queue, false);
+    guard.unlock();
+    if (!message) return false;
+    try {
+      const Delivery delivery = Delivered(*message);
+      const ScopeGuard scope(delivery.lineage);
+      handler(delivery);
+    } catch (...) {
+      PutBack(*channel, message->tag);
+      throw;
+    }
+    guard.lock();
+    channel->Acknowledge(message->tag);
+    return true;
+  }
+
+  Lineage Received(const Headers& headers) {
+    if (Disabled()) return {};
+    const rabbitmq::Received received = ReceivedOf(headers, shim_.datastore());
+    if (ledger_) Learn(headers, received);
+    return received.lineage();
+  }
+
   void Close() {
+    if (tap_) tap_->Close();
     const std::scoped_lock guard(publishing_, consuming_);
     publisher_.reset();
     consumer_.reset();
   }
 
  private:
+  /// Under the lock `consuming_`, as all that is done with it.
+  std::shared_ptr<Channel> Consumer() {
+    if (!consumer_ || !consumer_->Alive()) {
+      consumer_.reset();
+      consumer_ = std::make_shared<Channel>(place_, For::kTaking);
+    }
+    return consumer_;
+  }
+
+  void PutBack(Channel& channel, std::uint64_t tag) {
+    const std::lock_guard guard(consuming_);
+    try {
+      channel.PutBack(tag);
+    } catch (const Error&) {  // The connection is lost as well: the broker puts it back by itself.
+    }
+  }
+
+  Delivery Delivered(const Message& message) {
+    return {message.body, message.key, Received(message.headers), message.redelivered};
+  }
+
+  void Learn(const Headers& headers, const rabbitmq::Received& received) {
+    try {
+      const auto promise = OwnPromise(headers);
+      if (promise && promise->datastore == shim_.datastore()) ledger_->Fulfil(*promise);
+    } catch (const LineageDecodeError&) {  // Counted where the tap sees it.
+    }
+    if (received.write && received.write->datastore == shim_.datastore()) {
+      ledger_->Deliver(*received.write, received.After());
+    }
+  }
+
   Shim& shim_;
   Place place_;
   Options options_;
@@ -117,11 +170,13 @@ class Shim::Links {
   std::unique_ptr<Channel> publisher_;
   Publications publications_;
   std::mutex consuming_;
-  std::unique_ptr<Channel> consumer_;
+  std::shared_ptr<Channel> consumer_;
+  const std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<Tap> tap_;
 };
 
 Shim::Shim(const std::string& datastore, const std::string& url, const Options& options)
-    : Store(datastore), links_(std::make_unique<Links>(*this, url, options)) {}
+    : Store(datastore, options.reads_from), links_(std::make_unique<Links>(*this, url, options)) {}
 
 Shim::~Shim() { links_->Close(); }
 
@@ -137,14 +192,20 @@ Lineage Shim::Write(std::string_view key, std::string_view value, const std::opt
 }
 
 std::optional<Delivery> Shim::Read() { return links_->Read(); }
+bool Shim::Receive(const Handler& handler) { return links_->Receive(handler); }
+Lineage Shim::Received(const Headers& headers) { return links_->Received(headers); }
 
-std::unique_ptr<Endpoint> Shim::OpenEndpoint(double) {
-  throw Unreachable("'" + datastore() + "' listens to no receipts");
-}
+bool Shim::Waitable() const { return links_->HasReceipts(); }
+bool Shim::Looks() const { return links_->HasReceipts(); }
+bool Shim::Promises() const { return links_->HasReceipts(); }
+
+std::unique_ptr<Endpoint> Shim::OpenEndpoint(double) { return links_->Open(); }
 
 void Shim::Close() {
   Store::Close();
   links_->Close();
 }
+
+Headers::value_type FulfilmentOf(const Promise& promise) { return {std::string(kPromiseHeader), TokenOf(promise)}; }
 
 }  // namespace antipode::rabbitmq

@@ -31,6 +31,16 @@ TEST(NewPublisher, StatesItsBirth) {
   EXPECT_EQ(name.size(), 36);
   EXPECT_EQ(name.substr(0, 15), "01a3185c-5000-7");
   EXPECT_NE(std::string("89ab").find(name[19]), std::string::npos);
+  EXPECT_EQ(BornAt(name), 1'800'000'000);
+}
+
+TEST(BornAt, IsStatedByVersionSevenAlone) {
+  EXPECT_EQ(BornAt("01A3185C-5000-7000-8000-000000000001"), 1'800'000'000);
+  for (const char* each : {"", "log", "3e11fa47-71ca-11e1-9e33-c80aa9429562", "01a3185c-5000-7000-8000-00000000000",
+                           "01a3185c-5000-7000-c000-000000000001", "01a3185c+5000-7000-8000-000000000001",
+                           "01a3185x-5000-7000-8000-000000000001"}) {
+    EXPECT_EQ(BornAt(each), std::nullopt) << each;
+  }
 }
 
 }  // namespace
