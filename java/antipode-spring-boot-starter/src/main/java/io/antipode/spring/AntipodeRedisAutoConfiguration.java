@@ -1,0 +1,23 @@
+package io.antipode.spring;
+
+import io.antipode.redis.RedisShim;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.annotation.Bean;
+import org.springframework.core.env.Environment;
+import org.springframework.data.redis.connection.RedisConnectionFactory;
+
+/** Instruments the connection factories that {@code antipode.redis.factories} names. */
+@AutoConfiguration
+@ConditionalOnClass({RedisShim.class, RedisConnectionFactory.class})
+@EnableConfigurationProperties(AntipodeRedisProperties.class)
+public class AntipodeRedisAutoConfiguration {
+  /** Instruments factories as they are made. */
+  @Bean
+  static RedisInstrumentation antipodeRedisConnectionFactories(Environment environment) {
+    return new RedisInstrumentation(
+        Binder.get(environment).bindOrCreate("antipode.redis", AntipodeRedisProperties.class));
+  }
+}

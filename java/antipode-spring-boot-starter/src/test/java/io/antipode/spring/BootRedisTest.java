@@ -1,0 +1,105 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.WriteId;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.BarrierTimeoutException;
+import io.antipode.barrier.Barriers;
+import io.antipode.rabbitmq.Lab;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.data.redis.core.RedisCallback;
+import org.springframework.data.redis.core.StringRedisTemplate;
+
+/** Spring Data Redis on a real server, over Boot's connection factories. */
+@Tag("lab")
+class BootRedisTest {
+  private static Lab lab;
+
+  private final ApplicationContextRunner application =
+      new ApplicationContextRunner()
+          .withConfiguration(
+              AutoConfigurations.of(
+                  AntipodeRedisAutoConfiguration.class, RedisAutoConfiguration.class))
+          .withPropertyValues(
+              "spring.data.redis.url=" + lab.url(),
+              "antipode.redis.factories.redis-connection-factory.datastore=posts");
+
+  @BeforeAll
+  static void start() throws Exception {
+    lab = Lab.start("redis");
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    lab.close();
+  }
+
+  private static int written() {
+    assertThat(Antipode.current().incomplete()).isEmpty();
+    return Antipode.current().writes().size();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "client-type=lettuce",
+        "lettuce.pool.enabled=true",
+        "client-type=jedis",
+        "jedis.pool.enabled=false"
+      })
+  void aTemplateRecordsItsWritesAndWaitsWithItsReads(String property) {
+    String type = property.startsWith("jedis") ? "jedis" : "lettuce";
+    application
+        .withPropertyValues("spring.data.redis.client-type=" + type)
+        .withPropertyValues("spring.data.redis." + property)
+        .run(
+            context -> {
+              StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
+              try (ScopeBlock request = Antipode.scope()) {
+                template.opsForValue().set("k", "hello");
+                assertThat(written()).isEqualTo(1);
+                Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20)).atRead());
+                assertThat(template.opsForValue().get("k")).isEqualTo("hello");
+              }
+              try (ScopeBlock request = Antipode.scope()) {
+                RedisCallback<Object> increments =
+                    connection -> {
+                      Long unused = connection.stringCommands().incr(new byte[] {'n'});
+                      return null;
+                    };
+                assertThat(template.executePipelined(increments)).hasSize(1);
+                assertThat(written()).isEqualTo(1);
+              }
+              waitsInVain(template);
+            });
+  }
+
+  private static void waitsInVain(StringRedisTemplate template) {
+    WriteId position;
+    try (ScopeBlock request = Antipode.scope()) {
+      template.opsForValue().set("k", "again");
+      position = Antipode.current().writes().iterator().next();
+    }
+    WriteId later = WriteId.of("posts", position.key(), position.version() + 1_000_000);
+    try (ScopeBlock request = Antipode.scope(Lineage.of(later))) {
+      Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(100)).atRead());
+      assertThatThrownBy(() -> template.opsForValue().get("k"))
+          .hasRootCauseInstanceOf(BarrierTimeoutException.class);
+    }
+    assertThat(List.of(template.opsForValue().get("k"))).containsExactly("again");
+  }
+}
