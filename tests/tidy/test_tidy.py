@@ -42,7 +42,7 @@ HOSTS = re.compile(
     r"docker\.io|ghcr\.io|deb\.debian|archive\.ubuntu" + r")\b"
 )
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home/\w+|Users/\w+)/")
-BINARY = {".png", ".svg", ".ico"}
+BINARY = {".bin", ".png", ".svg", ".ico"}
 
 
 @cache

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, mongodb, mysql, redis.
+# Two targets at a time, from the corpus in the tree; what is found lies in cpp/build/fuzz, and fails it.
+set -euo pipefail
+runs=$1
+shift
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+tools/build_cpp.sh fuzz
+
+began=$SECONDS
+fuzz() {
+    local found
+    found=$(mktemp -d)
+    trap 'rm -rf "$found"' RETURN
+    # New inputs go to the first folder, and only there.
+    "./$1_fuzz" -runs="$runs" -max_len="$2" -verbosity=0 "$found" "../../fuzz/corpus/$1" >"$1.log" 2>&1 ||
+        { tail -40 "$1.log"; return 1; }
+}
+cd cpp/build/fuzz
+pending=()
+for target in "$@"; do
+    # Long headers and columns cost much and find no more.
+    most=192
+    [[ $target == baggage || $target == mysql ]] || most=2048
+    fuzz "$target" "$most" &
+    pending+=($!)
+    ((${#pending[@]} < 2)) || { wait "${pending[0]}"; pending=("${pending[@]:1}"); }
+done
+for each in "${pending[@]}"; do wait "$each"; done
+echo "C++ (fuzz): $runs runs of each of $* passed in $((SECONDS - began)) s"
