@@ -4,8 +4,10 @@
 #include <deque>
 
 #include "antipode/mysql.h"
+#include "antipode/mysql_client.h"
 #include "mysql/look.h"
 #include "mysql/position.h"
+#include "mysql/statements.h"
 #include "open_shim.h"
 
 namespace antipode::agent {
@@ -153,23 +155,88 @@ class MysqlShim final : public TableShim<mysql::Shim> {
   Json server_;
 };
 
-}  // namespace
-
-std::unique_ptr<OpenShim> OpenMysql(const Json& given) {
+std::shared_ptr<mysql::Shim> Opened(const Json& given) {
   const Json& server = given.at("server");
   mysql::Options options{server.at("user"), server.at("password"), server.at("database")};
   if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
   options.merge_reads = given.value("on_read", "merge") == "merge";
   const Json timeout_s = given.value("timeout_s", Json());
   if (!timeout_s.is_null()) options.timeout = std::chrono::duration<double>(timeout_s.get<double>());
-  if (options.reads_from == ReadsFrom::kPrimary) {
+  return mysql::Shim::Open(given.at("datastore"), server.at("host"), server.at("port").get<std::uint16_t>(), options);
+}
+
+/// Plain statements of an instrumented connection, each in a transaction.
+class MysqlClient final : public OpenShim {
+ public:
+  explicit MysqlClient(const Json& given)
+      : shim_(Opened(given)),
+        connection_(MysqlShim::Connected(given.at("server"))),
+        client_(shim_, connection_.get()) {}
+  ~MysqlClient() override { shim_->Close(); }
+  Store& store() override { return *shim_; }
+
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>&,
+                               const std::optional<Promise>&) override {
+    Transact("REPLACE INTO antipode_kv (k, v) VALUES (" + Quoted(key) + ", " + Quoted(value) + ")");
+    return std::nullopt;
+  }
+  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>&) override {
+    Transact("DELETE FROM antipode_kv WHERE k = " + Quoted(key));
+    return std::nullopt;
+  }
+  Found Read(const std::string& key) override {
+    return {Transact("SELECT v FROM antipode_kv WHERE k = " + Quoted(key)), std::nullopt};
+  }
+  void RollBack(const std::string&, const std::string&, const Promise&) override {
+    throw Unsupported("a client fulfils no promises");
+  }
+
+ private:
+  std::string Quoted(const std::string& text) {
+    std::string quoted(text.size() * 2 + 1, '\0');
+    quoted.resize(mysql_real_escape_string(connection_.get(), quoted.data(), text.data(), text.size()));
+    return "'" + quoted + "'";
+  }
+
+  void Run(const std::string& sql) {
+    if (client_.Query(sql) != 0) throw mysql::Error(client_.ErrorText(), client_.Errno());
+  }
+
+  /// The first value of the first row, where there is one.
+  std::optional<std::string> Transact(const std::string& sql) {
+    Run("START TRANSACTION");
+    std::optional<std::string> value;
+    try {
+      Run(sql);
+      const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> rows(client_.StoreResult(), mysql_free_result);
+      const MYSQL_ROW row = rows ? mysql_fetch_row(rows.get()) : nullptr;
+      if (row != nullptr && row[0] != nullptr) value.emplace(row[0], mysql_fetch_lengths(rows.get())[0]);
+    } catch (const std::exception&) {
+      client_.Query("ROLLBACK");
+      throw;
+    }
+    Run("COMMIT");
+    return value;
+  }
+
+  std::shared_ptr<mysql::Shim> shim_;
+  std::unique_ptr<MYSQL, void (*)(MYSQL*)> connection_;
+  mysql::Client client_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenShim> OpenMysql(const Json& given) {
+  const Json& server = given.at("server");
+  auto shim = Opened(given);
+  if (shim->reads_from() == ReadsFrom::kPrimary) {
     const auto connection = MysqlShim::Connected(server);
     for (const std::string& each : mysql::TableStatements()) MysqlShim::Run(*connection, each);
   }
-  return std::make_unique<MysqlShim>(
-      mysql::Shim::Open(given.at("datastore"), server.at("host"), server.at("port").get<std::uint16_t>(), options),
-      server);
+  return std::make_unique<MysqlShim>(std::move(shim), server);
 }
+
+std::unique_ptr<OpenShim> OpenMysqlClient(const Json& given) { return std::make_unique<MysqlClient>(given); }
 
 Json DecideMysql(const std::string& kind, const Json& given) {
   if (kind == "look_at") return LookAt(given);
@@ -183,6 +250,9 @@ Json DecideMysql(const std::string& kind, const Json& given) {
   if (kind == "server") {
     const auto facts = mysql::Facts::Of(given.at("variables").get<mysql::Row>(), "1");
     return {{"waits", facts.problems.empty()}, {"numbers", facts.Lacking().empty()}};
+  }
+  if (kind == "command") {
+    return {{"does", mysql::NamesOf(mysql::EffectsOf(given.at("command").get<std::string>()))}};
   }
   if (kind == "found") {
     return {{"lineage", json::Of(mysql::BesideOf("posts", given.at("column").get<std::string>()))}};

@@ -20,8 +20,8 @@ const std::map<std::string, Kind>& Kinds() {
       {"mongodb", {OpenMongodb, DecideMongodb}},
 #endif
 #ifdef ANTIPODE_MYSQL
-      {"mariadb", {OpenMysql, DecideMysql}},
-      {"mysql", {OpenMysql, DecideMysql}},
+      {"mariadb", {OpenMysql, DecideMysql, OpenMysqlClient}},
+      {"mysql", {OpenMysql, DecideMysql, OpenMysqlClient}},
 #endif
 #ifdef ANTIPODE_RABBITMQ
       {"rabbitmq", {OpenRabbitmq, DecideRabbitmq}},

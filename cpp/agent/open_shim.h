@@ -77,6 +77,7 @@ Json Decide(const Json& request);
 std::unique_ptr<OpenShim> OpenMongodb(const Json& given);
 Json DecideMongodb(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenMysql(const Json& given);
+std::unique_ptr<OpenShim> OpenMysqlClient(const Json& given);
 Json DecideMysql(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
 Json DecideRabbitmq(const std::string& kind, const Json& given);

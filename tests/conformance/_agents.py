@@ -34,7 +34,7 @@ LACKING = {
             *(
                 f"decide {store} {kind}"
                 for store in ("mariadb", "mysql")
-                for kind in ("command", "pattern", "select", "sought")
+                for kind in ("pattern", "select", "sought")
             ),
             "decide redis keys",
         }

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 #: The languages that instrument clients of each store, and a second library of one.
 CLIENTS = {
-    "mariadb": ("python", "java"),
+    "mariadb": ("python", "java", "cpp"),
     "mongodb": ("python", "java"),
-    "mysql": ("python", "java"),
+    "mysql": ("python", "java", "cpp"),
     "rabbitmq": ("python", "java"),
     "redis": ("python", "java", "java-jedis", "cpp"),
 }

@@ -20,12 +20,6 @@ const std::set<unsigned> kPassing{1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205
 /// It ended the session, or is going away: nobody knows how far a statement came.
 const std::set<unsigned> kEnding{1053, 1077, 1078, 1079, 1317, 1927, 3032};
 
-/// Whether a number is the client's own: there is no answer.
-bool IsOfClient(unsigned number) {
-  return number == 0 || (number >= CR_MIN_ERROR && number <= CR_MAX_ERROR) ||
-         (number >= CER_MIN_ERROR && number <= CER_MAX_ERROR);
-}
-
 MYSQL* Begun() {
   static std::once_flag begun;
   std::call_once(begun, [] { mysql_library_init(0, nullptr, nullptr); });
@@ -44,6 +38,13 @@ bool IsNoTable(const Error& error) { return error.number() == 1049 || error.numb
 bool IsNoColumn(const Error& error) { return error.number() == 1054; }
 bool IsDenied(const Error& error) { return error.number() == 1044 || error.number() == 1142 || error.number() == 1143; }
 
+bool IsOfClient(unsigned number) {
+  return number == 0 || (number >= CR_MIN_ERROR && number <= CR_MAX_ERROR) ||
+         (number >= CER_MIN_ERROR && number <= CER_MAX_ERROR);
+}
+
+bool IsEnding(unsigned number) { return kEnding.count(number) != 0; }
+
 void Refuse(const Error& error) {
   if (dynamic_cast<const Lost*>(&error) != nullptr || kPassing.count(error.number()) != 0) {
     throw Unreachable(error.what());
@@ -51,28 +52,30 @@ void Refuse(const Error& error) {
   throw Error(error);
 }
 
-Connection::Connection(const Address& address, double timeout_s) : client_(Begun()) {
-  if (!client_) throw Lost("no memory for a connection to " + address.name(), 0);
+Connection::Connection(const Address& address, double timeout_s) : owned_(Begun()), client_(owned_.get()) {
+  if (client_ == nullptr) throw Lost("no memory for a connection to " + address.name(), 0);
   Within(timeout_s);
   // The client is stopped by `Wait`; its own times, in whole seconds, hold where it closes a connection.
   const unsigned whole_s = static_cast<unsigned>(std::ceil(std::clamp(timeout_s, 1.0, 60.0)));
   const my_bool off = 0;
   const unsigned local_files = 0;
-  mysql_options(client_.get(), MYSQL_OPT_NONBLOCK, nullptr);
-  mysql_options(client_.get(), MYSQL_OPT_CONNECT_TIMEOUT, &whole_s);
-  mysql_options(client_.get(), MYSQL_OPT_READ_TIMEOUT, &whole_s);
-  mysql_options(client_.get(), MYSQL_OPT_WRITE_TIMEOUT, &whole_s);
-  mysql_options(client_.get(), MYSQL_OPT_RECONNECT, &off);
-  mysql_options(client_.get(), MYSQL_OPT_LOCAL_INFILE, &local_files);
-  mysql_options(client_.get(), MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  mysql_options(client_, MYSQL_OPT_NONBLOCK, nullptr);
+  mysql_options(client_, MYSQL_OPT_CONNECT_TIMEOUT, &whole_s);
+  mysql_options(client_, MYSQL_OPT_READ_TIMEOUT, &whole_s);
+  mysql_options(client_, MYSQL_OPT_WRITE_TIMEOUT, &whole_s);
+  mysql_options(client_, MYSQL_OPT_RECONNECT, &off);
+  mysql_options(client_, MYSQL_OPT_LOCAL_INFILE, &local_files);
+  mysql_options(client_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   const char* database = address.database.empty() ? nullptr : address.database.c_str();
-  Finish(mysql_real_connect_start(&connected_, client_.get(), address.host.c_str(), address.user.c_str(),
+  Finish(mysql_real_connect_start(&connected_, client_, address.host.c_str(), address.user.c_str(),
                                   address.password.c_str(), database, address.port, nullptr, 0),
-         [](Connection& self, int events) {
-           return mysql_real_connect_cont(&self.connected_, self.client_.get(), events);
-         });
+         [](Connection& self, int events) { return mysql_real_connect_cont(&self.connected_, self.client_, events); });
   if (connected_ == nullptr) Fail();
-  socket_ = mysql_get_socket(client_.get());
+  socket_ = mysql_get_socket(client_);
+}
+
+Connection::Connection(MYSQL* client) : client_(client), socket_(mysql_get_socket(client)) {
+  mysql_options(client_, MYSQL_OPT_NONBLOCK, nullptr);
 }
 
 void Connection::Within(double timeout_s) { deadline_s_ = SystemClock().Now() + timeout_s; }
@@ -84,7 +87,7 @@ void Connection::Finish(int waits_for, int (*go_on)(Connection&, int)) {
 
 /// Which of the events has come; at the deadline, the client's timeout.
 int Connection::Wait(int events) {
-  pollfd ready{mysql_get_socket(client_.get()), 0, 0};
+  pollfd ready{mysql_get_socket(client_), 0, 0};
   if ((events & MYSQL_WAIT_READ) != 0) ready.events |= POLLIN;
   if ((events & MYSQL_WAIT_WRITE) != 0) ready.events |= POLLOUT;
   if ((events & MYSQL_WAIT_EXCEPT) != 0) ready.events |= POLLPRI;
@@ -104,8 +107,8 @@ int Connection::Wait(int events) {
 }
 
 void Connection::Fail() {
-  const unsigned number = mysql_errno(client_.get());
-  std::string message = mysql_error(client_.get());
+  const unsigned number = mysql_errno(client_);
+  std::string message = mysql_error(client_);
   if (!IsOfClient(number) && kEnding.count(number) == 0) throw Error(message, number);
   lost_ = true;
   if (SystemClock().Now() >= deadline_s_) message = "the server did not answer in time";
@@ -114,20 +117,19 @@ void Connection::Fail() {
 
 Answer Connection::Ask(const std::string& sql) {
   if (lost_) throw Lost("the connection is lost", 0);
-  Finish(mysql_real_query_start(&failed_, client_.get(), sql.data(), sql.size()),
-         [](Connection& self, int events) { return mysql_real_query_cont(&self.failed_, self.client_.get(), events); });
+  Finish(mysql_real_query_start(&failed_, client_, sql.data(), sql.size()),
+         [](Connection& self, int events) { return mysql_real_query_cont(&self.failed_, self.client_, events); });
   if (failed_ != 0) Fail();
   NoteGtids();
-  if (mysql_field_count(client_.get()) != 0) return Stored();
+  if (mysql_field_count(client_) != 0) return Stored();
   Answer answer;
-  answer.changed = mysql_affected_rows(client_.get());
+  answer.changed = mysql_affected_rows(client_);
   return answer;
 }
 
 Answer Connection::Stored() {
-  Finish(mysql_store_result_start(&stored_, client_.get()), [](Connection& self, int events) {
-    return mysql_store_result_cont(&self.stored_, self.client_.get(), events);
-  });
+  Finish(mysql_store_result_start(&stored_, client_),
+         [](Connection& self, int events) { return mysql_store_result_cont(&self.stored_, self.client_, events); });
   const std::unique_ptr<MYSQL_RES, FreeResult> result(stored_);
   if (!result) Fail();
   Answer answer;
@@ -156,7 +158,7 @@ std::vector<Row> Connection::Rows(const std::string& sql) {
 
 std::string Connection::Quoted(std::string_view bytes) {
   std::string quoted(bytes.size() * 2 + 1, '\0');
-  quoted.resize(mysql_real_escape_string(client_.get(), quoted.data(), bytes.data(), bytes.size()));
+  quoted.resize(mysql_real_escape_string(client_, quoted.data(), bytes.data(), bytes.size()));
   return "_binary'" + quoted + "'";
 }
 
@@ -165,19 +167,26 @@ void Connection::NoteGtids() {
   if ((client_->server_status & SERVER_SESSION_STATE_CHANGED) == 0) return;
   const char* data = nullptr;
   std::size_t size = 0;
-  if (mysql_session_track_get_first(client_.get(), SESSION_TRACK_GTIDS, &data, &size) == 0) {
-    gtids_.assign(data, size);
+  if (mysql_session_track_get_first(client_, SESSION_TRACK_GTIDS, &data, &size) == 0) {
+    Note(data, size);
     return;
   }
   // Names and values of variables, by turns.
-  int left = mysql_session_track_get_first(client_.get(), SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
+  int left = mysql_session_track_get_first(client_, SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
   while (left == 0) {
     const bool last_gtid = std::string_view(data, size) == "last_gtid";
-    left = mysql_session_track_get_next(client_.get(), SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
+    left = mysql_session_track_get_next(client_, SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
     if (left != 0) return;
-    if (last_gtid) gtids_.assign(data, size);
-    left = mysql_session_track_get_next(client_.get(), SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
+    if (last_gtid) Note(data, size);
+    left = mysql_session_track_get_next(client_, SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
   }
+}
+
+/// A change of another kind leaves the client what it was told last.
+void Connection::Note(const char* data, std::size_t size) {
+  if (told_ == std::string_view(data, size)) return;
+  told_.assign(data, size);
+  gtids_ = told_;
 }
 
 std::string Connection::TakeGtids() { return std::exchange(gtids_, {}); }

@@ -36,6 +36,10 @@ class Lost final : public Error {
 bool IsNoTable(const Error& error);
 bool IsNoColumn(const Error& error);
 bool IsDenied(const Error& error);
+/// Whether a number says that there is no answer; or that the server ended what it did, and nobody knows how far it
+/// came.
+bool IsOfClient(unsigned number);
+bool IsEnding(unsigned number);
 /// Throws Unreachable where a later attempt may fare better, else the error.
 [[noreturn]] void Refuse(const Error& error);
 
@@ -53,6 +57,8 @@ class Connection {
  public:
   /// Connects, which is the first that must be done in that time. Throws Lost, or Error where the server refuses.
   Connection(const Address& address, double timeout_s);
+  /// One of the application's, which stays its own. Its own calls know no such time.
+  explicit Connection(MYSQL* client);
 
   /// How long everything until the next call of this may take together.
   void Within(double timeout_s);
@@ -61,10 +67,13 @@ class Connection {
   std::vector<Row> Rows(const std::string& sql);
   /// Bytes as a literal.
   std::string Quoted(std::string_view bytes);
+  /// Takes in what the server reported with its last reply.
+  void NoteGtids();
   /// The GTIDs of what was committed since this was asked last, as the server reported them; empty for none.
   std::string TakeGtids();
   /// Whether it can be used again: it was not lost, and the server has not closed it.
   [[nodiscard]] bool Usable() const;
+  [[nodiscard]] bool lost() const { return lost_; }
   /// Ends what another thread waits for on it.
   void Interrupt();
 
@@ -75,14 +84,16 @@ class Connection {
   void Finish(int waits_for, int (*go_on)(Connection&, int));
   int Wait(int events);
   [[noreturn]] void Fail();
-  void NoteGtids();
+  void Note(const char* data, std::size_t size);
   Answer Stored();
 
-  std::unique_ptr<MYSQL, Free> client_;
+  std::unique_ptr<MYSQL, Free> owned_;
+  MYSQL* client_;
   double deadline_s_ = 0;
   int socket_ = -1;
   bool lost_ = false;
   std::string gtids_;
+  std::string told_;
   // What the client's steps return.
   MYSQL* connected_ = nullptr;
   MYSQL_RES* stored_ = nullptr;

@@ -15,6 +15,11 @@ constexpr const char* kStarted = "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE 
 /// Nobody's uncommitted record of a promise may be seen, and no gap be locked.
 constexpr const char* kCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
+/// Whether MariaDB tells the application's own connection the last GTID already, alone or as one of all variables.
+constexpr const char* kTracked =
+    "SELECT @@session_track_system_variables = '*' OR FIND_IN_SET('last_gtid', @@session_track_system_variables) > 0"
+    " AS tracked";
+
 /// Nothing but GTIDs is reported: what the client was told before must not be taken for news.
 const char* Tracking(Flavor flavor) {
   if (flavor == Flavor::kMariaDb) {
@@ -40,6 +45,23 @@ Session::Session(const Address& address, double timeout_s, Runs& runs)
   runs.Learn(facts.executed, facts.group_block);
   connection.Ask(kCommitted);
   connection.Ask(Tracking(facts.flavor));
+  connection.TakeGtids();
+}
+
+Session::Session(MYSQL* client, double timeout_s, Runs& runs)
+    : connection(client), facts((connection.Within(timeout_s), Detected(connection))) {
+  runs.Learn(facts.executed, facts.group_block);
+  Track();
+}
+
+void Session::Track() {
+  if (facts.flavor == Flavor::kMySql) {
+    connection.Ask("SET SESSION session_track_gtids = OWN_GTID");
+  } else if (In(connection.Rows(kTracked).at(0), "tracked") != "1") {
+    connection.Ask(
+        "SET SESSION session_track_system_variables = CONCAT_WS(',', NULLIF(@@session_track_system_variables, ''), "
+        "'last_gtid')");
+  }
   connection.TakeGtids();
 }
 

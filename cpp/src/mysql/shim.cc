@@ -9,6 +9,7 @@
 #include "antipode/scope.h"
 #include "antipode/stored.h"
 #include "mysql/endpoint.h"
+#include "mysql/inside.h"
 #include "mysql/position.h"
 #include "mysql/promises.h"
 #include "mysql/table.h"
@@ -29,6 +30,14 @@ void Record(MYSQL* connection, const std::string& sql, const Promise& promise) {
   if (mysql_affected_rows(connection) == kOpposite) throw PromiseAbandoned(promise.id);
 }
 
+}  // namespace
+
+void Shim::Inside::Unsampled(const std::string& datastore, const std::string& cause) {
+  Count("uncovered_write", datastore);
+  WarnOnce("uncovered_write", datastore, cause, "a write to '" + datastore + "' has no position: " + cause);
+  MarkIncomplete(datastore, "unsampled");
+}
+
 Observation Undecidable(const Floor& floor, const std::string& cause) {
   Observation shown;
   for (const WriteId& each : floor.writes()) {
@@ -42,13 +51,20 @@ Observation Undecidable(const Floor& floor, const std::string& cause) {
   return shown;
 }
 
-}  // namespace
+Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<WriteId>& writes,
+                    const std::set<Promise>& promises, double timeout_s) {
+  Observation shown;
+  shown.server = session.facts.server;
+  AskedServers servers(session, inside.address, inside.silent, timeout_s);
+  if (!writes.empty()) Look(servers, session.facts.group, writes).Tell(shown);
+  if (!promises.empty()) shown.promises = RecordsOf(session.connection, inside.promises, promises);
+  return shown;
+}
 
 /// What the shim does, and its connections.
 class Shim::Table {
  public:
-  Table(Shim& shim, Address address, const Options& options)
-      : shim_(shim), address_(std::move(address)), options_(options), promises_(PromisesIn(address_.database)) {}
+  Table(Shim& shim, const Options& options) : shim_(shim), inside_(shim.inside()), options_(options) {}
 
   using Work = std::function<void(Connection&)>;
 
@@ -83,7 +99,8 @@ class Shim::Table {
   /// Records, in the transaction that is open, that a promise is fulfilled.
   void Fulfilled(Connection& connection, const Promise& promise) {
     try {
-      if (connection.Ask(Recording(promises_, promise, true)).changed == kOpposite) throw PromiseAbandoned(promise.id);
+      if (connection.Ask(Recording(inside_.promises, promise, true)).changed == kOpposite)
+        throw PromiseAbandoned(promise.id);
     } catch (const Error& error) {
       ExplainPromises(shim_.datastore(), error);
       throw;
@@ -96,7 +113,7 @@ class Shim::Table {
       throw ConfigurationError("a promise is fulfilled in the transaction of its data: START TRANSACTION first");
     }
     try {
-      Record(connection, Recording(promises_, promise, true), promise);
+      Record(connection, Recording(inside_.promises, promise, true), promise);
     } catch (const Error& error) {
       ExplainPromises(shim_.datastore(), error);
       throw;
@@ -109,7 +126,7 @@ class Shim::Table {
     try {
       auto session = Take(kSweepS);
       session->connection.Within(kSweepS);
-      SweepPromises(session->connection, promises_);
+      SweepPromises(session->connection, inside_.promises);
       Release(std::move(session));
     } catch (const Error&) {
       // The next one tries again; its connection's end rolled back.
@@ -147,19 +164,20 @@ class Shim::Table {
   }
 
   std::unique_ptr<Endpoint> Open(double timeout_s) {
-    return std::make_unique<MySqlEndpoint>(shim_.datastore(), address_, promises_, runs_, silent_, timeout_s);
+    return std::make_unique<MySqlEndpoint>(shim_.datastore(), inside_.address, inside_.promises, inside_.runs,
+                                           inside_.silent, timeout_s);
   }
 
   std::set<WriteId> Fence(double timeout_s) {
     try {
-      Session session(address_, timeout_s, runs_);
+      Session session(inside_.address, timeout_s, inside_.runs);
       const auto lacking = session.facts.Lacking();
       if (!lacking.empty()) {
         throw ConfigurationError("writes to '" + shim_.datastore() + "' have no positions: " + Joined(lacking));
       }
       const auto asked = session.connection.Rows(CoverQuery(session.facts.flavor));
       // Asked after the position: what still takes writes was the primary then.
-      if (!AskedServers(session, address_, silent_, timeout_s).State(nullptr)->writable()) {
+      if (!AskedServers(session, inside_.address, inside_.silent, timeout_s).State(nullptr)->writable()) {
         throw Unreachable("the primary of '" + shim_.datastore() + "' takes no writes now");
       }
       const auto covered = Covered(session.facts.flavor, asked.at(0), shim_.datastore());
@@ -171,8 +189,8 @@ class Shim::Table {
 
   bool Abandon(const Promise& promise, double timeout_s) {
     try {
-      Connection connection(address_, timeout_s);
-      return connection.Ask(Recording(promises_, promise, false)).changed != kOpposite;
+      Connection connection(inside_.address, timeout_s);
+      return connection.Ask(Recording(inside_.promises, promise, false)).changed != kOpposite;
     } catch (const Error& error) {
       ExplainPromises(shim_.datastore(), error);
       throw Unreachable(error.what());  // Somebody holds the record for too long, or no writes are taken.
@@ -185,7 +203,7 @@ class Shim::Table {
     idle_.clear();
   }
 
-  [[nodiscard]] bool HasDatabase() const { return !address_.database.empty(); }
+  [[nodiscard]] bool HasDatabase() const { return !inside_.address.database.empty(); }
 
  private:
   [[nodiscard]] double timeout_s() const { return options_.timeout.count(); }
@@ -214,7 +232,7 @@ class Shim::Table {
     std::vector<WriteId> writes;
     std::string cause = "the server does not say its position";
     try {
-      writes = Committed(session.facts.flavor, session.connection.TakeGtids(), runs_, shim_.datastore());
+      writes = Committed(session.facts.flavor, session.connection.TakeGtids(), inside_.runs, shim_.datastore());
     } catch (const NotGtids& error) {
       cause = error.what();
     }
@@ -227,10 +245,7 @@ class Shim::Table {
   }
 
   Lineage Unsampled(const Lineage& base, const std::string& cause) {
-    Count("uncovered_write", shim_.datastore());
-    WarnOnce("uncovered_write", shim_.datastore(), cause,
-             "a write to '" + shim_.datastore() + "' has no position: " + cause);
-    MarkIncomplete(shim_.datastore(), "unsampled");
+    Inside::Unsampled(shim_.datastore(), cause);
     return base.Marked({shim_.datastore(), "unsampled"});
   }
 
@@ -261,7 +276,7 @@ class Shim::Table {
       try {
         if (!session) session = Take(timeout_s);
         session->facts.Require(shim_.datastore());
-        return Shown(floor, *session, timeout_s);
+        return ShownBy(*session, inside_, floor.writes(), floor.promises(), timeout_s);
       } catch (const Unreachable&) {
         session.reset();
         throw;
@@ -276,17 +291,6 @@ class Shim::Table {
     return session;
   }
 
-  Observation Shown(const Floor& floor, Session& session, double timeout_s) {
-    const std::set<WriteId> writes = floor.writes();
-    const std::set<Promise> promises = floor.promises();
-    Observation shown;
-    shown.server = session.facts.server;
-    AskedServers servers(session, address_, silent_, timeout_s);
-    if (!writes.empty()) Look(servers, session.facts.group, writes).Tell(shown);
-    if (!promises.empty()) shown.promises = RecordsOf(session.connection, promises_, promises);
-    return shown;
-  }
-
   std::unique_ptr<Session> Take(double timeout_s) {
     {
       const std::lock_guard guard(lock_);
@@ -297,7 +301,7 @@ class Shim::Table {
         if (session->connection.Usable()) return session;
       }
     }
-    return std::make_unique<Session>(address_, std::min(timeout_s, kConnectS), runs_);
+    return std::make_unique<Session>(inside_.address, std::min(timeout_s, kConnectS), inside_.runs);
   }
 
   void Release(std::unique_ptr<Session> session) {
@@ -306,11 +310,8 @@ class Shim::Table {
   }
 
   Shim& shim_;
-  Address address_;
+  Inside& inside_;
   Options options_;
-  std::string promises_;
-  Runs runs_;
-  Silent silent_;
   std::atomic<int> fulfilments_{0};
   std::mutex lock_;
   bool closed_ = false;
@@ -327,8 +328,8 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
     : Store(datastore, options.reads_from),
       barriers_(options.barriers),
-      table_(std::make_unique<Table>(*this, Address{host, port, options.user, options.password, options.database},
-                                     options)) {}
+      inside_(std::make_unique<Inside>(Address{host, port, options.user, options.password, options.database})),
+      table_(std::make_unique<Table>(*this, options)) {}
 Shim::~Shim() = default;
 
 Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,

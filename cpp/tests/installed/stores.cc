@@ -6,7 +6,9 @@
 #include "antipode/mongodb.h"
 #endif
 #ifdef WITH_MYSQL
+#include "antipode/errors.h"
 #include "antipode/mysql.h"
+#include "antipode/mysql_client.h"
 #endif
 #ifdef WITH_RABBITMQ
 #include "antipode/rabbitmq.h"
@@ -45,6 +47,10 @@ int main() {
 #ifdef WITH_MYSQL
   as_said = as_said && Fails<antipode::mysql::Error>("mysql", [] {
               antipode::mysql::Shim::Open("posts", "127.0.0.1", 1, {"app", "secret", "blog"})->Write("1", "hello");
+            });
+  as_said = as_said && Fails<antipode::ConfigurationError>("mysql client", [] {
+              const auto shim = antipode::mysql::Shim::Open("posts", "127.0.0.1", 1, {"app", "secret", "blog"});
+              antipode::mysql::Client(shim, nullptr).Query("SELECT 1");
             });
 #endif
 #ifdef WITH_RABBITMQ

@@ -1,0 +1,31 @@
+// What a shim and its instrumented clients share.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "mysql/connection.h"
+#include "mysql/promises.h"
+#include "mysql/servers.h"
+
+namespace antipode::mysql {
+
+struct Shim::Inside {
+  explicit Inside(Address server) : address(std::move(server)), promises(PromisesIn(address.database)) {}
+
+  /// Counts a write that has no position, says why, and marks the current scope.
+  static void Unsampled(const std::string& datastore, const std::string& cause);
+
+  Address address;
+  std::string promises;  ///< The table of their records.
+  Runs runs;
+  Silent silent;
+};
+
+/// What a look on one connection shows of writes and promises. Throws as the servers do.
+Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<WriteId>& writes,
+                    const std::set<Promise>& promises, double timeout_s);
+/// What it shows where the server does not say where it stands.
+Observation Undecidable(const Floor& floor, const std::string& cause);
+
+}  // namespace antipode::mysql

@@ -1,0 +1,226 @@
+#include "mysql/session_state.h"
+
+#include <algorithm>
+
+namespace antipode::mysql {
+namespace {
+
+/// For how long what a look showed counts: a server that is reset in place tells nobody.
+constexpr double kFreshS = 2;
+constexpr std::size_t kMostLogs = 64;
+constexpr std::size_t kMostPromises = 256;
+
+/// Errors of a statement that was not executed: it does not parse, or names no table.
+bool IsUnread(unsigned number) { return number == 1064 || number == 1146; }
+/// Errors of a definition that it meets behind its commit: a table is there, or is none.
+bool IsBehindCommit(unsigned number) { return number == 1050 || number == 1051; }
+
+bool TakesSnapshot(Effects effects) { return (effects & (kReads | kSnapshot | kMaySnapshot)) != 0; }
+
+}  // namespace
+
+bool SessionState::Seen::Covers(const Floor& floor) const {
+  for (const WriteId& write : floor.writes()) {
+    const auto* version = std::get_if<std::uint64_t>(&write.version);
+    const auto last = logs.find(write.key);
+    if (version == nullptr || last == logs.end() || last->second < *version) return false;
+  }
+  const std::set<Promise> demanded = floor.promises();
+  return std::all_of(demanded.begin(), demanded.end(),
+                     [&](const Promise& each) { return promises.count(each.id) != 0; });
+}
+
+void SessionState::Seen::Add(const std::set<WriteId>& writes, const std::set<Promise>& fulfilled) {
+  for (const WriteId& write : writes) {
+    if (const auto* version = std::get_if<std::uint64_t>(&write.version)) {
+      auto& last = logs[write.key];
+      last = std::max(last, *version);
+    }
+  }
+  for (const Promise& each : fulfilled) promises.insert(each.id);
+  if (logs.size() > kMostLogs) logs.clear();
+  if (promises.size() > kMostPromises) promises.clear();
+}
+
+SessionState::SessionState(Flags flags)
+    : flags_(flags),
+      snapshot_(flags.in_transaction ? Snapshot::kTaken : Snapshot::kNone),
+      wrote_(flags.in_transaction) {}
+
+void SessionState::Reaches(const std::string& server) {
+  if (server == server_) return;
+  server_ = server;
+  known_ = {};
+  shown_ = {};
+}
+
+void SessionState::Heard(Flags flags) {
+  flags_ = flags;
+  unsure_ = false;
+  if (!flags.in_transaction) Closed();
+}
+
+Verdict SessionState::Judge(const std::shared_ptr<Floor>& floor, Effects effects, double now_s) {
+  ForgetOld(now_s);
+  const bool renews = (effects & kEnds) != 0 && (effects & kSeveral) == 0;
+  if (snapshot_ != Snapshot::kNone && !renews) {
+    if (floor == shown_.passed || shown_.Covers(*floor)) return Verdict::kPass;
+    return snapshot_ == Snapshot::kTaken ? Verdict::kOldSnapshot : Verdict::kTriggered;
+  }
+  if (known_.Covers(*floor)) {
+    Learn(floor, {}, {}, now_s);
+    return Verdict::kPass;
+  }
+  if (!floor->Proved(server_, kFreshS)) return Verdict::kHold;
+  Learn(floor, floor->writes(), floor->promises(), now_s);
+  return Verdict::kPass;
+}
+
+void SessionState::Passed(const std::shared_ptr<Floor>& floor, const Observation& seen, bool renews, double now_s) {
+  ForgetOld(now_s);
+  std::set<WriteId> writes;
+  for (const WriteId& each : floor->writes()) {
+    if (seen.Of(each).first == Status::kVisible) writes.insert(each);
+  }
+  std::set<Promise> promises;
+  for (const Promise& each : floor->promises()) {
+    if (seen.Of(each).first == Status::kVisible) promises.insert(each);
+  }
+  Learn(floor, writes, promises, now_s);
+  if (!renews && !looked_) return;
+  shown_ = known_;
+  looked_ = false;
+}
+
+void SessionState::Learn(const std::shared_ptr<Floor>& floor, const std::set<WriteId>& writes,
+                         const std::set<Promise>& promises, double now_s) {
+  if (!known_.passed) known_s_ = now_s;  // What is remembered is as old as the first of it.
+  known_.passed = floor;
+  known_.Add(writes, promises);
+}
+
+void SessionState::ForgetOld(double now_s) {
+  if (now_s - known_s_ > kFreshS) known_ = {};
+}
+
+void SessionState::SnapshotTaken() {
+  snapshot_ = Snapshot::kTaken;
+  looked_ = true;
+  shown_ = {};
+}
+
+bool SessionState::ReadsCommitted(std::string_view level) const {
+  if (!flags_.in_transaction) return true;
+  return !isolation_unsure_ && !isolated_once_ && (level == "READ-COMMITTED" || level == "READ-UNCOMMITTED");
+}
+
+void SessionState::Starts(Effects effects, double now_s) {
+  flight_ = effects;
+  looked_ = false;
+  before_ = snapshot_;
+  alone_ = Autonomous() && !unsure_;
+  // A deadlock ends a transaction, other errors do not: behind one nobody knows.
+  commits_ = May(kCommits) || Autonomous() || (unsure_ && flags_.autocommit);
+  committed_ = false;
+  Take(effects, now_s);
+  if (!May(kIsolation)) return;
+  isolated_once_ = isolated_once_ || May(kNextOnly);
+  isolation_unsure_ = isolation_unsure_ || !Autonomous();
+}
+
+void SessionState::Take(Effects effects, double now_s) {
+  const bool takes = TakesSnapshot(effects);
+  const bool ends = (effects & kEnds) != 0;
+  const bool anew = snapshot_ == Snapshot::kNone || ends;
+  if (takes && !anew) {
+    snapshot_ = Snapshot::kTaken;
+  } else if (takes || (anew && (effects & kWrites) != 0 && !ends)) {
+    ForgetOld(now_s);
+    shown_ = known_;
+    snapshot_ = takes ? Snapshot::kTaken : Snapshot::kPerhaps;
+  }
+}
+
+bool SessionState::Doubtful() const {
+  if (May(kTwoPhases) && wrote_) return true;
+  return commits_ && (May(kWrites) || (wrote_ && May(kCommits)));
+}
+
+bool SessionState::Lost() {
+  const bool doubtful = Doubtful();
+  flight_ = 0;
+  unsure_ = true;
+  return doubtful;
+}
+
+Due SessionState::Ended(End end, std::optional<std::uint64_t> changed, unsigned number, Flags flags) {
+  flags_ = flags;
+  const bool wrote = Changed(end, changed);
+  const Due due = DueOf(end, wrote);
+  if (end == End::kDone) {
+    Settle(wrote);
+  } else {
+    SettleFailed(wrote, number);
+  }
+  flight_ = 0;
+  return due;
+}
+
+bool SessionState::Changed(End end, std::optional<std::uint64_t> changed) const {
+  if (!May(kWrites)) return false;
+  if (end == End::kDone) return changed != std::uint64_t{0};
+  // What came before the error may be committed.
+  return end == End::kFailed || May(kCommits | kSeveral);
+}
+
+Due SessionState::DueOf(End end, bool changed) const {
+  const bool writes = May(kWrites);
+  // Of several statements nobody knows whether the GTID is that of the write, or of its preparation.
+  const bool named = committed_ && writes && !May(kSeveral);
+  if (end == End::kDone && May(kTwoPhases) && !named && (wrote_ || writes)) return Due::kUncovered;
+  const bool ends = May(kCommits);
+  if (committed_ || !(changed || (wrote_ && ends)) || !commits_) return Due::kNothing;
+  if (end == End::kDone && flags_.in_transaction && !ends) return Due::kNothing;
+  return unlogged_ ? Due::kUncovered : Due::kSample;
+}
+
+void SessionState::Settle(bool changed) {
+  const bool single = !May(kSeveral);
+  const bool begins = May(kBegins);
+  // Behind what ends one there is none open, but for a new one.
+  if (May(kEnds) && single && (begins || !flags_.in_transaction)) {
+    const bool unsure = isolation_unsure_ && begins;  // What BEGIN ends hands its isolation on.
+    Closed();
+    isolation_unsure_ = unsure;
+    snapshot_ = TakesSnapshot(flight_) ? Snapshot::kTaken : Snapshot::kNone;
+  }
+  wrote_ = wrote_ || changed;
+  if (!flags_.in_transaction) Closed();
+  if (May(kLogged | kUnlogged)) unlogged_ = May(kUnlogged);
+  unsure_ = false;
+}
+
+void SessionState::SettleFailed(bool changed, unsigned number) {
+  const bool single = !May(kCommits | kSeveral);
+  const bool defines = May(kWrites) && May(kEnds);
+  if (alone_ && single) {
+    snapshot_ = Snapshot::kNone;
+  } else if (single && IsUnread(number)) {
+    snapshot_ = before_;
+  } else if (defines && IsBehindCommit(number) && !May(kSeveral)) {
+    flags_.in_transaction = false;
+    Closed();
+  } else if (May(kEnds)) {
+    shown_ = {};  // Whether it began anew nobody knows.
+  }
+  wrote_ = wrote_ || changed;
+  unsure_ = unsure_ || !Autonomous() || May(kCommits);
+}
+
+void SessionState::Closed() {
+  wrote_ = false;
+  isolation_unsure_ = false;
+  snapshot_ = Snapshot::kNone;
+}
+
+}  // namespace antipode::mysql
