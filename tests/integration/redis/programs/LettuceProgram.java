@@ -7,6 +7,7 @@ import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.ReadsFrom;
+import io.antipode.barrier.UnmetException;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
@@ -189,6 +190,18 @@ public final class LettuceProgram {
         throw new AssertionError(reader.sync().get("late"));
       } catch (BarrierTimeoutException timeout) {
         same(timeout.result().outcomes().size(), 1);
+      }
+    }
+    same(reader.sync().ping(), "PONG");
+    try (ScopeBlock request = Antipode.scope()) {
+      reader.sync().multi();
+      writer.sync().set("late", "2");
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      reader.sync().get("late");
+      try { // Nothing can be asked within it.
+        throw new AssertionError(reader.sync().exec());
+      } catch (UnmetException undecidable) {
+        same(undecidable.result().outcomes().size(), 1);
       }
     }
     same(reader.sync().ping(), "PONG");

@@ -201,7 +201,7 @@ final class JedisTraffic {
       Floor floor = Floor.currentAgain(shim);
       if (floor != null) {
         hold(floor);
-        begun.shown.addAll(demanded(floor));
+        begun.shown.addAll(Questions.demanded(floor));
       }
     } catch (UnmetException | JedisException error) {
       begun.failure = error;
@@ -243,22 +243,15 @@ final class JedisTraffic {
     }
   }
 
-  /** Sees whether more was demanded since: a question now would be one of the transaction. */
   private void checkShown(Transaction running) {
     try {
       Floor floor = Floor.currentAgain(shim);
-      if (floor != null && !running.shown.containsAll(demanded(floor))) {
-        boolean unused = floor.accepts(Questions.refused(floor, "it was demanded after MULTI"));
+      if (floor != null) {
+        Questions.requireShown(floor, running.shown);
       }
     } catch (UnmetException error) {
       running.failure = error;
     }
-  }
-
-  private static List<Dependency> demanded(Floor floor) {
-    List<Dependency> demanded = new ArrayList<>(floor.writes());
-    demanded.addAll(floor.promises());
-    return demanded;
   }
 
   private void discard(RuntimeException failure) {

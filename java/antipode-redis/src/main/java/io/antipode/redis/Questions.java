@@ -1,10 +1,12 @@
 package io.antipode.redis;
 
+import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisCommandExecutionException;
@@ -17,7 +19,9 @@ import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.lettuce.core.protocol.RedisCommand;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -111,5 +115,24 @@ final class Questions {
     }
     floor.promises().forEach(promise -> shown.promise(promise, Status.UNDECIDABLE));
     return shown.build();
+  }
+
+  /** Returns all that a floor demands. */
+  static List<Dependency> demanded(Floor floor) {
+    List<Dependency> demanded = new ArrayList<>(floor.writes());
+    demanded.addAll(floor.promises());
+    return demanded;
+  }
+
+  /**
+   * Sees whether a read that is queued was demanded more than was waited for before its
+   * transaction: a question now would be one of the transaction.
+   *
+   * @throws UnmetException if it was
+   */
+  static void requireShown(Floor floor, Collection<Dependency> shown) {
+    if (!shown.containsAll(demanded(floor))) {
+      boolean unused = floor.accepts(refused(floor, "it was demanded after MULTI"));
+    }
   }
 }

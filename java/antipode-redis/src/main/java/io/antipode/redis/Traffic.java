@@ -1,5 +1,6 @@
 package io.antipode.redis;
 
+import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.Recording;
 import io.antipode.WriteId;
@@ -16,8 +17,10 @@ import io.lettuce.core.RedisException;
 import io.lettuce.core.StatefulRedisConnectionImpl;
 import io.lettuce.core.TransactionResult;
 import io.lettuce.core.output.CommandOutput;
+import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.AsyncCommand;
 import io.lettuce.core.protocol.Command;
+import io.lettuce.core.protocol.CommandType;
 import io.lettuce.core.protocol.CommandWrapper;
 import io.lettuce.core.protocol.RedisCommand;
 import io.netty.buffer.ByteBuf;
@@ -101,12 +104,16 @@ final class Traffic<K, V> {
     @Nullable Floor floor = null;
     boolean isBegin = name(command).equals("MULTI");
     try {
-      if (!real.isMulti() && (kind.reads() || kind == Kind.UNKNOWN || isBegin)) {
+      if (real.isMulti()) {
+        floor = kind.reads() ? Floor.currentAgain(shim) : null;
+      } else if (kind.reads() || kind == Kind.UNKNOWN || isBegin) {
         floor = kind.reads() ? Floor.current(shim) : Floor.currentAgain(shim);
       }
     } catch (UnmetException error) {
-      command.completeExceptionally(error);
-      return command;
+      if (!endsTransaction(error)) {
+        command.completeExceptionally(error);
+        return command;
+      }
     }
     Sending<?> sending = new Sending<>(command, kind, floor, context);
     synchronized (this) {
@@ -116,6 +123,15 @@ final class Traffic<K, V> {
       }
       return sending.send();
     }
+  }
+
+  /** Lets the transaction that runs end with an error, if there is one: its replies are its own. */
+  private synchronized boolean endsTransaction(UnmetException error) {
+    if (transaction == null || !real.isMulti()) {
+      return false;
+    }
+    transaction.failure = error;
+    return true;
   }
 
   private static String name(RedisCommand<?, ?, ?> command) {
@@ -169,6 +185,9 @@ final class Traffic<K, V> {
         return sendEnd(running);
       }
       if (running != null && real.isMulti()) {
+        if (floor != null && kind.reads()) {
+          running.require(floor);
+        }
         running.kinds.add(kind);
         RedisCommand<K, V, T> unused = real.dispatch(running.queued(command));
         return command;
@@ -203,6 +222,15 @@ final class Traffic<K, V> {
         return command;
       }
       transaction = null;
+      if (running != null && running.failure != null && name.equals("EXEC")) {
+        RedisCommand<K, V, String> unused =
+            real.dispatch(
+                new Command<K, V, String>(
+                    CommandType.DISCARD, new StatusOutput<>(real.getCodec())));
+        running.end();
+        command.completeExceptionally(running.failure);
+        return command;
+      }
       return running == null || name.equals("DISCARD")
           ? real.dispatch(command)
           : ride(new Delayed<>(this, running));
@@ -210,7 +238,7 @@ final class Traffic<K, V> {
 
     /** Begins a transaction: what may write in it is asked before it. */
     private void begin() {
-      Transaction begun = new Transaction(floor != null);
+      Transaction begun = new Transaction(floor);
       transaction = begun;
       if (refusal != null) {
         RedisCommand<K, V, T> unused = real.dispatch(command);
@@ -423,11 +451,27 @@ final class Traffic<K, V> {
     final List<Kind> kinds = new ArrayList<>();
     final int lost = losses.get();
     final boolean isGuarded;
+
+    /** What was waited for before it. */
+    private final List<Dependency> shown;
+
+    /** Why its reads may not be answered; null where they may. */
+    @Nullable UnmetException failure;
+
     private final List<Runnable> answered = new ArrayList<>();
     private boolean isOver;
 
-    Transaction(boolean isGuarded) {
-      this.isGuarded = isGuarded;
+    Transaction(@Nullable Floor floor) {
+      this.isGuarded = floor != null;
+      this.shown = floor == null ? List.of() : Questions.demanded(floor);
+    }
+
+    void require(Floor floor) {
+      try {
+        Questions.requireShown(floor, shown);
+      } catch (UnmetException error) {
+        failure = error;
+      }
     }
 
     /** Returns a command of it, which is complete once the whole has been taken in. */
