@@ -1,6 +1,7 @@
 package io.antipode;
 
 import io.antipode.runtime.Counts;
+import io.antipode.runtime.Measures;
 import io.antipode.runtime.Time;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -89,9 +90,28 @@ public final class LineageText {
     return Shortening.egress(lineage, Settings.current().egress(), COUNTED);
   }
 
+  /** Returns what to put into a message for a lineage, with the notes of a dry run. */
+  public static String message(Lineage lineage) {
+    return measured("stored", lineage);
+  }
+
+  /** Returns what to send with a request or an answer for a lineage. */
+  static String sent(Lineage lineage) {
+    return measured("baggage", lineage);
+  }
+
+  private static String measured(String carrier, Lineage lineage) {
+    String text = leaving(lineage);
+    if (!Measures.isIdle()) {
+      int entries = lineage.writes().size();
+      Measures.tell(measure -> measure.left(carrier, text.length(), entries));
+    }
+    return text;
+  }
+
   /** Returns what to store beside a value, or to put into a message, for a lineage. */
   public static String stored(Lineage lineage) {
-    return leaving(lineage.withoutNotes());
+    return message(lineage.withoutNotes());
   }
 
   /**

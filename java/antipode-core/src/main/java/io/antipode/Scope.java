@@ -450,14 +450,14 @@ public final class Scope implements ImplicitContextKeyed {
     Settings settings = Settings.current();
     Observer observer = Observers.dryRun();
     if (observer != null) {
-      return LineageText.leaving(withNotes(leaving(), observer));
+      return LineageText.sent(withNotes(leaving(), observer));
     }
     Lineage leaving = leaving();
     Text held = text;
     if (held != null && held.isOf(leaving, settings)) {
       return held.text;
     }
-    String made = LineageText.leaving(leaving);
+    String made = LineageText.sent(leaving);
     text = new Text(leaving, settings, made);
     return made;
   }
@@ -472,7 +472,7 @@ public final class Scope implements ImplicitContextKeyed {
     if (observer != null) {
       added = withNotes(added, observer);
     }
-    return added.isEmpty() ? NOTHING : LineageText.leaving(added);
+    return added.isEmpty() ? NOTHING : LineageText.sent(added);
   }
 
   /**
@@ -488,7 +488,7 @@ public final class Scope implements ImplicitContextKeyed {
   private String snapshot() {
     Lineage marked = lineage.marked(SNAPSHOT);
     Observer observer = Observers.dryRun();
-    return LineageText.leaving(observer == null ? marked : withNotes(marked, observer));
+    return LineageText.sent(observer == null ? marked : withNotes(marked, observer));
   }
 
   private Lineage withNotes(Lineage leaving, Observer observer) {

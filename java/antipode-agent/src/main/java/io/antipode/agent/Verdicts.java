@@ -43,6 +43,17 @@ final class Verdicts {
   /** Returns the reads that were judged, and the guards that travel on. */
   static ObjectNode judge(JsonNode given) throws IOException {
     Path folder = Files.createTempDirectory("antipode-dry-run");
+    try {
+      return judge(given, folder);
+    } finally {
+      for (Path file : files(folder)) {
+        Files.delete(file);
+      }
+      Files.delete(folder);
+    }
+  }
+
+  private static ObjectNode judge(JsonNode given, Path folder) throws IOException {
     Settings before = Settings.configure(held -> settings(held, given, folder));
     ObjectNode value = JSON.objectNode();
     try {
@@ -129,9 +140,7 @@ final class Verdicts {
           reads.addObject().setAll(judged(record));
         }
       }
-      Files.delete(file);
     }
-    Files.delete(folder);
     return reads;
   }
 

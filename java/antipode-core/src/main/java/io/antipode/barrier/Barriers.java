@@ -50,7 +50,7 @@ public final class Barriers {
    * @throws CancellationException if the thread is interrupted, which it stays
    */
   public static BarrierResult barrier(BarrierOptions options) {
-    return run(new Call(options, false), false);
+    return Measured.call("barrier", () -> run(new Call(options, false), false));
   }
 
   /**
@@ -61,7 +61,7 @@ public final class Barriers {
    * @throws AntipodeException as {@link #barrier}, where it cannot begin
    */
   public static CompletableFuture<BarrierResult> barrierAsync(BarrierOptions options) {
-    return FutureCall.start(new Call(options, false), false);
+    return Measured.future("barrier", () -> FutureCall.start(new Call(options, false), false));
   }
 
   /**
@@ -74,13 +74,13 @@ public final class Barriers {
   public static Future<BarrierResult> barrierCallback(
       Consumer<BarrierResult> callback, BarrierOptions options) {
     Objects.requireNonNull(callback, "callback");
-    Call call = new Call(options.returningUnmet(), false);
-    CompletableFuture<BarrierResult> result = FutureCall.start(call, false);
+    BarrierOptions returning = options.returningUnmet();
+    CompletableFuture<BarrierResult> result = barrierAsync(returning);
     CompletableFuture<BarrierResult> unused =
         result.whenComplete(
             (value, error) -> {
               if (error == null) {
-                call.clock().execute(() -> call(callback, value));
+                returning.clock().execute(() -> call(callback, value));
               } else if (!result.isCancelled()) {
                 Counts.LOG.log(Level.WARNING, error, () -> "a barrier with a callback failed");
               }
@@ -105,16 +105,24 @@ public final class Barriers {
    * @throws io.antipode.LineageDecodeException if the text is no lineage
    */
   public static BarrierResult check(BarrierOptions options) {
-    Call call = new Call(options.returningUnmet(), true);
-    return options.refreshes() ? run(call, true) : recalled(call);
+    return Measured.call(
+        "check",
+        () -> {
+          Call call = new Call(options.returningUnmet(), true);
+          return options.refreshes() ? run(call, true) : recalled(call);
+        });
   }
 
   /** Returns what will be the result of {@link #check}. */
   public static CompletableFuture<BarrierResult> checkAsync(BarrierOptions options) {
-    Call call = new Call(options.returningUnmet(), true);
-    return options.refreshes()
-        ? FutureCall.start(call, true)
-        : CompletableFuture.completedFuture(recalled(call));
+    return Measured.future(
+        "check",
+        () -> {
+          Call call = new Call(options.returningUnmet(), true);
+          return options.refreshes()
+              ? FutureCall.start(call, true)
+              : CompletableFuture.completedFuture(recalled(call));
+        });
   }
 
   private static BarrierResult recalled(Call call) {

@@ -284,7 +284,7 @@ public sealed class Floor permits AutomaticFloor {
     if (error == null) {
       prove(observation.server(), now);
     } else {
-      fail(error);
+      unmet(error);
     }
     return true;
   }
@@ -294,7 +294,7 @@ public sealed class Floor permits AutomaticFloor {
     long now = clock.nanoTime();
     UnmetException error = now < wait.deadline() ? null : UnmetException.of(wait.result(now));
     if (error != null) {
-      fail(error);
+      unmet(error);
     }
     return error != null;
   }
@@ -307,7 +307,7 @@ public sealed class Floor permits AutomaticFloor {
       UnmetException error = UnmetException.of(wait.result(now));
       if (error != null) {
         error.initCause(cause);
-        fail(error);
+        unmet(error);
       }
     }
   }
@@ -316,6 +316,11 @@ public sealed class Floor permits AutomaticFloor {
     Map<String, Long> shown = new HashMap<>(proved);
     shown.put(server, now);
     proved = Map.copyOf(shown);
+  }
+
+  private void unmet(UnmetException error) {
+    Measured.unmet("read", error.result());
+    fail(error);
   }
 
   /** Ends a read that is not shown what it must see. */

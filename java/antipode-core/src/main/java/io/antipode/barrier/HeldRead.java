@@ -1,5 +1,6 @@
 package io.antipode.barrier;
 
+import io.antipode.runtime.Measures;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -94,10 +95,14 @@ public final class HeldRead implements AutoCloseable {
     throw error;
   }
 
-  /** Spends the time that it took. */
+  /** Spends the time that it took, and tells it to whoever measures waits. */
   @Override
   public void close() {
-    floor.allowance().end(clock.nanoTime());
+    long now = clock.nanoTime();
+    floor.allowance().end(now);
+    if (!Measures.isIdle()) {
+      Measured.waited(wait.result(now), "read");
+    }
     if (hint != null) {
       hint.cancel();
     }

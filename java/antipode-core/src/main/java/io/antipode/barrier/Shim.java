@@ -199,6 +199,11 @@ public abstract class Shim implements AutoCloseable {
         BarrierOptions.timeout(timeout).withLineage(lineage).withOnly(datastore));
   }
 
+  /** Returns how the last look of barriers at its server ended; null before the first. */
+  public final @Nullable LastLook lastLook() {
+    return watcher.lastLook();
+  }
+
   /** Unregisters, and releases what the library holds for it; may be called again. */
   @Override
   public void close() {

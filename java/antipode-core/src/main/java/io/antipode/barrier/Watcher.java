@@ -51,6 +51,7 @@ final class Watcher implements Stepper {
   private volatile boolean isClosed;
   private volatile @Nullable Endpoint endpoint;
   private volatile String away = "";
+  private volatile @Nullable LastLook lastLook;
 
   Watcher(Shim shim, Clock clock) {
     this.shim = shim;
@@ -74,6 +75,11 @@ final class Watcher implements Stepper {
   /** Returns why the last look failed; empty where it did not. */
   String away() {
     return away;
+  }
+
+  /** Returns how the last look ended; null before the first. */
+  @Nullable LastLook lastLook() {
+    return lastLook;
   }
 
   /** Returns whether a thread looks at this moment. */
@@ -212,10 +218,12 @@ final class Watcher implements Stepper {
       }
       Observation observation = observe(open, wanted, clock.nanoTime() + timeout.toNanos());
       away = "";
+      lastLook = new LastLook(clock.now(), "");
       knowledge.learn(observation);
       return observation;
     } catch (Throwable error) {
       away = error instanceof UnreachableException ? why(error) : "";
+      lastLook = new LastLook(clock.now(), why(error));
       dropEndpoint();
       throw error;
     }

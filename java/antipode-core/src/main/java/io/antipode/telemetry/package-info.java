@@ -1,4 +1,4 @@
-/** What the library counts, as metrics of OpenTelemetry. */
+/** What the library measures and counts, as metrics. */
 @NullMarked
 package io.antipode.telemetry;
 

@@ -104,7 +104,7 @@ final class MessageHeaders {
       @Nullable Map<String, Object> headers, WriteId write, Lineage lineage, String datastore) {
     String ofContext = Baggage.current().getEntryValue(Scope.MEMBER);
     boolean isNone = lineage.isEmpty() && ofContext == null;
-    return sent(headers, write, isNone ? null : LineageText.leaving(lineage), ofContext, datastore);
+    return sent(headers, write, isNone ? null : LineageText.message(lineage), ofContext, datastore);
   }
 
   private static Sent sent(

@@ -101,8 +101,9 @@ public class AntipodeAutoConfiguration {
   static class Reactive {
     @Bean
     @ConditionalOnMissingBean
-    AntipodeWebFilter antipodeWebFilter() {
-      return new AntipodeWebFilter();
+    AntipodeWebFilter antipodeWebFilter(AntipodeProperties properties) {
+      AntipodeProperties.Session session = properties.session();
+      return new AntipodeWebFilter(session == null ? null : session.made());
     }
   }
 

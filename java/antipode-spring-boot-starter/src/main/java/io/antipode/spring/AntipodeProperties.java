@@ -26,7 +26,7 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  * @param autoTimeout for how long automatic barriers may hold the reads of a request back; default
  *     1
  * @param sessionMaxAge for how long a session cookie carries what a request wrote; default 60
- * @param session the session cookie of a servlet application; without keys there is none
+ * @param session the session cookie; without keys there is none
  * @param onStale what such a read does whose time is up: serve or raise
  * @param onUnscoped what happens without a scope: raise or report
  * @param egress the datastores that may be named outside of this process; all by default

@@ -4,10 +4,17 @@ import io.antipode.propagation.Headers;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
+import io.antipode.session.SessionCookie;
+import io.antipode.session.SessionVisit;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.logging.Level;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
@@ -20,8 +27,20 @@ import reactor.core.publisher.Mono;
  * added, also where its handler fails.
  */
 public final class AntipodeWebFilter implements WebFilter, Ordered {
-  /** Makes the filter. */
-  public AntipodeWebFilter() {}
+  private final @Nullable SessionCookie session;
+
+  /** What the parts of one request share. */
+  private record Held(IncomingRequest request, @Nullable SessionVisit visit) {}
+
+  /** Makes a filter without a session cookie. */
+  public AntipodeWebFilter() {
+    this(null);
+  }
+
+  /** Makes a filter whose answers set a cookie, from which the next requests of a user start. */
+  public AntipodeWebFilter(@Nullable SessionCookie session) {
+    this.session = session;
+  }
 
   @Override
   public int getOrder() {
@@ -35,13 +54,14 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
         : Mono.defer(() -> handled(exchange, chain));
   }
 
-  private static Mono<Void> handled(ServerWebExchange exchange, WebFilterChain chain) {
-    IncomingRequest begun = begin(exchange.getRequest());
-    if (begun == null) {
+  private Mono<Void> handled(ServerWebExchange exchange, WebFilterChain chain) {
+    Held held = begin(exchange.getRequest());
+    if (held == null) {
       return chain.filter(exchange);
     }
+    IncomingRequest begun = held.request;
     ServerHttpResponse response = exchange.getResponse();
-    response.beforeCommit(() -> Mono.fromRunnable(() -> answer(begun, response)));
+    response.beforeCommit(() -> Mono.fromRunnable(() -> answer(held, response)));
     try {
       return chain
           .filter(exchange)
@@ -52,25 +72,55 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
     }
   }
 
-  private static @Nullable IncomingRequest begin(ServerHttpRequest request) {
+  private @Nullable Held begin(ServerHttpRequest request) {
     try {
       List<String> baggage = request.getHeaders().getOrDefault(Headers.BAGGAGE, List.of());
       boolean sent = request.getHeaders().containsKey(Headers.SENT);
-      return IncomingRequest.begin(baggage, sent, request, carrier -> carrier == request);
+      IncomingRequest begun =
+          IncomingRequest.begin(baggage, sent, request, carrier -> carrier == request);
+      return new Held(begun, session == null ? null : visit(session, begun, request));
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is served without a scope", error);
       return null;
     }
   }
 
-  private static void answer(IncomingRequest request, ServerHttpResponse response) {
+  private static @Nullable SessionVisit visit(
+      SessionCookie session, IncomingRequest begun, ServerHttpRequest request) {
     try {
-      String answer = request.answer();
+      List<String> cookies = request.getHeaders().getOrDefault(HttpHeaders.COOKIE, List.of());
+      boolean onTls = "https".equals(request.getURI().getScheme());
+      return session.visit(begun.scope(), cookies, onTls);
+    } catch (RuntimeException error) {
+      Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
+      return null;
+    }
+  }
+
+  private static void answer(Held held, ServerHttpResponse response) {
+    try {
+      String answer = held.request.answer();
       if (answer != null) {
         response.getHeaders().set(Headers.LINEAGE, answer);
       }
+      if (held.visit != null) {
+        setCookie(held.visit, response);
+      }
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is answered without its lineage", error);
+    }
+  }
+
+  /** The application's own cookies become headers only later, and are kept. */
+  private static void setCookie(SessionVisit visit, ServerHttpResponse response) {
+    HttpHeaders headers = response.getHeaders();
+    Map<String, List<String>> all = new HashMap<>();
+    headers.forEach((name, values) -> all.put(name.toLowerCase(Locale.ROOT), values));
+    HttpStatusCode status = response.getStatusCode();
+    SessionVisit.Crumb crumb = visit.crumb(status == null ? 200 : status.value(), all);
+    if (crumb != null) {
+      headers.set(HttpHeaders.CACHE_CONTROL, crumb.cacheControl());
+      headers.add(HttpHeaders.SET_COOKIE, crumb.setCookie());
     }
   }
 }

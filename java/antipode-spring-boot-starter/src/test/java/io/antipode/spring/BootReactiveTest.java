@@ -30,10 +30,14 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.ParameterizedTypeReference;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.ResponseCookie;
+import org.springframework.http.ResponseEntity;
 import org.springframework.http.client.reactive.ClientHttpConnector;
 import org.springframework.http.client.reactive.JdkClientHttpConnector;
 import org.springframework.http.client.reactive.ReactorClientHttpConnector;
 import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
@@ -86,6 +90,14 @@ class BootReactiveTest {
     @GetMapping("/write")
     Mono<String> write() {
       return Mono.just(Antipode.append(ADDED).serialize());
+    }
+
+    /** Writes in the present hour, what is old goes into no cookie, and sets one of its own. */
+    @GetMapping("/save")
+    Mono<String> save(ServerHttpResponse response) {
+      response.addCookie(ResponseCookie.from("mine", "1").build());
+      return Mono.delay(Duration.ofMillis(1))
+          .map(tick -> Antipode.append(WriteId.of("users", "log", 9)).serialize());
     }
 
     @GetMapping("/delayed")
@@ -166,6 +178,7 @@ class BootReactiveTest {
     reactive.setWebApplicationType(WebApplicationType.REACTIVE);
     application =
         reactive.run(
+            "--antipode.session.keys=a secret of this service",
             "--server.port=0",
             "--server.address=127.0.0.1",
             "--spring.main.banner-mode=off",
@@ -193,6 +206,33 @@ class BootReactiveTest {
 
   private static Lineage get(String path) {
     return Lineage.deserialize(get(path, String.class));
+  }
+
+  @Test
+  void theNextRequestOfAUserStartsFromWhatTheLastOneWrote() {
+    ResponseEntity<String> saved = visit("/save", "other=1");
+    List<String> cookies = saved.getHeaders().get(HttpHeaders.SET_COOKIE);
+    assertThat(cookies).hasSize(2).contains("mine=1");
+    String cookie =
+        cookies.stream().filter(each -> each.startsWith("antipode=")).findFirst().orElseThrow();
+    assertThat(cookie).endsWith("; Path=/; HttpOnly; SameSite=Lax");
+    assertThat(saved.getHeaders().getCacheControl()).isEqualTo("private");
+    ResponseEntity<String> read = visit("/read", cookie.substring(0, cookie.indexOf(';')));
+    assertThat(read.getBody()).isEqualTo(saved.getBody());
+    assertThat(read.getHeaders().get(HttpHeaders.SET_COOKIE)).as("it added nothing").isNull();
+    assertThat(visit("/read", "antipode=x:1~ka.5.k.forged").getHeaders().getFirst("Set-Cookie"))
+        .as("a forged one is removed")
+        .startsWith("antipode=; Max-Age=0; ");
+  }
+
+  private static ResponseEntity<String> visit(String path, String cookie) {
+    return WebClient.create(address)
+        .get()
+        .uri(path)
+        .header(HttpHeaders.COOKIE, cookie)
+        .retrieve()
+        .toEntity(String.class)
+        .block();
   }
 
   @Test

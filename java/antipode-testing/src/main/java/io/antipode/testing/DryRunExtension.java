@@ -50,12 +50,9 @@ final class DryRunExtension
       throw new ExtensionConfigurationException(
           "Antipode is disabled in this process: a dry run would check nothing");
     }
-    Run run =
-        new Run(
-            Settings.current(),
-            Files.createTempDirectory("antipode-dry-run"),
-            known(context),
-            unwritten());
+    Set<String> known = known(context); // First: what it throws leaves no folder behind.
+    Path folder = Files.createTempDirectory("antipode-dry-run");
+    Run run = new Run(Settings.current(), folder, known, unwritten());
     context.getStore(NAMESPACE).put(Run.class, run);
     run.enter();
   }
@@ -122,8 +119,12 @@ final class DryRunExtension
       return;
     }
     Settings.configure(held -> run.before);
-    List<Finding> found = Findings.in(run.folder);
-    handOver(run);
+    List<Finding> found;
+    try {
+      found = Findings.in(run.folder);
+    } finally {
+      handOver(run);
+    }
     if (unwritten() > run.unwritten) {
       throw new ExtensionConfigurationException(
           "records of the dry run could not be written, so not all reads were checked");

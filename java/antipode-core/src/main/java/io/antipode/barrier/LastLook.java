@@ -1,0 +1,11 @@
+package io.antipode.barrier;
+
+import java.time.Instant;
+
+/**
+ * How the last look at a server ended.
+ *
+ * @param at when
+ * @param failure why it failed; empty where it did not
+ */
+public record LastLook(Instant at, String failure) {}
