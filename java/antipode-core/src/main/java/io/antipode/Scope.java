@@ -146,6 +146,11 @@ public final class Scope implements ImplicitContextKeyed {
     return heldBy(context) != null;
   }
 
+  /** Returns whether its lineage was discarded. */
+  boolean isStopped() {
+    return stopped;
+  }
+
   static @Nullable Scope heldBy(Context context) {
     return context.get(KEY);
   }
@@ -165,7 +170,7 @@ public final class Scope implements ImplicitContextKeyed {
       return context;
     }
     return baggage.toBuilder()
-        .put(MEMBER, snapshot())
+        .put(MEMBER, snapshot(), AgentScopes.name(this))
         .build()
         .storeInContext(context)
         .with(KEY, this);
