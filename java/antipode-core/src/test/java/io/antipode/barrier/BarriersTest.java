@@ -119,7 +119,14 @@ class BarriersTest {
 
   @Test
   void aBarrierThatBlocksEndsWhenTheWriteIsVisible() {
-    CompletableFuture<Void> later = after(SHORT, () -> shim.logs.put("log", 7L));
+    CompletableFuture<Void> later =
+        CompletableFuture.runAsync(
+                () -> {
+                  while (shim.looks.get() == 0) {
+                    Thread.onSpinWait(); // The barrier waits by then, however slowly it began.
+                  }
+                })
+            .thenCompose(looked -> after(SHORT, () -> shim.logs.put("log", 7L)));
     BarrierResult result = Barriers.barrier(WAITING);
     assertThat(later).isDone();
     assertThat(result.isOk()).isTrue();
