@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from tests.integration.mysql._clients import IN_DOUBT, NOTES, STORES, UNSAMPLED,
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 
@@ -301,3 +303,28 @@ def test_a_pool_over_several_servers_is_refused_at_the_read(application: Applica
         application.remote.barrier(lineage, timeout=TIMEOUT_S, at="read")
         with pytest.raises(ConfigurationError):
             client.call("query", "SELECT body FROM jdbc_notes")
+
+
+def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
+    application: Application, primary: Client, replica: Client, tmp_path: Path
+) -> None:
+    """A look behind the read shows that it was stale; what is not committed has no position."""
+    application.topology.set_lag(1500)
+    application.remote.configure(mode="dry-run", dry_run_dir=str(tmp_path))
+    with application.remote.scope():
+        primary.call("begin")
+        primary.call("update", INSERT)
+        application.remote.ask("request_headers", headers=[])
+        primary.call("commit")
+        replica.call("query", "SELECT body FROM jdbc_notes")
+        application.remote.ask("request_headers", headers=[])
+        application.remote.barrier(timeout=TIMEOUT_S, mode="enforce")
+    application.remote.configure(mode="enforce")
+    (file,) = tmp_path.iterdir()
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [each["lint"] for each in records if each["kind"] == "lint"] == ["in-transaction"]
+    (read,) = [each for each in records if each["kind"] == "read"]
+    (evidence,) = [each for each in records if each["kind"] == "evidence"]
+    assert (read["verdict"], evidence["of"]) == ("unguarded", read["n"])
+    assert evidence["confirmed"] is True
+    assert 0.1 < evidence["waited_s"] < TIMEOUT_S

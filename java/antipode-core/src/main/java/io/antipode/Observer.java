@@ -1,5 +1,7 @@
 package io.antipode;
 
+import io.antipode.barrier.Shim;
+import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Set;
@@ -46,8 +48,21 @@ public interface Observer extends AutoCloseable {
   /** The store acknowledged a write, or a branch promised it; it entered the scope. */
   void wrote(Scope scope, Dependency write);
 
-  /** A client is about to send a read to a replica; automatic: it can hold it back, and would. */
-  void reads(Scope scope, String datastore, boolean isAutomatic);
+  /**
+   * A client is about to send a read to a replica.
+   *
+   * @param isAutomatic whether it can hold it back, and would
+   * @param isOwn whether the read is over when this thread goes on
+   */
+  void reads(Scope scope, Shim client, boolean isAutomatic, boolean isOwn);
+
+  /**
+   * A transaction has written, or is over.
+   *
+   * @param who whose transaction it is
+   * @param wrote whether it is open, and has written
+   */
+  void uncommitted(String datastore, Object who, boolean wrote);
 
   /** A barrier is about to succeed. */
   void barrier(BarrierCall call);
@@ -58,8 +73,14 @@ public interface Observer extends AutoCloseable {
   /** Returns a lineage without the notes of a dry run in it, which the scope keeps apart. */
   Lineage absorb(Scope scope, Lineage lineage);
 
+  /** The lineage of a scope is about to leave this process. */
+  void leaves(Scope scope);
+
   /** Returns the notes that travel with the lineage of a scope. */
   Collection<String> notes(Scope scope);
+
+  /** Waits until what is found out about reads is found, but no longer than so long. */
+  void settle(Duration timeout) throws InterruptedException;
 
   /** The dry run is over. */
   @Override

@@ -61,6 +61,19 @@ public final class Recording {
   }
 
   /**
+   * Tells a dry run that a transaction has written, or is over.
+   *
+   * @param who whose transaction it is: a connection
+   * @param wrote whether it is open, and has written
+   */
+  public static void recordUncommitted(String datastore, Object who, boolean wrote) {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.uncommitted(datastore, who, wrote);
+    }
+  }
+
+  /**
    * Counts something that found no scope and, once for each line of the application, logs it.
    *
    * @param what a noun: {@code write}, {@code barrier}

@@ -455,6 +455,7 @@ public final class Scope implements ImplicitContextKeyed {
     Settings settings = Settings.current();
     Observer observer = Observers.dryRun();
     if (observer != null) {
+      observer.leaves(this);
       return LineageText.sent(withNotes(leaving(), observer));
     }
     Lineage leaving = leaving();
@@ -475,6 +476,7 @@ public final class Scope implements ImplicitContextKeyed {
     Lineage added = added();
     Observer observer = Observers.dryRun();
     if (observer != null) {
+      observer.leaves(this);
       added = withNotes(added, observer);
     }
     return added.isEmpty() ? NOTHING : LineageText.sent(added);

@@ -82,11 +82,21 @@ public sealed class Floor permits AutomaticFloor {
    * Returns what the next read by a client must see: what barriers left to it and, where reads wait
    * by themselves, what its request depends on there. Null where nothing: the read goes its way.
    *
-   * <p>Asked once for each read, in the application's thread, just before it is sent.
+   * <p>Asked once for each read, in the application's thread, just before it is sent. The read is
+   * over when that thread goes on; where it may not be, {@link #currentAhead} asks.
    *
    * @throws UnmetException if that is known without a look, and stale reads are to throw
    */
   public static @Nullable Floor current(Shim client) {
+    return current(client, true);
+  }
+
+  /** As {@link #current}, of a read that may be under way still when this thread goes on. */
+  public static @Nullable Floor currentAhead(Shim client) {
+    return current(client, false);
+  }
+
+  private static @Nullable Floor current(Shim client, boolean isOwn) {
     Scope scope = Scope.currentOrNull();
     if (scope == null) {
       return null;
@@ -94,9 +104,9 @@ public sealed class Floor permits AutomaticFloor {
     Observer observer = Observers.dryRun();
     if (observer != null && client.readsFrom() == ReadsFrom.REPLICA) {
       boolean isAutomatic = client.holdsReads() && Automatic.isChosen(client);
-      observer.reads(scope, client.datastore(), isAutomatic);
+      observer.reads(scope, client, isAutomatic, isOwn);
     }
-    return current(client, scope, true);
+    return floor(client, scope, true);
   }
 
   /**
@@ -105,10 +115,10 @@ public sealed class Floor permits AutomaticFloor {
    */
   public static @Nullable Floor currentAgain(Shim client) {
     Scope scope = Scope.currentOrNull();
-    return scope == null ? null : current(client, scope, false);
+    return scope == null ? null : floor(client, scope, false);
   }
 
-  private static @Nullable Floor current(Shim client, Scope scope, boolean reads) {
+  private static @Nullable Floor floor(Shim client, Scope scope, boolean reads) {
     Floor explicit = Floors.in(scope, client.datastore());
     return Automatic.applies(client) ? Automatic.floor(scope, client, explicit, reads) : explicit;
   }

@@ -6,37 +6,54 @@ import io.antipode.Observer;
 import io.antipode.Scope;
 import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.propagation.Headers;
 import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
+import java.lang.ref.WeakReference;
 import java.nio.file.Path;
-import java.util.ArrayList;
+import java.time.Duration;
 import java.util.Collection;
-import java.util.List;
+import java.util.Collections;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
+import java.util.WeakHashMap;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /** What this process's dry run knows and writes. The specification says what each record means. */
-final class DryRun implements Observer {
+final class DryRun implements Observer, JudgedReads.Recorder {
   /** Counts of reads whose values have a lineage that nobody knows. */
   private static final Set<String> UNKNOWN_LINEAGES =
       Set.of("companion_absent", "foreign", "unreadable");
 
   private final String region;
   private final @Nullable Records records;
+  private final Evidence evidence = new Evidence();
+  private final JudgedReads reads;
   private final BiConsumer<String, String> counting = this::counted;
+  private final Thread atExit = new Thread(this::finish, "antipode-dry-run-end");
+
+  /** The requests of open transactions that have written, by their connection. */
+  private final Map<Object, Uncommitted> uncommitted =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  private record Uncommitted(WeakReference<Scope> scope, String datastore) {}
 
   /** Writes records into a directory; without one, findings are counted and logged alone. */
   DryRun(@Nullable Path directory, @Nullable String region) {
     this.region = region == null ? "" : region;
     this.records = directory == null ? null : new Records(directory, region);
+    this.reads = new JudgedReads(this.region, this, evidence);
     Counts.observe(counting);
+    Runtime.getRuntime().addShutdownHook(atExit);
   }
 
   @Override
   public void opened(Scope scope, boolean isIncoming) {
+    evidence.over();
     record(
         "scope",
         scope,
@@ -46,6 +63,7 @@ final class DryRun implements Observer {
 
   @Override
   public void wrote(Scope scope, Dependency write) {
+    evidence.over();
     if (write instanceof WriteId id && id.isCovering()) {
       return;
     }
@@ -57,59 +75,14 @@ final class DryRun implements Observer {
   }
 
   @Override
-  public void reads(Scope scope, String datastore, boolean isAutomatic) {
-    Lineage known = scope.known();
-    List<Dependency> exact = new ArrayList<>();
-    for (WriteId write : known.writes()) {
-      if (!write.isCovering() && write.datastore().equals(datastore)) {
-        exact.add(write);
-      }
-    }
-    known.promises().stream()
-        .filter(promise -> promise.datastore().equals(datastore))
-        .forEach(exact::add);
-    if (exact.isEmpty()) {
-      return;
-    }
-    Notes notes = Notes.of(scope);
-    List<Dependency> missed = exact.stream().filter(each -> !notes.covers(region, each)).toList();
-    String verdict = missed.isEmpty() ? "guarded" : isAutomatic ? "automatic" : "unguarded";
-    StackTraceElement site = site();
-    record(
-        "read",
-        scope,
-        site,
-        "\"datastore\":"
-            + Json.text(datastore)
-            + ",\"verdict\":\""
-            + verdict
-            + "\",\"writes\":"
-            + Json.writes(missed.isEmpty() ? exact : missed));
-    if (verdict.equals("unguarded")) {
-      found(datastore, Place.of(site), missed);
-    }
-  }
-
-  /** Counts an unguarded read, and logs its place once. */
-  private static void found(String datastore, Place place, List<Dependency> missed) {
-    Counts.count("unguarded_read", datastore);
-    Counts.logOnce(
-        "unguarded_read",
-        datastore,
-        place,
-        () ->
-            place.file()
-                + ":"
-                + place.line()
-                + " reads '"
-                + datastore
-                + "' without a barrier for what its request wrote there: "
-                + String.join(
-                    ", ", missed.stream().map(Object::toString).sorted().limit(3).toList()));
+  public void reads(Scope scope, Shim client, boolean isAutomatic, boolean isOwn) {
+    evidence.over();
+    reads.judge(scope, client, isAutomatic, isOwn);
   }
 
   @Override
   public void barrier(BarrierCall call) {
+    evidence.over();
     Scope scope = call.scope();
     if (scope != null && !call.guards().isEmpty()) {
       Notes notes = Notes.of(scope);
@@ -148,6 +121,7 @@ final class DryRun implements Observer {
 
   @Override
   public void unscoped(String what, String datastore) {
+    evidence.over();
     if (what.equals("write")) {
       lint("unscoped-write", datastore, "", null, site());
     }
@@ -164,10 +138,39 @@ final class DryRun implements Observer {
 
   @Override
   public Collection<String> notes(Scope scope) {
+    evidence.over();
     return Notes.of(scope).items(Settings.current().egress());
   }
 
-  private static StackTraceElement site() {
+  @Override
+  public void uncommitted(String datastore, Object who, boolean wrote) {
+    Scope scope = wrote ? Scope.currentOrNull() : null;
+    if (!wrote) {
+      uncommitted.remove(who);
+    } else if (scope != null) {
+      uncommitted.put(who, new Uncommitted(new WeakReference<>(scope), datastore));
+    }
+  }
+
+  /** What is sent may depend on writes that have no positions yet. */
+  @Override
+  public void leaves(Scope scope) {
+    if (uncommitted.isEmpty()) {
+      return;
+    }
+    Set<String> open = new TreeSet<>();
+    synchronized (uncommitted) {
+      for (Uncommitted each : uncommitted.values()) {
+        if (each.scope.get() == scope) {
+          open.add(each.datastore);
+        }
+      }
+    }
+    open.forEach(datastore -> lint("in-transaction", datastore, "", scope, site()));
+  }
+
+  /** Returns the nearest caller that is the application's. */
+  static StackTraceElement site() {
     return CallSite.frame(Settings.current().appPackages());
   }
 
@@ -185,11 +188,12 @@ final class DryRun implements Observer {
             + Json.text(detail));
   }
 
-  /** Writes a record of what a request did, where there are records. */
-  private void record(
+  /** Writes a record of what a request did, where there are records; returns its number. */
+  @Override
+  public int record(
       String kind, @Nullable Scope scope, @Nullable StackTraceElement site, String about) {
     if (records == null) {
-      return;
+      return Records.UNWRITTEN;
     }
     StringBuilder members = new StringBuilder("\"request\":");
     members.append(Json.text(scope == null ? null : Notes.of(scope).request()));
@@ -200,12 +204,35 @@ final class DryRun implements Observer {
     if (site != null) {
       members.append(",\"site\":").append(Place.of(site).json());
     }
-    records.put(kind, members.append(',').append(about).toString());
+    return records.put(kind, members.append(',').append(about).toString());
+  }
+
+  @Override
+  public void evidence(String about) {
+    if (records != null) {
+      records.put("evidence", about);
+    }
+  }
+
+  @Override
+  public void settle(Duration timeout) throws InterruptedException {
+    evidence.settle(timeout);
   }
 
   @Override
   public void close() {
+    try {
+      Runtime.getRuntime().removeShutdownHook(atExit);
+    } catch (IllegalStateException exiting) {
+      return; // It is at it.
+    }
+    finish();
+  }
+
+  /** Looks into nothing any more, and closes the file. */
+  private void finish() {
     Counts.unobserve(counting);
+    evidence.close();
     if (records != null) {
       records.close();
     }

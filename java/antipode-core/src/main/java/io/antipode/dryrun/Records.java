@@ -16,6 +16,9 @@ import org.jspecify.annotations.Nullable;
 
 /** The file of this process, of lines of JSON. Thread-safe. */
 final class Records {
+  /** The number of what is not written. */
+  static final int UNWRITTEN = -1;
+
   private static final int VERSION = 1;
   private static final DateTimeFormatter MOMENT =
       DateTimeFormatter.ofPattern("yyyyMMdd'T'HHmmss'Z'", Locale.ROOT).withZone(ZoneOffset.UTC);
@@ -45,10 +48,11 @@ final class Records {
    * once.
    *
    * @param about its own fields, as members of an object of JSON
+   * @return its number
    */
-  synchronized void put(String kind, String about) {
+  synchronized int put(String kind, String about) {
     if (isOver) {
-      return;
+      return UNWRITTEN;
     }
     try {
       FileOutputStream open = file;
@@ -58,6 +62,7 @@ final class Records {
         write(open, "process", facts());
       }
       write(open, kind, about);
+      return next - 1;
     } catch (IOException error) {
       isOver = true;
       Counts.count("dry_run_unwritten");
@@ -66,6 +71,7 @@ final class Records {
           "",
           "",
           () -> "no more records of the dry run in " + directory + ": " + error);
+      return UNWRITTEN;
     }
   }
 

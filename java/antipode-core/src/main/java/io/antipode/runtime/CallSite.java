@@ -23,6 +23,7 @@ public final class CallSite {
           "java.",
           "javax.",
           "jdk.",
+          "net.ttddyy.",
           "org.apache.",
           "org.hibernate.",
           "org.junit.",

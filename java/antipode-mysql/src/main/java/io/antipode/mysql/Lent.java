@@ -288,6 +288,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     switch (name) {
       case "close", "abort" -> {
         isClosed = true;
+        uncommitted(false);
         // A pool may commit what is open, and a driver that tells positions tells that, too.
         if (isUncommitted && !tap.isTracked()) {
           Recording.markIncomplete(shim.datastore(), "in_doubt");
@@ -328,6 +329,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (!(error instanceof SQLException failure)) {
       ended(End.FAILED, -1, 0);
     } else if (isLost(failure)) {
+      uncommitted(false);
       if (session.lost()) {
         Recording.markIncomplete(shim.datastore(), "in_doubt");
       }
@@ -352,6 +354,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     } catch (SQLException unknown) {
       due = session.ended(end, count, number, false, true);
     }
+    uncommitted(session.isUncommitted());
     if (due == Due.UNCOVERED) {
       tap.uncovered("it is prepared for anybody to commit, or it is not logged with a number");
     } else if (due == Due.SAMPLE) {
@@ -360,6 +363,10 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (end == End.DONE) {
       tap.raisePending();
     }
+  }
+
+  private void uncommitted(boolean wrote) {
+    Recording.recordUncommitted(shim.datastore(), tap, wrote);
   }
 
   private void sample() {

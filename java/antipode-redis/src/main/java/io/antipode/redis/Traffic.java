@@ -107,7 +107,7 @@ final class Traffic<K, V> {
       if (real.isMulti()) {
         floor = kind.reads() ? Floor.currentAgain(shim) : null;
       } else if (kind.reads() || kind == Kind.UNKNOWN || isBegin) {
-        floor = kind.reads() ? Floor.current(shim) : Floor.currentAgain(shim);
+        floor = kind.reads() ? Floor.currentAhead(shim) : Floor.currentAgain(shim);
       }
     } catch (UnmetException error) {
       if (!endsTransaction(error)) {

@@ -1,6 +1,8 @@
 package io.antipode.testing;
 
 import io.antipode.Mode;
+import io.antipode.Observer;
+import io.antipode.Observers;
 import io.antipode.Settings;
 import io.antipode.dryrun.RunningTest;
 import io.antipode.runtime.Counts;
@@ -10,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -31,6 +34,9 @@ final class DryRunExtension
     implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, AfterAllCallback {
   private static final Namespace NAMESPACE = Namespace.create(DryRunExtension.class);
   private static final Counts.Metric UNWRITTEN = new Counts.Metric("dry_run_unwritten", "");
+
+  /** How long reads of a test are looked into before its stores close. */
+  private static final Duration SETTLE = Duration.ofMillis(500);
 
   private static final Pattern ID = Pattern.compile("[ul][0-9a-f]{8}");
 
@@ -107,7 +113,11 @@ final class DryRunExtension
   }
 
   @Override
-  public void afterEach(ExtensionContext context) {
+  public void afterEach(ExtensionContext context) throws InterruptedException {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.settle(SETTLE);
+    }
     RunningTest.set(null);
   }
 

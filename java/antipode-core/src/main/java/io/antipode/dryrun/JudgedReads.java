@@ -1,0 +1,133 @@
+package io.antipode.dryrun;
+
+import io.antipode.Dependency;
+import io.antipode.Lineage;
+import io.antipode.Scope;
+import io.antipode.WriteId;
+import io.antipode.barrier.Shim;
+import io.antipode.barrier.StalenessCheck;
+import io.antipode.runtime.Counts;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.jspecify.annotations.Nullable;
+
+/** The reads of a dry run: judged, and written down, as they are sent. */
+final class JudgedReads {
+  /** Writes records. */
+  interface Recorder {
+    /** Writes a record of what a request did; returns its number, below 0 where there is none. */
+    int record(String kind, Scope scope, StackTraceElement site, String about);
+
+    /** Writes a record that is of no request. */
+    void evidence(String about);
+  }
+
+  private final String region;
+  private final Recorder recorder;
+  private final Evidence evidence;
+
+  JudgedReads(String region, Recorder recorder, Evidence evidence) {
+    this.region = region;
+    this.recorder = recorder;
+    this.evidence = evidence;
+  }
+
+  /**
+   * Judges a read that a client is about to send.
+   *
+   * @param isAutomatic whether the client could hold it back, and would
+   * @param isOwn whether the read is over when this thread goes on
+   */
+  void judge(Scope scope, Shim client, boolean isAutomatic, boolean isOwn) {
+    String datastore = client.datastore();
+    List<Dependency> exact = exact(scope.known(), datastore);
+    if (exact.isEmpty()) {
+      return;
+    }
+    Notes notes = Notes.of(scope);
+    List<Dependency> missed = exact.stream().filter(each -> !notes.covers(region, each)).toList();
+    String verdict = missed.isEmpty() ? "guarded" : isAutomatic ? "automatic" : "unguarded";
+    StackTraceElement site = DryRun.site();
+    int number =
+        recorder.record(
+            "read",
+            scope,
+            site,
+            "\"datastore\":"
+                + Json.text(datastore)
+                + ",\"verdict\":\""
+                + verdict
+                + "\",\"writes\":"
+                + Json.writes(missed.isEmpty() ? exact : missed));
+    Place place = Place.of(site);
+    if (verdict.equals("unguarded")) {
+      found(datastore, place, missed);
+    }
+    if (!missed.isEmpty() && number >= 0 && isOwn) {
+      lookInto(client, place, missed, number);
+    }
+  }
+
+  private static List<Dependency> exact(Lineage known, String datastore) {
+    List<Dependency> exact = new ArrayList<>();
+    for (WriteId write : known.writes()) {
+      if (!write.isCovering() && write.datastore().equals(datastore)) {
+        exact.add(write);
+      }
+    }
+    known.promises().stream()
+        .filter(promise -> promise.datastore().equals(datastore))
+        .forEach(exact::add);
+    return exact;
+  }
+
+  /** Counts an unguarded read, and logs its place once. */
+  private static void found(String datastore, Place place, List<Dependency> missed) {
+    Counts.count("unguarded_read", datastore);
+    Counts.logOnce(
+        "unguarded_read",
+        datastore,
+        place,
+        () ->
+            place.file()
+                + ":"
+                + place.line()
+                + " reads '"
+                + datastore
+                + "' without a barrier for what its request wrote there: "
+                + String.join(
+                    ", ", missed.stream().map(Object::toString).sorted().limit(3).toList()));
+  }
+
+  /** Finds out for how long the read of a record would have had to wait. */
+  private void lookInto(Shim client, Place place, List<Dependency> missed, int number) {
+    String about = test() + "\"of\":" + number;
+    StalenessCheck check =
+        StalenessCheck.of(
+            client,
+            missed,
+            (ended, isConfirmed, waited) -> {
+              evidence.ended(ended);
+              recorder.evidence(
+                  about
+                      + ",\"confirmed\":"
+                      + (isConfirmed ? "true" : "null")
+                      + ",\"waited_s\":"
+                      + seconds(waited));
+            });
+    if (check != null && evidence.wants(List.of(client.datastore(), place), client.datastore())) {
+      evidence.seek(check);
+    }
+  }
+
+  private static String test() {
+    String test = RunningTest.get();
+    return test == null ? "" : "\"test\":" + Json.text(test) + ",";
+  }
+
+  private static String seconds(@Nullable Duration waited) {
+    return waited == null ? "null" : String.format(Locale.ROOT, "%.6f", waited.toNanos() / 1e9);
+  }
+}
