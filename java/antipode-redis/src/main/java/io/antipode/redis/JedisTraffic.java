@@ -148,7 +148,9 @@ final class JedisTraffic {
       return;
     }
     @Nullable Floor floor =
-        kind.reads() ? Floor.current(shim) : kind == Kind.UNKNOWN ? Floor.currentAgain(shim) : null;
+        kind.reads()
+            ? Floor.currentAhead(shim)
+            : kind == Kind.UNKNOWN ? Floor.currentAgain(shim) : null;
     if (floor != null && kind == Kind.READ && refusal == null) {
       ready.add(read(floor, args));
       return;
