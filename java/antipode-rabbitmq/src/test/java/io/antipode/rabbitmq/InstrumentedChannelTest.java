@@ -11,6 +11,7 @@ import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.DefaultConsumer;
 import com.rabbitmq.client.Envelope;
 import com.rabbitmq.client.GetResponse;
+import com.rabbitmq.client.ShutdownSignalException;
 import io.antipode.Antipode;
 import io.antipode.Incomplete;
 import io.antipode.Lineage;
@@ -57,13 +58,17 @@ class InstrumentedChannelTest {
 
   @BeforeEach
   void connect() throws Exception {
-    ConnectionFactory factory = new ConnectionFactory();
-    factory.setUri(lab.url());
-    connection = news.instrument(factory.newConnection());
+    connection = news.instrument(open());
     channel = connection.createChannel();
     channel.exchangeDeclare(name, "topic", false, true, null);
     channel.queueDeclare(name, false, false, true, null);
     channel.queueBind(name, name, "k");
+  }
+
+  private static Connection open() throws Exception {
+    ConnectionFactory factory = new ConnectionFactory();
+    factory.setUri(lab.url());
+    return factory.newConnection();
   }
 
   @AfterEach
@@ -175,14 +180,16 @@ class InstrumentedChannelTest {
 
   @Test
   void whatWasNotConfirmedWhenTheChannelEndsIsInDoubt() throws Exception {
-    channel.confirmSelect();
-    try (ScopeBlock request = Antipode.scope()) {
-      channel.basicPublish("no exchange of this name", "k", null, BODY); // Ends the channel.
-      assertThatThrownBy(() -> channel.waitForConfirmsOrDie(20_000))
-          .isInstanceOf(com.rabbitmq.client.ShutdownSignalException.class);
+    try (Connection all = RabbitMqInstrumentation.of("news").instrument(open());
+        ScopeBlock request = Antipode.scope()) {
+      Channel ended = all.createChannel();
+      ended.confirmSelect();
+      ended.basicPublish("no exchange of this name", "k", null, BODY); // Ends the channel.
+      assertThatThrownBy(() -> ended.waitForConfirmsOrDie(20_000))
+          .isInstanceOf(ShutdownSignalException.class);
       assertThat(Antipode.current().incomplete())
           .containsExactly(new Incomplete("news", "in_doubt"));
-      assertThatThrownBy(() -> channel.basicPublish(name, "k", null, BODY))
+      assertThatThrownBy(() -> ended.basicPublish(name, "k", null, BODY))
           .isInstanceOf(AlreadyClosedException.class);
       assertThat(Antipode.current().writes()).isEmpty();
     }
