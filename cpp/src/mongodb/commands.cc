@@ -71,9 +71,12 @@ bool Stores(const bson_t& command) {
   if (!pipeline) return false;
   Value each;
   bson_iter_init(&each.at, &pipeline->bson());
-  std::optional<Doc> last;
-  while (bson_iter_next(&each.at)) last = DocIn(each);
-  return last && (bson_has_field(&last->bson(), "$out") || bson_has_field(&last->bson(), "$merge"));
+  bool stores = false;
+  while (bson_iter_next(&each.at)) {
+    const auto stage = DocIn(each);
+    stores = stage && (bson_has_field(&stage->bson(), "$out") || bson_has_field(&stage->bson(), "$merge"));
+  }
+  return stores;
 }
 
 /// Whether a map-reduce writes its result to a collection.
