@@ -40,11 +40,15 @@ public final class Lab implements AutoCloseable {
   public static Lab start(String store) throws IOException {
     Path python = ROOT.resolve(".venv/bin/python");
     String program = Files.isExecutable(python) ? python.toString() : "python3";
-    Process process =
+    ProcessBuilder builder =
         new ProcessBuilder(program, "-m", "antipode", "lab", store)
             .directory(ROOT.toFile())
-            .redirectError(ProcessBuilder.Redirect.INHERIT)
-            .start();
+            .redirectError(ProcessBuilder.Redirect.INHERIT);
+    // Where `make stores` puts what the system has no package of; installed servers come first.
+    builder
+        .environment()
+        .merge("PATH", ROOT.resolve(".stores/bin").toString(), (path, own) -> path + ":" + own);
+    Process process = builder.start();
     @Nullable String line =
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))
             .readLine();

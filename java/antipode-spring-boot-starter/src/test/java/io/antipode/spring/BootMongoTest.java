@@ -62,8 +62,10 @@ class BootMongoTest {
 
   @AfterAll
   static void stop() throws Exception {
-    application.close();
-    lab.close();
+    if (lab != null) { // Without a server there is neither.
+      application.close();
+      lab.close();
+    }
   }
 
   @Test
