@@ -24,6 +24,18 @@ BUILT = {
 LANGUAGES = ("python", *BUILT)
 #: Languages whose agent must be there, with commas between them; CI names all.
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
+#: Of clients that store lineages beside the application's own keys and rows, which the contract of
+#: shims leaves to each: those of C++ and Java hand out their libraries' own replies, and do not.
+BESIDE_OWN_VALUES = frozenset(
+    {
+        *(
+            f"decide {store} {kind}"
+            for store in ("mariadb", "mysql")
+            for kind in ("pattern", "select", "sought")
+        ),
+        "decide redis keys",
+    }
+)
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
 #: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers.
 #: One that it has must not stand here.
@@ -31,12 +43,7 @@ LACKING = {
     "cpp": frozenset(
         {
             "headers",
-            *(
-                f"decide {store} {kind}"
-                for store in ("mariadb", "mysql")
-                for kind in ("pattern", "select", "sought")
-            ),
-            "decide redis keys",
+            *BESIDE_OWN_VALUES,
         }
     ),
     "java": frozenset(
@@ -53,12 +60,7 @@ LACKING = {
                     "strips",
                 )
             ),
-            *(
-                f"decide {store} {kind}"
-                for store in ("mariadb", "mysql")
-                for kind in ("pattern", "select", "sought")
-            ),
-            "decide redis keys",
+            *BESIDE_OWN_VALUES,
         }
     ),
 }
