@@ -43,6 +43,7 @@
 #include <vector>
 
 #include "antipode/errors.h"
+#include "antipode/members.h"
 #include "antipode/propagation.h"
 
 namespace antipode::opentelemetry {
@@ -91,7 +92,7 @@ inline Context WithScope(const Context& context, const std::shared_ptr<Scope>& s
   const auto before = ::opentelemetry::baggage::GetBaggage(context);
   nostd::shared_ptr<Baggage> baggage = before;
   if (scope) {
-    baggage = before->Set(internal::kMember, Serialize(scope->lineage().Marked({"", "snapshot"})));
+    baggage = before->Set(internal::kMember, scope->snapshot());
   } else if (internal::HasMember(*before)) {
     baggage = before->Delete(internal::kMember);
   }
@@ -204,13 +205,12 @@ class Propagator final : public TextMapPropagator {
   Context Extract(const TextMapCarrier& carrier, Context& context) noexcept override {
     if (Disabled()) return wrapped_->Extract(carrier, context);
     Headers headers;
-    const std::string baggage = internal::Text(carrier.Get(internal::kBaggageHeader));
-    if (!baggage.empty()) headers.emplace_back(internal::kBaggageHeader, baggage);
-    const std::string sent = internal::Text(carrier.Get(internal::kSentHeader));
-    if (!sent.empty()) headers.emplace_back(internal::kSentHeader, sent);
+    std::string baggage = internal::Text(carrier.Get(internal::kBaggageHeader));
+    const internal::WithoutOurs others(carrier, WithoutMember(baggage).value_or(baggage));
+    if (!baggage.empty()) headers.emplace_back(internal::kBaggageHeader, std::move(baggage));
+    std::string sent = internal::Text(carrier.Get(internal::kSentHeader));
+    if (!sent.empty()) headers.emplace_back(internal::kSentHeader, std::move(sent));
     const auto scope = antipode::Extract(headers, ScopeOf(context));
-    Strip(headers);
-    const internal::WithoutOurs others(carrier, headers.empty() ? std::string() : headers.front().second);
     return WithScope(wrapped_->Extract(others, context), scope);
   }
 

@@ -30,6 +30,8 @@ class ANTIPODE_EXPORT Scope {
   [[nodiscard]] Lineage lineage() const;
   /// The lineage as it may leave this process in baggage: bounded, filtered, with the number of branches that run.
   [[nodiscard]] std::string text() const;
+  /// The same with a mark: for places that whoever copies them cannot ask again.
+  [[nodiscard]] std::string snapshot() const;
   [[nodiscard]] bool open() const noexcept;
   [[nodiscard]] bool stopped() const noexcept;
 

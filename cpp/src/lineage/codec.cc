@@ -1,11 +1,12 @@
 #include "lineage/codec.h"
 
 #include <algorithm>
-#include <functional>
+#include <array>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "lineage/data.h"
 #include "lineage/grammar.h"
 
 namespace antipode::codec {
@@ -18,6 +19,9 @@ constexpr std::string_view kItemFault = "lineage_item";
 constexpr std::size_t kUuidText = 36;
 constexpr std::size_t kUuidChars = 22;
 constexpr std::size_t kReplicationId = 40;
+constexpr std::size_t kReplicationIdChars = 27;
+/// About what a write takes: its item is written to a text that has as much room.
+constexpr std::size_t kItemChars = 48;
 constexpr std::size_t kHourDigits = 5;
 constexpr std::size_t kExpiryDigits = 8;
 
@@ -35,23 +39,29 @@ bool IsSuffix(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return grammar::IsWord(c) || c == '/' || c == ':'; });
 }
 
-std::string Swapped(std::string_view text, char from, char to, char and_from, char and_to) {
-  std::string swapped(text);
-  for (char& c : swapped) c = c == from ? to : c == and_from ? and_to : c;
-  return swapped;
+void AppendSwapped(std::string& text, std::string_view added, char from, char to, char and_from, char and_to) {
+  for (const char c : added) text.push_back(c == from ? to : c == and_from ? and_to : c);
 }
 
 /// The key of a write of this kind, or none.
 std::optional<std::string> Key(char kind, std::string_view last) {
   if (kind == 'k') return ParseToken(last, true);
-  const std::size_t packed = kind == 'u' ? kUuidChars : 27;
-  if (last.size() < packed || (kind == 'r' && last.size() > packed)) return std::nullopt;
-  const auto bytes = grammar::ParseBase64(last.substr(0, packed));
-  if (!bytes) return std::nullopt;
-  if (kind == 'r') return grammar::Hex(*bytes);
-  const std::string_view suffix = last.substr(packed);
+  std::string key;
+  if (kind == 'r') {
+    std::array<char, kReplicationId / 2> bytes{};
+    if (last.size() != kReplicationIdChars || !grammar::ParseBase64(last, bytes.data())) return std::nullopt;
+    key.reserve(kReplicationId);
+    grammar::AppendHex(key, {bytes.data(), bytes.size()});
+    return key;
+  }
+  grammar::UuidBytes bytes{};
+  if (last.size() < kUuidChars || !grammar::ParseBase64(last.substr(0, kUuidChars), bytes.data())) return std::nullopt;
+  const std::string_view suffix = last.substr(kUuidChars);
   if (!std::all_of(suffix.begin(), suffix.end(), grammar::IsChar)) return std::nullopt;
-  return grammar::UuidOf(grammar::Hex(*bytes)) + Swapped(suffix, '.', '/', '-', ':');
+  key.reserve(kUuidText + suffix.size());
+  grammar::AppendUuid(key, bytes);
+  AppendSwapped(key, suffix, '.', '/', '-', ':');
+  return key;
 }
 
 std::optional<Version> ParseVersion(std::string_view text) {
@@ -101,7 +111,7 @@ bool AddWrite(Lineage::Data& data, std::string_view item, std::uint64_t header_h
   auto stamp = ParseStamp(stamp_text, header_h);
   auto key = Key(static_cast<char>(kind | 0x20), *last);
   if (!name || name->empty() || !stamp || !key) return false;
-  data.Add({*std::move(name), *std::move(key), std::move(stamp->version), stamp->minted_h, covering}, false);
+  data.Add(Entry{{*std::move(name), *std::move(key), std::move(stamp->version), stamp->minted_h, covering}, false});
   return true;
 }
 
@@ -122,9 +132,11 @@ bool AddPromise(Lineage::Data& data, std::string_view item) {
   if (!id_text || expiry.size() > kExpiryDigits || id_text->size() != kUuidChars) return false;
   auto name = ParseToken(name_text);
   const auto expires_s = ParseNumber(expiry);
-  const auto id = grammar::ParseBase64(*id_text);
-  if (!name || name->empty() || !expires_s || !id) return false;
-  data.Add(Promise{*std::move(name), grammar::Hex(*id), *expires_s});
+  grammar::UuidBytes id{};
+  if (!name || name->empty() || !expires_s || !grammar::ParseBase64(*id_text, id.data())) return false;
+  std::string digits;
+  grammar::AppendHex(digits, {id.data(), id.size()});
+  data.Add(Promise{*std::move(name), std::move(digits), *expires_s});
   return true;
 }
 
@@ -219,7 +231,9 @@ std::variant<Lineage::Data, DecodeFault> Decode(std::string_view text) {
   Lineage::Data data;
   if (foreign) {
     const auto tildes = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '~'));
-    data.unknown.insert("z" + grammar::Number(tildes) + "." + std::string(text));
+    std::string carried = "z";
+    grammar::AppendNumber(carried, tildes);
+    data.unknown.insert(carried.append(".").append(text));
     return data;
   }
   const std::size_t header_end = std::min(text.find('~'), text.size());
@@ -233,20 +247,17 @@ std::variant<Lineage::Data, DecodeFault> Decode(std::string_view text) {
     if (!hour || *hour == 0) return Fault("lineage_header", "the header's hour is no number", 1);
     header_h = *hour;
   }
-  std::vector<std::pair<std::size_t, std::size_t>> items;
+  std::optional<std::size_t> malformed;
+  std::size_t items = 0;
   for (std::size_t end = header_end; end < text.size();) {
     const std::size_t begin = end + 1;
     end = EndOfItem(text, begin);
-    items.emplace_back(begin, end);
-    if (items.size() > grammar::kMaxItems) {
+    if (++items > grammar::kMaxItems) {
       return Fault("lineage_too_many", "a lineage has at most 4096 items, this text more", begin);
     }
+    if (!malformed && !AddItem(data, text.substr(begin, end - begin), header_h, end == text.size())) malformed = begin;
   }
-  for (const auto& [begin, end] : items) {
-    if (!AddItem(data, text.substr(begin, end - begin), header_h, end == text.size())) {
-      return Fault(kItemFault, "an item is malformed", std::min(begin, text.size()));
-    }
-  }
+  if (malformed) return Fault(kItemFault, "an item is malformed", std::min(*malformed, text.size()));
   return data;
 }
 
@@ -260,62 +271,143 @@ std::uint64_t NewestHour(const Lineage::Data& data) {
   return newest_h;
 }
 
-std::string Header(std::uint64_t newest_h) { return newest_h == 0 ? "1" : "1" + grammar::Number(newest_h); }
+std::string Header(std::uint64_t newest_h) {
+  std::string header = "1";
+  if (newest_h != 0) grammar::AppendNumber(header, newest_h);
+  return header;
+}
 
-std::string Item(const WriteId& write, std::uint64_t newest_h) {
-  char kind = 'k';
-  std::string last;
-  if (grammar::BeginsWithUuid(write.key) && IsSuffix(std::string_view(write.key).substr(kUuidText))) {
-    kind = 'u';
-    last = grammar::Base64(*grammar::ParseHex(grammar::UuidDigits(write.key))) +
-           Swapped(std::string_view(write.key).substr(kUuidText), '/', '.', ':', '-');
-  } else if (const auto bytes = grammar::ParseHex(write.key); bytes && write.key.size() == kReplicationId) {
-    kind = 'r';
-    last = grammar::Base64(*bytes);
-  } else {
-    last = grammar::Token(write.key, true);
-  }
-  std::string item{write.covering ? static_cast<char>(kind & ~0x20) : kind};
-  item.append(grammar::Token(write.datastore)).push_back('.');
+namespace {
+
+void AppendItem(std::string& text, const WriteId& write, std::uint64_t newest_h) {
+  const auto uuid = grammar::ParseUuid(write.key);
+  const bool packed = uuid && IsSuffix(std::string_view(write.key).substr(kUuidText));
+  const auto bytes = write.key.size() == kReplicationId ? grammar::ParseHex(write.key) : std::nullopt;
+  const char kind = packed ? 'u' : bytes ? 'r' : 'k';
+  text.push_back(write.covering ? static_cast<char>(kind & ~0x20) : kind);
+  grammar::AppendToken(text, write.datastore);
+  text.push_back('.');
   if (write.minted_h != newest_h) {
-    if (write.minted_h != 0) item.append(grammar::Number(newest_h - write.minted_h));
-    item.push_back('-');
+    if (write.minted_h != 0) grammar::AppendNumber(text, newest_h - write.minted_h);
+    text.push_back('-');
   }
   if (const auto* number = std::get_if<std::uint64_t>(&write.version)) {
-    item.append(grammar::Number(*number));
+    grammar::AppendNumber(text, *number);
   } else {
-    item.append("_").append(grammar::Token(std::get<std::string>(write.version)));
+    text.push_back('_');
+    grammar::AppendToken(text, std::get<std::string>(write.version));
   }
-  return item.append(".").append(last);
+  text.push_back('.');
+  if (packed) {
+    grammar::AppendBase64(text, {uuid->data(), uuid->size()});
+    AppendSwapped(text, std::string_view(write.key).substr(kUuidText), '/', '.', ':', '-');
+  } else if (bytes) {
+    grammar::AppendBase64(text, *bytes);
+  } else {
+    grammar::AppendToken(text, write.key, true);
+  }
 }
 
-std::string Item(const Incomplete& mark) {
-  return "i" + grammar::Token(mark.reason) + "." + grammar::Token(mark.subject, true);
+void AppendItem(std::string& text, const Incomplete& mark) {
+  text.push_back('i');
+  grammar::AppendToken(text, mark.reason);
+  text.push_back('.');
+  grammar::AppendToken(text, mark.subject, true);
 }
 
-std::string Item(const Promise& promise) {
-  return "p" + grammar::Token(promise.datastore) + "." + grammar::Number(promise.expires_s) + "." +
-         grammar::Base64(*grammar::ParseHex(promise.id));
+void AppendItem(std::string& text, const Promise& promise) {
+  text.push_back('p');
+  grammar::AppendToken(text, promise.datastore);
+  text.push_back('.');
+  grammar::AppendNumber(text, promise.expires_s);
+  text.push_back('.');
+  grammar::AppendBase64(text, *grammar::ParseHex(promise.id));
 }
 
-std::string OpenItem(std::uint64_t open_branches) { return "o" + grammar::Number(open_branches); }
+template <typename... Parts>
+std::string ItemOf(const Parts&... parts) {
+  std::string item;
+  AppendItem(item, parts...);
+  return item;
+}
+
+/// Items, which are written one after another and then sorted.
+class Items {
+ public:
+  explicit Items(std::size_t most) {
+    text_.reserve(most * kItemChars);
+    ends_.reserve(most);
+  }
+
+  template <typename... Parts>
+  void Add(const Parts&... parts) {
+    AppendItem(text_, parts...);
+    ends_.push_back(text_.size());
+  }
+  void AddText(std::string_view item) {
+    text_.append(item);
+    ends_.push_back(text_.size());
+  }
+
+  /// Behind a header, each after its `~`.
+  [[nodiscard]] std::string Behind(std::string header) const {
+    std::vector<std::string_view> items;
+    items.reserve(ends_.size());
+    std::size_t begin = 0;
+    for (const std::size_t end : ends_) {
+      items.push_back(std::string_view(text_).substr(begin, end - begin));
+      begin = end;
+    }
+    std::sort(items.begin(), items.end());
+    header.reserve(header.size() + text_.size() + items.size());
+    for (const std::string_view item : items) header.append("~").append(item);
+    return header;
+  }
+
+ private:
+  std::string text_;
+  std::vector<std::size_t> ends_;
+};
+
+}  // namespace
+
+std::string Item(const WriteId& write, std::uint64_t newest_h) { return ItemOf(write, newest_h); }
+std::string Item(const Incomplete& mark) { return ItemOf(mark); }
+std::string Item(const Promise& promise) { return ItemOf(promise); }
+std::string OpenItem(std::uint64_t open_branches) {
+  std::string item = "o";
+  grammar::AppendNumber(item, open_branches);
+  return item;
+}
 
 std::string Encode(const Lineage::Data& data) {
   const std::uint64_t newest_h = NewestHour(data);
-  std::vector<std::string> items(data.unknown.begin(), data.unknown.end());
-  items.reserve(data.MostItems());
+  Items items(data.slots.size() + data.incomplete.size() + data.promises.size() + data.unknown.size() + 1);
+  for (const std::string& item : data.unknown) items.AddText(item);
   for (const auto& [slot, kept] : data.slots) {
     for (const auto* each : {&kept.exact, &kept.covering}) {
-      if (*each) items.push_back(Item((*each)->write, newest_h));
+      if (*each) items.Add((*each)->write, newest_h);
     }
   }
-  for (const Incomplete& mark : data.incomplete) items.push_back(Item(mark));
-  for (const Promise& promise : data.Promises()) items.push_back(Item(promise));
-  if (data.open_branches != 0) items.push_back(OpenItem(data.open_branches));
-  std::sort(items.begin(), items.end());
-  std::string text = Header(newest_h);
-  for (const std::string& item : items) text.append("~").append(item);
-  return text;
+  for (const Incomplete& mark : data.incomplete) items.Add(mark);
+  for (const Promise& promise : data.Promises()) items.Add(promise);
+  if (data.open_branches != 0) items.AddText(OpenItem(data.open_branches));
+  return items.Behind(Header(newest_h));
+}
+
+std::string WithMark(std::string_view text, const Incomplete& mark) {
+  const std::string item = Item(mark);
+  std::size_t end = std::min(text.find('~'), text.size());
+  while (end < text.size()) {
+    const std::size_t next = EndOfItem(text, end + 1);
+    const std::string_view each = text.substr(end + 1, next - end - 1);
+    if (each == item) return std::string(text);
+    if (item < each) break;
+    end = next;
+  }
+  std::string marked;
+  marked.reserve(text.size() + item.size() + 1);
+  return marked.append(text.substr(0, end)).append("~").append(item).append(text.substr(end));
 }
 
 }  // namespace antipode::codec

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "antipode/lineage.h"
-#include "lineage/data.h"
 
 namespace antipode::codec {
 
@@ -15,6 +14,8 @@ std::variant<Lineage::Data, DecodeFault> Decode(std::string_view text);
 
 /// The canonical text.
 std::string Encode(const Lineage::Data& data);
+/// The canonical text of what such a text says, and of one more mark.
+std::string WithMark(std::string_view text, const Incomplete& mark);
 
 /// Whether an item is of a kind that this version gives no meaning, or carries a text of another version.
 bool IsUnknownItem(std::string_view item);

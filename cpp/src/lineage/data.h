@@ -36,7 +36,7 @@ struct Lineage::Data {
   std::uint64_t open_branches = 0;
   std::set<std::string> unknown;
 
-  void Add(const WriteId& write, bool recorded);
+  void Add(Entry entry);
   void Add(const Promise& promise);
   void Add(const Data& other);
   /// At least as many as there are items.

@@ -58,14 +58,14 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-std::string Number(std::uint64_t value) {
-  std::string text;
+void AppendNumber(std::string& text, std::uint64_t value) {
+  std::array<char, kMaxNumber> digits{};
+  std::size_t begin = digits.size();
   do {
-    text.push_back(kDigits36[value % 36]);
+    digits[--begin] = kDigits36[value % 36];
     value /= 36;
   } while (value != 0);
-  std::reverse(text.begin(), text.end());
-  return text;
+  text.append(digits.data() + begin, digits.size() - begin);
 }
 
 std::optional<std::uint64_t> ParseNumber(std::string_view text) {
@@ -81,9 +81,10 @@ std::optional<std::uint64_t> ParseNumber(std::string_view text) {
   return value;
 }
 
-std::string Base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() * 4 + 2) / 3);
+void AppendBase64(std::string& text, std::string_view bytes) {
+  const std::size_t begin = text.size();
+  text.resize(begin + (bytes.size() * 4 + 2) / 3);
+  char* next = text.data() + begin;
   std::uint32_t held = 0;
   unsigned bits = 0;
   for (const char c : bytes) {
@@ -91,43 +92,53 @@ std::string Base64(std::string_view bytes) {
     bits += 8;
     while (bits >= 6) {
       bits -= 6;
-      text.push_back(kDigits64[(held >> bits) & 0x3FU]);
+      *next++ = kDigits64[(held >> bits) & 0x3FU];
     }
     held &= (1U << bits) - 1U;
   }
-  if (bits != 0) text.push_back(kDigits64[(held << (6U - bits)) & 0x3FU]);
-  return text;
+  if (bits != 0) *next = kDigits64[(held << (6U - bits)) & 0x3FU];
 }
 
-std::optional<std::string> ParseBase64(std::string_view text) {
-  if (text.size() % 4 == 1) return std::nullopt;
-  std::string bytes;
-  bytes.reserve(text.size() * 3 / 4);
-  std::uint32_t held = 0;
-  unsigned bits = 0;
-  for (const char c : text) {
-    const int digit = Place(kPlaces64, c);
-    if (digit < 0) return std::nullopt;
-    held = (held << 6U) | static_cast<std::uint32_t>(digit);
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      bytes.push_back(static_cast<char>((held >> bits) & 0xFFU));
-      held &= (1U << bits) - 1U;
+bool ParseBase64(std::string_view text, char* bytes) {
+  if (text.size() % 4 == 1) return false;
+  int wrong = 0;  // Below zero once a character has no place.
+  const auto four = [&](std::size_t at) {
+    std::uint32_t held = 0;
+    for (std::size_t i = at; i < at + 4; ++i) {
+      const int digit = i < text.size() ? Place(kPlaces64, text[i]) : 0;
+      wrong |= digit;
+      held = (held << 6U) | (static_cast<std::uint32_t>(digit) & 0x3FU);
     }
+    return held;
+  };
+  std::size_t at = 0;
+  for (; at + 4 <= text.size(); at += 4) {
+    const std::uint32_t held = four(at);
+    *bytes++ = static_cast<char>(held >> 16U);
+    *bytes++ = static_cast<char>((held >> 8U) & 0xFFU);
+    *bytes++ = static_cast<char>(held & 0xFFU);
   }
-  if (held != 0) return std::nullopt;  // Stray bits: another spelling of the same bytes.
-  return bytes;
+  if (at == text.size()) return wrong >= 0;
+  const std::uint32_t rest = four(at);
+  *bytes++ = static_cast<char>(rest >> 16U);
+  const bool two = text.size() - at == 3;
+  if (two) *bytes = static_cast<char>((rest >> 8U) & 0xFFU);
+  return wrong >= 0 && (rest & (two ? 0xFFU : 0xFFFFU)) == 0;  // Stray bits: another spelling of the same bytes.
 }
 
-std::string Token(std::string_view value, bool dotted) {
-  if (IsLiteral(value, dotted)) return std::string(value);
-  if (value.empty()) return "-";
+void AppendToken(std::string& text, std::string_view value, bool dotted) {
+  if (IsLiteral(value, dotted)) {
+    text.append(value);
+    return;
+  }
+  text.push_back('-');
+  if (value.empty()) return;
   const char sigil = value[0] == '@' ? '-' : value[0] == '~' ? '_' : '\0';
   if (sigil != '\0' && IsLiteral(value.substr(1), dotted)) {
-    return std::string{'-', sigil}.append(value.substr(1));
+    text.append(1, sigil).append(value.substr(1));
+  } else {
+    AppendBase64(text, value);
   }
-  return "-" + Base64(value);
 }
 
 std::optional<std::string> ParseToken(std::string_view text, bool dotted) {
@@ -140,14 +151,15 @@ std::optional<std::string> ParseToken(std::string_view text, bool dotted) {
     if (!IsLiteral(rest.substr(1), dotted)) return std::nullopt;
     return std::string{rest[0] == '-' ? '@' : '~'}.append(rest.substr(1));
   }
-  auto bytes = ParseBase64(rest);
-  if (!bytes || !IsUtf8(*bytes)) return std::nullopt;
+  std::string bytes(rest.size() * 3 / 4, '\0');
+  if (!ParseBase64(rest, bytes.data()) || !IsUtf8(bytes)) return std::nullopt;
   return bytes;
 }
 
 std::optional<std::string> ParseHex(std::string_view digits) {
   if (digits.size() % 2 != 0) return std::nullopt;
   std::string bytes;
+  bytes.reserve(digits.size() / 2);
   for (std::size_t i = 0; i < digits.size(); i += 2) {
     const int high = Place(kPlacesHex, digits[i]);
     const int low = Place(kPlacesHex, digits[i + 1]);
@@ -157,38 +169,37 @@ std::optional<std::string> ParseHex(std::string_view digits) {
   return bytes;
 }
 
-std::string Hex(std::string_view bytes) {
-  std::string digits;
+void AppendHex(std::string& text, std::string_view bytes) {
   for (const char c : bytes) {
-    digits.push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
-    digits.push_back(kHex[static_cast<unsigned char>(c) & 0xFU]);
+    text.push_back(kHex[static_cast<unsigned char>(c) >> 4U]);
+    text.push_back(kHex[static_cast<unsigned char>(c) & 0xFU]);
   }
-  return digits;
 }
 
-bool BeginsWithUuid(std::string_view text) {
-  if (text.size() < kUuid) return false;
-  for (std::size_t i = 0; i < kUuid; ++i) {
-    if (IsDash(i) ? text[i] != '-' : Place(kPlacesHex, text[i]) < 0) return false;
+std::optional<UuidBytes> ParseUuid(std::string_view text) {
+  if (text.size() < kUuid) return std::nullopt;
+  UuidBytes bytes{};
+  std::size_t at = 0;
+  for (char& byte : bytes) {
+    if (IsDash(at) && text[at++] != '-') return std::nullopt;
+    const int high = Place(kPlacesHex, text[at]);
+    const int low = Place(kPlacesHex, text[at + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    byte = static_cast<char>(high * 16 + low);
+    at += 2;
   }
-  return true;
+  return bytes;
 }
 
-std::string UuidDigits(std::string_view uuid) {
-  std::string digits;
-  for (std::size_t i = 0; i < kUuid; ++i) {
-    if (!IsDash(i)) digits.push_back(uuid[i]);
+void AppendUuid(std::string& text, const UuidBytes& bytes) {
+  std::array<char, kUuid> digits{};
+  std::size_t at = 0;
+  for (const char byte : bytes) {
+    if (IsDash(at)) digits[at++] = '-';
+    digits[at++] = kHex[static_cast<unsigned char>(byte) >> 4U];
+    digits[at++] = kHex[static_cast<unsigned char>(byte) & 0xFU];
   }
-  return digits;
-}
-
-std::string UuidOf(std::string_view digits) {
-  std::string uuid;
-  for (const char c : digits) {
-    if (IsDash(uuid.size())) uuid.push_back('-');
-    uuid.push_back(c);
-  }
-  return uuid;
+  text.append(digits.data(), digits.size());
 }
 
 }  // namespace antipode::grammar

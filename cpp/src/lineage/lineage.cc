@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "lineage/codec.h"
 #include "lineage/data.h"
@@ -40,16 +41,17 @@ Slot SlotOf(const WriteId& write) {
 }
 
 /// Keeps the larger version, and of equal ones the newer hour.
-void Keep(std::optional<Entry>& held, const Entry& added) {
+template <typename Added>
+void Keep(std::optional<Entry>& held, Added&& added) {
   if (!held) {
-    held = added;
+    held = std::forward<Added>(added);
     return;
   }
   const auto rank = [](const Entry& e) { return std::tie(e.write.version, e.write.minted_h); };
   if (rank(*held) == rank(added)) {
     held->recorded = held->recorded || added.recorded;
   } else if (rank(*held) < rank(added)) {
-    held = added;
+    held = std::forward<Added>(added);
   }
 }
 
@@ -61,9 +63,9 @@ void Normalise(Kept& kept) {
 
 }  // namespace
 
-void Lineage::Data::Add(const WriteId& write, bool recorded) {
-  Kept& kept = slots[SlotOf(write)];
-  Keep(write.covering ? kept.covering : kept.exact, {write, recorded});
+void Lineage::Data::Add(Entry entry) {
+  Kept& kept = slots[SlotOf(entry.write)];
+  Keep(entry.write.covering ? kept.covering : kept.exact, std::move(entry));
   Normalise(kept);
 }
 
@@ -117,7 +119,7 @@ Lineage::Lineage(const LineageParts& parts) {
   auto data = std::make_shared<Data>();
   for (const WriteId& write : parts.writes) {
     Check(write);
-    data->Add(write, true);
+    data->Add({write, true});
   }
   for (const Incomplete& mark : parts.incomplete) {
     Check(mark);
@@ -157,7 +159,7 @@ std::string Lineage::Serialize() const { return codec::Encode(*data_); }
 Lineage Lineage::Append(const WriteId& write) const {
   Check(write);
   auto data = std::make_shared<Data>(*data_);
-  data->Add(write, true);
+  data->Add({write, true});
   return Lineage(std::move(data));
 }
 
@@ -203,7 +205,7 @@ Lineage Lineage::Beyond(const Lineage& came) const {
   const auto theirs = came.writes();
   const std::set<WriteId> sent(theirs.begin(), theirs.end());
   for (const Entry& entry : data_->Entries()) {
-    if (sent.count(entry.write) == 0) data->Add(entry.write, entry.recorded);
+    if (sent.count(entry.write) == 0) data->Add(entry);
   }
   for (const auto& [name, expires_s] : data_->promises) {
     const auto held = came.data_->promises.find(name);
@@ -256,7 +258,7 @@ Lineage Lineage::Received(std::uint64_t now_h, std::uint64_t latest_s) const {
   data->slots.clear();
   for (Entry& entry : data_->Entries()) {
     entry.write.minted_h = std::min(entry.write.minted_h, now_h);
-    data->Add(entry.write, entry.recorded);
+    data->Add(entry);
   }
   for (auto& [name, expires_s] : data->promises) expires_s = std::min(expires_s, latest_s);
   return Lineage(std::move(data));

@@ -12,6 +12,16 @@ namespace {
 constexpr std::size_t kMaxHeaderBytes = 8'192;
 constexpr std::size_t kMaxMembers = 64;
 
+/// Calls with each member of a header, until that says false.
+template <typename Visit>
+void EachMember(std::string_view baggage, const Visit& visit) {
+  while (true) {
+    const std::size_t end = std::min(baggage.find(','), baggage.size());
+    if (!visit(baggage.substr(0, end)) || end == baggage.size()) return;
+    baggage.remove_prefix(end + 1);
+  }
+}
+
 bool IsOurs(std::string_view member) { return text::Trimmed(member.substr(0, member.find('='))) == kMember; }
 
 int HexDigit(char c) {
@@ -22,6 +32,7 @@ int HexDigit(char c) {
 
 /// Percent-decoded; what is no encoding stays, and makes the text unreadable.
 std::string Decoded(std::string_view value) {
+  if (value.find('%') == std::string_view::npos) return std::string(value);
   std::string decoded;
   for (std::size_t i = 0; i < value.size(); ++i) {
     const int high = value[i] == '%' && i + 2 < value.size() ? HexDigit(value[i + 1]) : -1;
@@ -36,12 +47,19 @@ std::string Decoded(std::string_view value) {
   return decoded;
 }
 
+/// The text of our member.
+std::string TextOf(std::string_view member) {
+  const std::size_t equals = member.find('=');
+  const std::string_view value = equals == std::string_view::npos ? "" : member.substr(equals + 1);
+  return Decoded(text::Trimmed(value.substr(0, value.find(';'))));
+}
+
 }  // namespace
 
 std::vector<std::string_view> ValuesOf(const Headers& headers, std::string_view name) {
   std::vector<std::string_view> values;
   for (const auto& [each, value] : headers) {
-    if (text::Lower(each) == name) values.emplace_back(value);
+    if (each.size() == name.size() && text::Lower(each) == name) values.emplace_back(value);
   }
   return values;
 }
@@ -65,36 +83,36 @@ void Replace(Headers& headers, std::string_view name, const std::optional<std::s
 std::vector<std::string> Members(const std::vector<std::string_view>& baggage) {
   std::vector<std::string> texts;
   for (const std::string_view header : baggage) {
-    for (const std::string_view member : text::Split(header, ',')) {
-      if (!IsOurs(member)) continue;
-      if (texts.size() == kMaxMembers) {
-        texts.emplace_back();  // No lineage: it will be marked unreadable.
-        return texts;
-      }
-      const std::size_t equals = member.find('=');
-      const std::string_view value = equals == std::string_view::npos ? "" : member.substr(equals + 1);
-      texts.push_back(Decoded(text::Trimmed(value.substr(0, value.find(';')))));
-    }
+    EachMember(header, [&](std::string_view member) {
+      if (IsOurs(member)) texts.push_back(texts.size() == kMaxMembers ? "" : TextOf(member));
+      return texts.size() <= kMaxMembers;
+    });
+    if (texts.size() > kMaxMembers) break;  // The last one is no lineage: it will be marked unreadable.
   }
   return texts;
 }
 
 bool HasMember(std::string_view baggage) {
-  const auto members = text::Split(baggage, ',');
-  return std::any_of(members.begin(), members.end(), IsOurs);
+  bool found = false;
+  EachMember(baggage, [&](std::string_view member) { return !(found = found || IsOurs(member)); });
+  return found;
 }
 
 std::optional<std::string> WithoutMember(std::string_view baggage) {
-  if (!HasMember(baggage)) return std::nullopt;
   std::string kept;
   bool first = true;
-  for (const std::string_view member : text::Split(baggage, ',')) {
-    if (IsOurs(member)) continue;
+  bool found = false;
+  EachMember(baggage, [&](std::string_view member) {
+    if (IsOurs(member)) {
+      found = true;
+      return true;
+    }
     if (!first) kept += ',';
     kept += member;
     first = false;
-  }
-  return kept;
+    return true;
+  });
+  return found ? std::optional(std::move(kept)) : std::nullopt;
 }
 
 std::string WithMember(std::string_view baggage, std::string_view text) {

@@ -55,6 +55,8 @@ struct Scope::Inside {
   const std::shared_ptr<Allowance>& Allowed();
   /// The lineage as it may leave this process, with the number of branches that run.
   [[nodiscard]] std::string Leaving() const;
+  /// The same, with the mark of a snapshot.
+  [[nodiscard]] std::string Snapshot() const;
 };
 
 /// What is left of a lineage that a scope holds.

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "antipode/settings.h"
+#include "lineage/codec.h"
+#include "lineage/grammar.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
@@ -60,9 +62,17 @@ std::string Scope::Inside::Leaving() const {
   std::string text = LeavingText(WithBranches(held, running), *settings, &whole);
   if (whole) {  // What was dropped is counted each time it is.
     const std::lock_guard guard(lock);
-    leaving = {held, running, settings, text};
+    leaving = {std::move(held), running, settings, text};
   }
   return text;
+}
+
+std::string Scope::Inside::Snapshot() const {
+  static const Incomplete kMark{"", "snapshot"};
+  const std::string text = Leaving();  // Which is kept: it need not be encoded again as it is sent.
+  std::string marked = codec::WithMark(text, kMark);
+  if (marked.size() + grammar::kMemberBytes <= SettingsInForce()->max_lineage_bytes) return marked;
+  return LeavingText(Lineage::Deserialize(text).Marked(kMark));
 }
 
 Scope::Scope(const Lineage& start) : inside_(std::make_unique<Inside>()) { inside_->lineage = Kept(start); }
@@ -76,6 +86,7 @@ Lineage Scope::lineage() const {
 }
 
 std::string Scope::text() const { return inside_->Leaving(); }
+std::string Scope::snapshot() const { return inside_->Snapshot(); }
 bool Scope::open() const noexcept { return inside_->open; }
 bool Scope::stopped() const noexcept { return inside_->stopped; }
 

@@ -5,23 +5,27 @@
 #include "runtime/settings.h"
 
 namespace antipode {
+namespace {
 
-Lineage ReceivedText(std::string_view text) {
-  const Lineage lineage = Lineage::Deserialize(text);
-  const Clock& clock = SystemClock();
-  const double latest_s = clock.UnixSeconds() + CurrentSettings().max_promise.count();
-  return lineage.Received(clock.Hour(), static_cast<std::uint64_t>(latest_s));
+/// What is left of a lineage that came from elsewhere.
+Lineage Arrived(const Lineage& lineage) {
+  const double now_s = SystemClock().UnixSeconds();
+  const double latest_s = now_s + SettingsInForce()->max_promise.count();
+  return lineage.Received(static_cast<std::uint64_t>(now_s / 3'600), static_cast<std::uint64_t>(latest_s));
 }
 
+}  // namespace
+
+Lineage ReceivedText(std::string_view text) { return Arrived(Lineage::Deserialize(text)); }
+
 Lineage Readable(std::string_view subject, std::string_view text) {
-  try {
-    return ReceivedText(text);
-  } catch (const LineageDecodeError& error) {
-    Count("unreadable", subject);
-    WarnOnce("unreadable", subject, error.code(),
-             "a lineage of '" + std::string(subject) + "' is unreadable (" + error.code() + ")");
-    return Lineage().Marked({std::string(subject), "unreadable"});
-  }
+  DecodeFault fault;
+  if (const auto lineage = Lineage::TryDeserialize(text, &fault)) return Arrived(*lineage);
+  const std::string about(subject);
+  Count("unreadable", about);
+  WarnOnce("unreadable", about, fault.code,
+           "a lineage of '" + about + "' is unreadable (" + std::string(fault.code) + ")");
+  return Lineage().Marked({about, "unreadable"});
 }
 
 std::string StoredText(const Lineage& lineage) { return LeavingText(lineage.WithoutNotes()); }

@@ -1,5 +1,7 @@
 // Level 1 and the golden values: texts to lineages and back.
 #include "antipode/lineage.h"
+#include "antipode/scope.h"
+#include "settings_guard.h"
 #include "vectors.h"
 
 namespace antipode {
@@ -17,6 +19,14 @@ TEST_P(Valid, IsReadAndWrittenCanonically) {
   EXPECT_EQ(Lineage::Deserialize(text), lineage);
   EXPECT_EQ(lineage.Serialize(), canonical);
   EXPECT_EQ(Lineage::Deserialize(canonical), lineage);
+}
+
+TEST_P(Valid, HasASnapshotThatIsCanonical) {
+  Settings settings;
+  settings.max_lineage_bytes = 4'096;
+  const SettingsGuard guard(settings);
+  const Lineage lineage = json::LineageOf(GetParam().vector.at("lineage"));
+  EXPECT_EQ(Scope(lineage).snapshot(), Serialize(lineage.Marked({"", "snapshot"})));
 }
 
 INSTANTIATE_TEST_SUITE_P(L1, Valid, testing::ValuesIn(vectors::Cases("L1-codec", "valid")), vectors::NameOf);

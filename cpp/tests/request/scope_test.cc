@@ -30,6 +30,19 @@ TEST(StoredText, LeavesOutTheNotesOfADryRunWhichTravelOn) {
   EXPECT_EQ(StoredText(Lineage::Deserialize("1~xnew")), "1~xnew") << "items of other kinds stay";
 }
 
+TEST(Snapshot, IsWithinTheBoundWhereTheLineageFillsIt) {
+  Settings settings;
+  settings.max_lineage_bytes = 64;
+  const SettingsGuard guard(settings);
+  const Scope scope(
+      Lineage{{"posts", std::string(20, 'a'), std::uint64_t{7}}, {"news", std::string(10, 'b'), std::uint64_t{7}}});
+  ASSERT_GT(scope.text().size() + 12, 64U - 9U) << "there is no room for the mark";
+  const Lineage snapshot = Lineage::Deserialize(scope.snapshot());
+  EXPECT_LE(scope.snapshot().size(), 64U - 9U);
+  EXPECT_EQ(snapshot.incomplete().count({"", "snapshot"}), 1U);
+  EXPECT_EQ(snapshot.incomplete().size(), 2U) << "and one says what was dropped";
+}
+
 TEST(ScopeGuard, EndsItsScopeAndLeavesTheOneAround) {
   const ScopeGuard outer;
   std::shared_ptr<Scope> inside;
