@@ -71,7 +71,6 @@ class ANTIPODE_EXPORT Shim final : public Store {
 
   [[nodiscard]] bool Looks() const override;
   [[nodiscard]] bool Floors() const override { return true; }
-  [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   [[nodiscard]] bool Promises() const override { return true; }
   [[nodiscard]] bool Abandons() const override { return reads_from() == ReadsFrom::kPrimary; }
@@ -83,7 +82,6 @@ class ANTIPODE_EXPORT Shim final : public Store {
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& uri, const Options& options);
-  std::optional<ReadBarriers> barriers_;
   std::unique_ptr<Table> table_;
 };
 

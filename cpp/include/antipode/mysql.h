@@ -74,7 +74,6 @@ class ANTIPODE_EXPORT Shim final : public Store {
   /// ConfigurationError where none is open or the table is missing, or Error.
   void Fulfil(st_mysql* connection, const Promise& promise);
 
-  [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Floors() const override { return true; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   [[nodiscard]] bool Promises() const override;
@@ -87,13 +86,11 @@ class ANTIPODE_EXPORT Shim final : public Store {
 
   /// For the library.
   struct Inside;
-  [[nodiscard]] Inside& inside() const noexcept { return *inside_; }
+  [[nodiscard]] Inside& inside() const noexcept;
 
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options);
-  std::optional<ReadBarriers> barriers_;
-  std::unique_ptr<Inside> inside_;
   std::unique_ptr<Table> table_;
 };
 

@@ -58,7 +58,6 @@ class ANTIPODE_EXPORT Shim final : public Store {
   Reading Read(std::string_view key);
 
   [[nodiscard]] bool Floors() const override { return true; }
-  [[nodiscard]] std::optional<ReadBarriers> barriers() const override { return barriers_; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   [[nodiscard]] bool Promises() const override { return true; }
   [[nodiscard]] bool Abandons() const override { return reads_from() == ReadsFrom::kPrimary; }
@@ -70,13 +69,11 @@ class ANTIPODE_EXPORT Shim final : public Store {
 
   /// For the library.
   struct Inside;
-  [[nodiscard]] Inside& inside() const noexcept { return *inside_; }
+  [[nodiscard]] Inside& inside() const noexcept;
 
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options);
-  std::optional<ReadBarriers> barriers_;
-  std::unique_ptr<Inside> inside_;
   std::unique_ptr<Table> table_;
 };
 

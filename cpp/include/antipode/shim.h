@@ -88,13 +88,16 @@ enum class ReadsFrom { kPrimary, kReplica };
 class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
  public:
   /// Throws ConfigurationError where the name is empty.
-  explicit Store(std::string datastore, ReadsFrom reads_from = ReadsFrom::kPrimary);
+  explicit Store(std::string datastore, ReadsFrom reads_from = ReadsFrom::kPrimary,
+                 std::optional<ReadBarriers> barriers = std::nullopt);
   virtual ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   [[nodiscard]] const std::string& datastore() const noexcept { return datastore_; }
   [[nodiscard]] ReadsFrom reads_from() const noexcept { return reads_from_; }
+  /// Whether reads of its clients wait by themselves; none: as configured.
+  [[nodiscard]] std::optional<ReadBarriers> barriers() const noexcept { return barriers_; }
 
   [[nodiscard]] virtual bool Waitable() const { return true; }   ///< Whether its writes can be waited for at all.
   [[nodiscard]] virtual bool Looks() const { return true; }      ///< Whether it can open endpoints.
@@ -102,9 +105,6 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   [[nodiscard]] virtual bool Fences() const { return false; }    ///< Whether its primary can be asked for a position.
   [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether looks, and floors, know promises.
   [[nodiscard]] virtual bool Abandons() const { return false; }  ///< Whether it can record an abandonment.
-
-  /// Whether reads of its clients wait by themselves; none: as configured.
-  [[nodiscard]] virtual std::optional<ReadBarriers> barriers() const { return std::nullopt; }
 
   virtual std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) = 0;
   /// The primary's position of now, as covering entries.
@@ -128,6 +128,7 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
  private:
   std::string datastore_;
   ReadsFrom reads_from_;
+  std::optional<ReadBarriers> barriers_;
   std::mutex lock_;
   std::shared_ptr<Watcher> watcher_;
   std::shared_ptr<Fencer> fencer_;

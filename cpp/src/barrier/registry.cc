@@ -156,7 +156,8 @@ void Endpoint::Pause(double timeout_s, Wake& wake) { wake.Wait(timeout_s); }
 void Endpoint::Rest() {}
 void Endpoint::Interrupt() {}
 
-Store::Store(std::string datastore, ReadsFrom reads_from) : datastore_(std::move(datastore)), reads_from_(reads_from) {
+Store::Store(std::string datastore, ReadsFrom reads_from, std::optional<ReadBarriers> barriers)
+    : datastore_(std::move(datastore)), reads_from_(reads_from), barriers_(barriers) {
   if (datastore_.empty()) throw ConfigurationError("datastore must be a name that every service spells alike");
 }
 Store::~Store() = default;

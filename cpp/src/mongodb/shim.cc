@@ -426,9 +426,7 @@ class Shim::Table {
 };
 
 Shim::Shim(const std::string& datastore, const std::string& uri, const Options& options)
-    : Store(datastore, options.reads_from),
-      barriers_(options.barriers),
-      table_(std::make_unique<Table>(*this, uri, options)) {
+    : Store(datastore, options.reads_from, options.barriers), table_(std::make_unique<Table>(*this, uri, options)) {
   const std::string& field = options.field;
   if (field.empty() || field.find('.') != std::string::npos || field[0] == '$' || field == "_id" || field == "_ap") {
     throw ConfigurationError("the field must have a plain name other than '_id' and '_ap', not '" + field + "'");

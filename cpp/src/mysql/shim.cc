@@ -64,7 +64,10 @@ Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<Write
 /// What the shim does, and its connections.
 class Shim::Table {
  public:
-  Table(Shim& shim, const Options& options) : shim_(shim), inside_(shim.inside()), options_(options) {}
+  Table(Shim& shim, Address address, const Options& options)
+      : shim_(shim), inside_(std::move(address)), options_(options) {}
+
+  [[nodiscard]] Inside& inside() noexcept { return inside_; }
 
   using Work = std::function<void(Connection&)>;
 
@@ -310,7 +313,7 @@ class Shim::Table {
   }
 
   Shim& shim_;
-  Inside& inside_;
+  Inside inside_;
   Options options_;
   std::atomic<int> fulfilments_{0};
   std::mutex lock_;
@@ -326,11 +329,12 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 }
 
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
-    : Store(datastore, options.reads_from),
-      barriers_(options.barriers),
-      inside_(std::make_unique<Inside>(Address{host, port, options.user, options.password, options.database})),
-      table_(std::make_unique<Table>(*this, options)) {}
+    : Store(datastore, options.reads_from, options.barriers),
+      table_(std::make_unique<Table>(*this, Address{host, port, options.user, options.password, options.database},
+                                     options)) {}
 Shim::~Shim() = default;
+
+Shim::Inside& Shim::inside() const noexcept { return table_->inside(); }
 
 Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,
                     const std::optional<Promise>& fulfils) {

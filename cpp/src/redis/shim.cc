@@ -59,7 +59,9 @@ class RedisEndpoint final : public Endpoint {
 class Shim::Table {
  public:
   Table(Shim& shim, Address address, const Options& options)
-      : shim_(shim), inside_(shim.inside()), address_(std::move(address)), options_(options) {}
+      : shim_(shim), inside_(shim.datastore(), options), address_(std::move(address)), options_(options) {}
+
+  [[nodiscard]] Inside& inside() noexcept { return inside_; }
 
   Lineage Send(const Lineage& base, const std::optional<Promise>& fulfils, std::vector<Command> commands) {
     if (fulfils) commands.push_back(Recorded(*fulfils, options_.prefix, kFulfilled));
@@ -237,7 +239,7 @@ class Shim::Table {
   }
 
   Shim& shim_;
-  Inside& inside_;
+  Inside inside_;
   Address address_;
   Options options_;
   std::mutex lock_;
@@ -256,11 +258,11 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 }
 
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
-    : Store(datastore, options.reads_from),
-      barriers_(options.barriers),
-      inside_(std::make_unique<Inside>(datastore, options)),
+    : Store(datastore, options.reads_from, options.barriers),
       table_(std::make_unique<Table>(*this, Address{host, port}, options)) {}
 Shim::~Shim() = default;
+
+Shim::Inside& Shim::inside() const noexcept { return table_->inside(); }
 
 Lineage Shim::Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage,
                     const std::optional<Promise>& fulfils) {

@@ -2,17 +2,12 @@
 // tests/integration/mysql/test_libmariadb.py.
 #include <mysql.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-#include <map>
-#include <string>
-
-#include "antipode/barrier.h"
 #include "antipode/mysql_client.h"
-#include "antipode/scope.h"
+#include "client_checks.h"
 
 namespace {
+
+using namespace antipode::checks;
 
 struct Account {
   std::string user;
@@ -20,12 +15,8 @@ struct Account {
   std::string database;
 };
 
-struct Region {
-  Region(const char* address, const Account& of, antipode::ReadsFrom reads_from) : account(of) {
-    const std::string text(address);
-    const std::size_t colon = text.rfind(':');
-    host = text.substr(0, colon);
-    port = static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)));
+struct Region : Server {
+  Region(const char* address, const Account& of, antipode::ReadsFrom reads_from) : Server(address), account(of) {
     shim = antipode::mysql::Shim::Open("posts", host, port,
                                        {account.user, account.password, account.database, reads_from});
   }
@@ -35,15 +26,12 @@ struct Region {
     MYSQL* connection = mysql_init(nullptr);
     if (mysql_real_connect(connection, host.c_str(), account.user.c_str(), account.password.c_str(),
                            account.database.c_str(), port, nullptr, CLIENT_MULTI_STATEMENTS) == nullptr) {
-      std::fprintf(stderr, "%s\n", mysql_error(connection));
-      std::exit(1);
+      Check(false, mysql_error(connection));
     }
     return connection;
   }
 
   Account account;
-  std::string host;
-  std::uint16_t port = 0;
   std::shared_ptr<antipode::mysql::Shim> shim;
 };
 
@@ -55,16 +43,6 @@ struct Connection {
   MYSQL* native;
   antipode::mysql::Client client;
 };
-
-void Check(bool holds, const std::string& what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what.c_str());
-  std::exit(1);
-}
-
-void Same(const std::string& found, const std::string& expected) {
-  Check(found == expected, found + " instead of " + expected);
-}
 
 /// The first value of the present result; `none` without rows.
 std::string First(Connection& on) {
@@ -79,32 +57,6 @@ std::string Ask(Connection& on, const std::string& sql) {
   const int failed = on.client.Query(sql);
   Check(failed == 0, sql + ": " + on.client.ErrorText());
   return First(on);
-}
-
-/// How many writes the scope has, and its marks.
-void Holds(std::size_t writes, const std::string& mark = "") {
-  const antipode::Lineage lineage = antipode::Current();
-  Check(lineage.writes().size() == writes, std::to_string(lineage.writes().size()) + " writes");
-  std::string marks;
-  for (const antipode::Incomplete& each : lineage.incomplete()) marks += each.reason;
-  Same(marks, mark);
-}
-
-void BarrierAtRead(double timeout_s = 20) {
-  antipode::BarrierOptions options;
-  options.timeout = std::chrono::duration<double>(timeout_s);
-  options.at = antipode::At::kRead;
-  antipode::Barrier(options);
-}
-
-template <typename Error>
-void Throws(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error&) {
-    return;
-  }
-  Check(false, "it throws");
 }
 
 /// What each statement enters, in a scope of its own, and once only.

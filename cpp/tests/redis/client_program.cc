@@ -1,35 +1,24 @@
 // Instrumented connections of hiredis to a primary and to a replica that lags: tests/integration/redis/test_hiredis.py.
 #include <hiredis/hiredis.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <string>
+#include <algorithm>
 
-#include "antipode/barrier.h"
 #include "antipode/redis_client.h"
-#include "antipode/scope.h"
+#include "client_checks.h"
 
 namespace {
 
+using namespace antipode::checks;
 using antipode::redis::OwnedReply;
 
-struct Region {
-  Region(const char* address, antipode::ReadsFrom reads_from) {
-    const std::string text(address);
-    const std::size_t colon = text.rfind(':');
-    host = text.substr(0, colon);
-    port = static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)));
+struct Region : Server {
+  Region(const char* address, antipode::ReadsFrom reads_from) : Server(address) {
     antipode::redis::Options options;
     options.reads_from = reads_from;
     shim = antipode::redis::Shim::Open("posts", host, port, options);
   }
   ~Region() { shim->Close(); }
 
-  std::string host;
-  std::uint16_t port = 0;
   std::shared_ptr<antipode::redis::Shim> shim;
 };
 
@@ -43,47 +32,11 @@ struct Connection {
   antipode::redis::Client client;
 };
 
-void Check(bool holds, const std::string& what) {
-  if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what.c_str());
-  std::exit(1);
-}
-
 std::string Text(const OwnedReply& reply) {
   if (!reply) return "lost";
   if (reply->type == REDIS_REPLY_INTEGER) return std::to_string(reply->integer);
   if (reply->type == REDIS_REPLY_ARRAY) return "array of " + std::to_string(reply->elements);
   return reply->type == REDIS_REPLY_NIL ? "nil" : std::string(reply->str, reply->len);
-}
-
-void Same(const std::string& found, const std::string& expected) {
-  Check(found == expected, found + " instead of " + expected);
-}
-
-/// How many writes the scope has, and its marks.
-void Holds(std::size_t writes, const std::string& mark = "") {
-  const antipode::Lineage lineage = antipode::Current();
-  Check(lineage.writes().size() == writes, std::to_string(lineage.writes().size()) + " writes");
-  std::string marks;
-  for (const antipode::Incomplete& each : lineage.incomplete()) marks += each.reason;
-  Same(marks, mark);
-}
-
-void BarrierAtRead(double timeout_s = 20) {
-  antipode::BarrierOptions options;
-  options.timeout = std::chrono::duration<double>(timeout_s);
-  options.at = antipode::At::kRead;
-  antipode::Barrier(options);
-}
-
-template <typename Error>
-void Throws(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error&) {
-    return;
-  }
-  Check(false, "it throws");
 }
 
 void Held(Connection& near, Connection& far) {
