@@ -4,8 +4,10 @@ import io.antipode.ConfigurationException;
 import io.antipode.Lineage;
 import io.antipode.Promise;
 import io.antipode.ReadBarriers;
+import io.antipode.Recording;
 import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.runtime.Counts;
 import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;
 import java.time.Duration;
@@ -26,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 public abstract class Shim implements AutoCloseable {
   private final String datastore;
   private final ReadsFrom readsFrom;
+  private final boolean mergesReads;
   private final Watcher watcher;
   private final Fencer fencer;
 
@@ -47,14 +50,24 @@ public abstract class Shim implements AutoCloseable {
     this(datastore, readsFrom, Clock.system());
   }
 
+  /** Makes what a builder describes. */
+  protected Shim(ShimBuilder<?, ?> builder) {
+    this(builder.datastore, builder.readsFrom, builder.mergesReads, Clock.system());
+  }
+
   /** Names the datastore of a shim that paces itself by a clock of tests. */
   protected Shim(String datastore, ReadsFrom readsFrom, Clock clock) {
+    this(datastore, readsFrom, true, clock);
+  }
+
+  private Shim(String datastore, ReadsFrom readsFrom, boolean mergesReads, Clock clock) {
     if (Objects.requireNonNull(datastore, "datastore").isEmpty()) {
       throw new ConfigurationException(
           "a datastore's name is not empty, and every service spells it alike");
     }
     this.datastore = datastore;
     this.readsFrom = Objects.requireNonNull(readsFrom, "readsFrom");
+    this.mergesReads = mergesReads;
     this.watcher = new Watcher(this, clock);
     this.fencer = new Fencer(this, clock);
   }
@@ -154,6 +167,27 @@ public abstract class Shim implements AutoCloseable {
         "no promise can be abandoned on " + datastore + " by this shim");
   }
 
+  /** Lets what a read depends on enter the current scope, unless the shim ignores its reads. */
+  protected final void recordRead(Lineage lineage) {
+    if (mergesReads) {
+      Recording.recordRead(lineage);
+    }
+  }
+
+  /**
+   * Counts a write that has no position, and logs each cause once.
+   *
+   * @param store which kind of store that is
+   */
+  protected final void countUncovered(String store, String cause) {
+    Counts.count("uncovered_write", datastore);
+    Counts.logOnce(
+        store + "_unsampled",
+        datastore,
+        cause,
+        () -> "a write to " + datastore + " has no position: " + cause);
+  }
+
   /**
    * Returns how long the record of a promise must live from now on: until its expiry, and until its
    * absence says nothing any more.
@@ -182,7 +216,7 @@ public abstract class Shim implements AutoCloseable {
                 () -> {
                   try {
                     made.complete(call.call());
-                  } catch (Exception error) {
+                  } catch (Throwable error) {
                     made.completeExceptionally(error);
                   }
                 }));

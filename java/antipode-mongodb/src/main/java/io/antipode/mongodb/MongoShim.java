@@ -34,13 +34,12 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
-import io.antipode.barrier.Shims;
+import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
-import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -80,7 +79,6 @@ public final class MongoShim extends Shim {
   private final String collection;
   private final String field;
   private final String promises;
-  private final boolean mergesReads;
   private final @Nullable ReadBarriers barriers;
   private final boolean isMajority;
   private final LogHistory history = new LogHistory();
@@ -104,13 +102,12 @@ public final class MongoShim extends Shim {
   public record Found(@Nullable Object value, Lineage lineage) {}
 
   private MongoShim(Builder builder) {
-    super(builder.datastore, builder.readsFrom);
+    super(builder);
     this.settings = checked(builder.settings);
     this.database = builder.database;
     this.collection = builder.collection;
     this.field = builder.field;
     this.promises = builder.promises == null ? builder.database : builder.promises;
-    this.mergesReads = builder.mergesReads;
     this.barriers = builder.barriers;
     this.isMajority = settings.getReadConcern().getLevel() == ReadConcernLevel.MAJORITY;
     this.look = new Look(history, isMajority);
@@ -152,36 +149,24 @@ public final class MongoShim extends Shim {
     return new Builder(datastore, settings, database, collection);
   }
 
-  /** Describes a shim. */
-  public static final class Builder {
-    private final String datastore;
+  /**
+   * Describes a shim; one whose writes are not acknowledged, or whose reads cannot wait, cannot be
+   * registered.
+   */
+  public static final class Builder extends ShimBuilder<Builder, MongoShim> {
     private final MongoClientSettings settings;
     private final String database;
     private final String collection;
-    private ReadsFrom readsFrom = ReadsFrom.PRIMARY;
-    private boolean mergesReads = true;
     private String field = "value";
     private @Nullable String promises;
     private @Nullable ReadBarriers barriers;
 
     private Builder(
         String datastore, MongoClientSettings settings, String database, String collection) {
-      this.datastore = Objects.requireNonNull(datastore, "datastore");
+      super(datastore);
       this.settings = Objects.requireNonNull(settings, "settings");
       this.database = Objects.requireNonNull(database, "database");
       this.collection = Objects.requireNonNull(collection, "collection");
-    }
-
-    /** Says whether reads go to the primary, which is the default, or to a replica. */
-    public Builder readsFrom(ReadsFrom readsFrom) {
-      this.readsFrom = readsFrom;
-      return this;
-    }
-
-    /** Lets reads add nothing to the current scope. */
-    public Builder ignoringReads() {
-      this.mergesReads = false;
-      return this;
     }
 
     /** Names the field of documents in which values are; {@code value} by default. */
@@ -210,15 +195,14 @@ public final class MongoShim extends Shim {
       return this;
     }
 
-    /**
-     * Returns the shim, which barriers know from now on. It connects to nothing yet.
-     *
-     * @throws ConfigurationException if writes are not acknowledged, or reads cannot wait
-     */
-    public MongoShim register() {
-      MongoShim shim = new MongoShim(this);
-      Shims.register(shim);
-      return shim;
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected MongoShim build() {
+      return new MongoShim(this);
     }
   }
 
@@ -459,12 +443,7 @@ public final class MongoShim extends Shim {
 
   /** Notes a write that has no position. */
   void unsampled() {
-    Counts.count("uncovered_write", datastore());
-    Counts.logOnce(
-        "mongodb_unsampled",
-        datastore(),
-        "",
-        () -> "the reply to a write to " + datastore() + " tells no position");
+    countUncovered("mongodb", "the reply tells none");
     Recording.markIncomplete(datastore(), "unsampled");
   }
 
@@ -646,7 +625,7 @@ public final class MongoShim extends Shim {
    * @param executor whose threads read, and wait while the read is held back
    */
   public CompletableFuture<Found> readAsync(Object key, Executor executor) {
-    return CompletableFuture.supplyAsync(() -> read(key), Context.taskWrapping(executor));
+    return inScope(() -> read(key), executor);
   }
 
   private void hold(Floor floor, Floor.Look look) {
@@ -808,9 +787,7 @@ public final class MongoShim extends Shim {
       value = decoded(held);
     }
     lineage = lineage.merge(covering(answer.reply));
-    if (mergesReads) {
-      Recording.recordRead(lineage);
-    }
+    recordRead(lineage);
     return new Found(value, lineage);
   }
 

@@ -14,7 +14,7 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
-import io.antipode.barrier.Shims;
+import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Counts;
@@ -64,7 +64,6 @@ public final class MySqlShim extends Shim {
 
   private final Address address;
   private final Duration timeout;
-  private final boolean mergesReads;
   private final Runs runs = new Runs();
   private final LinkServers.Silent silent = new LinkServers.Silent();
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
@@ -80,10 +79,9 @@ public final class MySqlShim extends Shim {
   public record Found(byte @Nullable [] value, Lineage lineage) {}
 
   private MySqlShim(Builder builder) {
-    super(builder.datastore, builder.readsFrom);
+    super(builder);
     this.address = Address.of(builder.url, builder.user, builder.password);
     this.timeout = builder.timeout;
-    this.mergesReads = builder.mergesReads;
   }
 
   /**
@@ -92,24 +90,21 @@ public final class MySqlShim extends Shim {
    * @param datastore the name that every service spells alike
    * @param url of the one server that this process reads, and writes where it is the primary:
    *     {@code jdbc:mysql://host:3306/database} for Connector/J, {@code jdbc:mariadb:} for
-   *     MariaDB's driver
+   *     MariaDB's driver; one that names no server cannot be registered
    */
   public static Builder builder(String datastore, String url) {
     return new Builder(datastore, url);
   }
 
   /** Describes a shim. */
-  public static final class Builder {
-    private final String datastore;
+  public static final class Builder extends ShimBuilder<Builder, MySqlShim> {
     private final String url;
-    private ReadsFrom readsFrom = ReadsFrom.PRIMARY;
-    private boolean mergesReads = true;
     private Duration timeout = Duration.ofSeconds(60);
     private @Nullable String user;
     private @Nullable String password;
 
     private Builder(String datastore, String url) {
-      this.datastore = Objects.requireNonNull(datastore, "datastore");
+      super(datastore);
       this.url = Objects.requireNonNull(url, "url");
     }
 
@@ -120,33 +115,20 @@ public final class MySqlShim extends Shim {
       return this;
     }
 
-    /** Says whether that server is the primary, which is the default, or a replica. */
-    public Builder readsFrom(ReadsFrom readsFrom) {
-      this.readsFrom = readsFrom;
-      return this;
-    }
-
-    /** Lets reads add nothing to the current scope. */
-    public Builder ignoringReads() {
-      this.mergesReads = false;
-      return this;
-    }
-
     /** Says after which reads and writes give the server up; after a minute by default. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
       return this;
     }
 
-    /**
-     * Returns the shim, which barriers know from now on. It connects to nothing yet.
-     *
-     * @throws ConfigurationException if the URL names no server
-     */
-    public MySqlShim register() {
-      MySqlShim shim = new MySqlShim(this);
-      Shims.register(shim);
-      return shim;
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected MySqlShim build() {
+      return new MySqlShim(this);
     }
   }
 
@@ -466,12 +448,7 @@ public final class MySqlShim extends Shim {
 
   /** Notes that a write was committed and has no position. */
   void unsampled(String cause) {
-    Counts.count("uncovered_write", datastore());
-    Counts.logOnce(
-        "mysql_unsampled",
-        datastore(),
-        cause,
-        () -> "a write to " + datastore() + " has no position: " + cause);
+    countUncovered("mysql", cause);
     Recording.markIncomplete(datastore(), "unsampled");
   }
 
@@ -496,9 +473,7 @@ public final class MySqlShim extends Shim {
       Lineage stored =
           row == null ? LineageText.stored(datastore(), Table.buried(link, key)) : beside(row);
       Lineage lineage = stored.merge(covering(link));
-      if (mergesReads) {
-        Recording.recordRead(lineage);
-      }
+      recordRead(lineage);
       return new Found(row == null ? null : row.value(), lineage);
     } catch (SQLException error) {
       throw explained(link, error);

@@ -8,14 +8,12 @@ import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
 import io.antipode.Lineage;
 import io.antipode.Promise;
-import io.antipode.Recording;
 import io.antipode.Scope;
 import io.antipode.ScopeBlock;
 import io.antipode.WriteId;
 import io.antipode.barrier.Endpoint;
-import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
-import io.antipode.barrier.Shims;
+import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.runtime.Time;
 import java.io.IOException;
@@ -38,7 +36,6 @@ public final class RabbitMqShim extends Shim {
   private final String exchange;
   private final @Nullable String queue;
   private final boolean isMandatory;
-  private final boolean mergesReads;
   private final Publisher publisher;
   private final Link consumer;
   private final Object consuming = new Object();
@@ -63,17 +60,16 @@ public final class RabbitMqShim extends Shim {
   }
 
   private RabbitMqShim(Builder builder) {
-    super(builder.datastore, builder.readsFrom);
+    super(builder);
     this.exchange = builder.exchange;
     this.queue = builder.queue;
     this.isMandatory = builder.isMandatory;
-    this.mergesReads = builder.mergesReads;
-    String name = "antipode " + builder.datastore;
+    String name = "antipode " + datastore();
     this.publisher =
         new Publisher(
             new Link(builder.broker, name + " publisher"),
-            new Publications(builder.datastore, builder.byRoutingKey),
-            builder.datastore,
+            new Publications(datastore(), builder.byRoutingKey),
+            datastore(),
             builder.timeout);
     this.consumer = new Link(builder.broker, name + " consumer");
     Receipts receipts = builder.receipts;
@@ -82,7 +78,7 @@ public final class RabbitMqShim extends Shim {
     this.tap =
         receipts == null || ledger == null || !receipts.hasTap()
             ? null
-            : new Tap(builder.broker, exchange, receipts, ledger, builder.datastore);
+            : new Tap(builder.broker, exchange, receipts, ledger, datastore());
   }
 
   /**
@@ -107,20 +103,17 @@ public final class RabbitMqShim extends Shim {
   }
 
   /** Describes a shim. */
-  public static final class Builder {
-    private final String datastore;
+  public static final class Builder extends ShimBuilder<Builder, RabbitMqShim> {
     private final ConnectionFactory broker;
     private String exchange = "";
     private @Nullable String queue;
     private @Nullable Receipts receipts;
     private boolean byRoutingKey;
     private boolean isMandatory;
-    private ReadsFrom readsFrom = ReadsFrom.PRIMARY;
-    private boolean mergesReads = true;
     private Duration timeout = CONFIRM;
 
     private Builder(String datastore, ConnectionFactory broker) {
-      this.datastore = Objects.requireNonNull(datastore, "datastore");
+      super(datastore);
       this.broker = Objects.requireNonNull(broker, "broker");
     }
 
@@ -139,7 +132,11 @@ public final class RabbitMqShim extends Shim {
       return this;
     }
 
-    /** Listens from now on to what is routed, so that barriers wait for it. */
+    /**
+     * Listens to what is routed, from the registration on, so that barriers wait for it. A broker
+     * that cannot be reached then is no error; one that refuses the user, or lacks the exchange, is
+     * a {@link ConfigurationException}.
+     */
     public Builder receipts(Receipts receipts) {
       this.receipts = receipts;
       return this;
@@ -157,37 +154,23 @@ public final class RabbitMqShim extends Shim {
       return this;
     }
 
-    /** Says whether that broker is the primary's, which is the default, or a replica's. */
-    public Builder readsFrom(ReadsFrom readsFrom) {
-      this.readsFrom = readsFrom;
-      return this;
-    }
-
-    /** Lets {@code read} add nothing to the current scope. */
-    public Builder ignoringReads() {
-      this.mergesReads = false;
-      return this;
-    }
-
     /** Says after which a message without a confirm is in doubt; 5 seconds by default. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
       return this;
     }
 
-    /**
-     * Returns the shim, which barriers know from now on. Receipts are connected; a broker that
-     * cannot be reached now is no error.
-     *
-     * @throws ConfigurationException if the broker refuses the user, or the exchange of the
-     *     receipts does not exist
-     */
-    public RabbitMqShim register() {
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected RabbitMqShim build() {
       RabbitMqShim shim = new RabbitMqShim(this);
       if (shim.tap != null) {
         shim.tap.start();
       }
-      Shims.register(shim);
       return shim;
     }
   }
@@ -319,9 +302,7 @@ public final class RabbitMqShim extends Shim {
       return null;
     }
     Message message = message(got);
-    if (mergesReads) {
-      Recording.recordRead(message.lineage);
-    }
+    recordRead(message.lineage);
     return message;
   }
 

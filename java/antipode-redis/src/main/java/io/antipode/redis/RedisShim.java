@@ -15,7 +15,7 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
-import io.antipode.barrier.Shims;
+import io.antipode.barrier.ShimBuilder;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.redis.Commands.Kind;
@@ -68,7 +68,6 @@ public final class RedisShim extends Shim {
   private final RedisClient client;
   private final RedisURI address;
   private final Duration timeout;
-  private final boolean mergesReads;
   private final String prefix;
   private final @Nullable ReadBarriers barriers;
   private final boolean keepsLogHistory;
@@ -87,10 +86,9 @@ public final class RedisShim extends Shim {
   public record Found(byte @Nullable [] value, Lineage lineage) {}
 
   private RedisShim(Builder builder) {
-    super(builder.datastore, builder.readsFrom);
+    super(builder);
     this.address = builder.address;
     this.timeout = builder.timeout == null ? builder.address.getTimeout() : builder.timeout;
-    this.mergesReads = builder.mergesReads;
     this.prefix = builder.prefix;
     this.barriers = builder.barriers;
     this.keepsLogHistory = builder.keepsLogHistory;
@@ -114,11 +112,8 @@ public final class RedisShim extends Shim {
   }
 
   /** Describes a shim. */
-  public static final class Builder {
-    private final String datastore;
+  public static final class Builder extends ShimBuilder<Builder, RedisShim> {
     private final RedisURI address;
-    private ReadsFrom readsFrom = ReadsFrom.PRIMARY;
-    private boolean mergesReads = true;
     private String prefix = "ap:";
     private boolean keepsLogHistory;
     private @Nullable ReadBarriers barriers;
@@ -126,20 +121,8 @@ public final class RedisShim extends Shim {
     private @Nullable ClientResources resources;
 
     private Builder(String datastore, RedisURI address) {
-      this.datastore = Objects.requireNonNull(datastore, "datastore");
+      super(datastore);
       this.address = Objects.requireNonNull(address, "address");
-    }
-
-    /** Says whether that server is the primary, which is the default, or a replica. */
-    public Builder readsFrom(ReadsFrom readsFrom) {
-      this.readsFrom = readsFrom;
-      return this;
-    }
-
-    /** Lets reads add nothing to the current scope. */
-    public Builder ignoringReads() {
-      this.mergesReads = false;
-      return this;
     }
 
     /** Names the prefix of companion keys, alike in every service; {@code ap:} by default. */
@@ -176,11 +159,14 @@ public final class RedisShim extends Shim {
       return this;
     }
 
-    /** Returns the shim, which barriers know from now on. It connects to nothing yet. */
-    public RedisShim register() {
-      RedisShim shim = new RedisShim(this);
-      Shims.register(shim);
-      return shim;
+    @Override
+    protected Builder self() {
+      return this;
+    }
+
+    @Override
+    protected RedisShim build() {
+      return new RedisShim(this);
     }
   }
 
@@ -448,12 +434,7 @@ public final class RedisShim extends Shim {
 
   /** Counts a write that has no position. */
   private void unsampled(String cause) {
-    Counts.count("uncovered_write", datastore());
-    Counts.logOnce(
-        "redis_unsampled",
-        datastore(),
-        cause,
-        () -> "a write to " + datastore() + " has no position: " + cause);
+    countUncovered("redis", cause);
   }
 
   /**
@@ -641,9 +622,7 @@ public final class RedisShim extends Shim {
       Counts.count(stored.match().metric(), datastore());
     }
     Lineage lineage = stored.lineage().merge(covering(link, reply.after));
-    if (mergesReads) {
-      Recording.recordRead(lineage);
-    }
+    recordRead(lineage);
     return new Found(value, lineage);
   }
 
