@@ -46,23 +46,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset(
-        {
-            *(
-                f"headers {kind}"
-                for kind in (
-                    "calls",
-                    "hosts",
-                    "refused_hosts",
-                    "requests_in",
-                    "responses_out",
-                    "scopes",
-                    "strips",
-                )
-            ),
-            *BESIDE_OWN_VALUES,
-        }
-    ),
+    "java": BESIDE_OWN_VALUES,
 }
 
 

@@ -11,7 +11,6 @@ import io.antipode.AntipodeException;
 import io.antipode.Lineage;
 import io.antipode.LineageDecodeException;
 import io.antipode.barrier.UnmetException;
-import io.antipode.dryrun.FindingId;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -131,21 +130,10 @@ public final class Agent {
       case "cancel" -> waits.cancel(arguments);
       case "abandon" -> waits.abandon(arguments);
       case "decide" -> Decisions.decide(arguments);
-      case "headers" -> headers(arguments);
+      case "headers" ->
+          HeaderVectors.judge(
+              Values.text(arguments, "kind"), Values.argument(arguments, "given"));
       default -> throw AgentException.senseless("no operation " + operation);
-    };
-  }
-
-  private static JsonNode headers(JsonNode arguments) throws IOException {
-    String kind = Values.text(arguments, "kind");
-    JsonNode given = Values.argument(arguments, "given");
-    return switch (kind) {
-      case "session_signatures" -> Sessions.sign(given);
-      case "sessions" -> Sessions.judge(given);
-      case "verdicts" -> Verdicts.judge(given);
-      case "finding_ids" ->
-          JSON.objectNode().put("id", FindingId.of(Values.texts(given.path("parts"))));
-      default -> throw AgentException.unsupported("headers of the kind " + kind);
     };
   }
 

@@ -15,9 +15,6 @@ import io.antipode.propagation.AntipodePropagator;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.Responses;
 import io.opentelemetry.context.Context;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -76,7 +73,7 @@ final class Scopes {
     if (request.hasNonNull("headers")) {
       Context context =
           AntipodePropagator.baggage()
-              .extract(Context.root(), headers(request.get("headers")), HeaderMap.GETTER);
+              .extract(Context.root(), HeaderMap.of(request.get("headers")), HeaderMap.GETTER);
       return hold(new Held(Objects.requireNonNull(Scope.fromContextOrNull(context)), null));
     }
     Lineage start =
@@ -104,7 +101,7 @@ final class Scopes {
 
   JsonNode requestHeaders(JsonNode request) throws Exception {
     Map<String, String> carrier = new TreeMap<>();
-    headers(request.path("headers"))
+    HeaderMap.of(request.path("headers"))
         .forEach((name, values) -> carrier.put(name, String.join(",", values)));
     return within(
         request,
@@ -131,7 +128,7 @@ final class Scopes {
     return within(
         request,
         () -> {
-          Responses.extract(headers(Values.argument(request, "headers")), "");
+          Responses.extract(HeaderMap.of(Values.argument(request, "headers")), "");
           return NullNode.instance;
         });
   }
@@ -156,16 +153,6 @@ final class Scopes {
   }
 
   // Headers.
-
-  private static Map<String, List<String>> headers(JsonNode pairs) {
-    Map<String, List<String>> headers = new LinkedHashMap<>();
-    pairs.forEach(
-        pair ->
-            headers
-                .computeIfAbsent(pair.path(0).asText(), name -> new ArrayList<>())
-                .add(pair.path(1).asText()));
-    return headers;
-  }
 
   private static ArrayNode pairs(Map<String, String> headers) {
     ArrayNode pairs = JSON.arrayNode();

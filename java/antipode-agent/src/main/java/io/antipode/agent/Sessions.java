@@ -7,14 +7,12 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Incomplete;
 import io.antipode.Lineage;
 import io.antipode.Settings;
-import io.antipode.propagation.Headers;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
 import io.antipode.session.SessionVectors;
 import io.antipode.session.SessionVisit;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -52,21 +50,15 @@ final class Sessions {
 
   private static ObjectNode visited(SessionVectors cookie, JsonNode request) {
     Map<Counts.Metric, Long> before = Counts.all();
-    Map<String, List<String>> headers = headers(request.path("headers"));
     ObjectNode value = JSON.objectNode();
-    try (IncomingRequest incoming =
-        IncomingRequest.begin(
-            headers.getOrDefault(Headers.BAGGAGE, List.of()),
-            headers.containsKey(Headers.SENT),
-            null,
-            carrier -> false)) {
+    try (IncomingRequest incoming = HeaderVectors.received(request.path("headers"))) {
       List<@Nullable String> contents = new ArrayList<>();
       request.path("cookies").forEach(each -> contents.add(each.isNull() ? null : each.asText()));
       SessionVisit visit = cookie.visit(incoming.scope(), contents);
       value.set("starts", Values.json(incoming.scope().lineage()));
       incoming.scope().merge(added(request));
       SessionVisit.Crumb crumb =
-          visit.crumb(request.path("status").asInt(200), headers(request.path("answer")));
+          visit.crumb(request.path("status").asInt(200), HeaderMap.of(request.path("answer")));
       set(value, cookie, crumb);
     }
     value.set("counts", counts(before));
@@ -110,16 +102,6 @@ final class Sessions {
     ObjectNode counts = JSON.objectNode();
     changed.forEach(counts::put);
     return counts;
-  }
-
-  private static Map<String, List<String>> headers(JsonNode pairs) {
-    Map<String, List<String>> headers = new LinkedHashMap<>();
-    for (JsonNode pair : pairs) {
-      headers
-          .computeIfAbsent(pair.path(0).asText(), name -> new ArrayList<>())
-          .add(pair.path(1).asText());
-    }
-    return headers;
   }
 
   /** Signs with the first of some keys, and says what they make of a value. */

@@ -6,21 +6,19 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import io.antipode.Lineage;
+import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
 
-/** The vectors of the stores that have a shim here: what it decides without its server. */
+/** The vectors of all stores that have a shim here: what it decides without its server. */
 class StoresVectorsTest {
+  private static final List<String> STORES = List.of("mariadb", "mongodb", "mysql", "redis");
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
   private static JsonNode decided(String kind, JsonNode given) {
-    return decided("redis", kind, given);
-  }
-
-  private static JsonNode decided(String store, String kind, JsonNode given) {
-    return Decisions.decide(
-        JSON.objectNode().put("store", store).put("kind", kind).set("given", given));
+    return Vectors.decided("redis", kind, given);
   }
 
   @TestFactory
@@ -36,7 +34,7 @@ class StoresVectorsTest {
               expected.add(step.get("status"));
             }
           }
-          assertThat(decided("rabbitmq", "receipts", vector).get("statuses")).isEqualTo(expected);
+          assertThat(Vectors.decided("rabbitmq", "receipts", vector).get("statuses")).isEqualTo(expected);
         });
   }
 
@@ -47,22 +45,44 @@ class StoresVectorsTest {
         "rabbitmq",
         "messages",
         vector -> {
-          Lineage found = Values.lineage(decided("rabbitmq", "message", vector).get("lineage"));
+          Lineage found = Values.lineage(Vectors.decided("rabbitmq", "message", vector).get("lineage"));
           assertThat(found).isEqualTo(Values.lineage(vector.get("lineage")));
         });
   }
 
+  private static Stream<DynamicTest> ofStores(
+      String folder, String kind, BiConsumer<String, JsonNode> check) {
+    return STORES.stream()
+        .flatMap(
+            store ->
+                Vectors.tests(folder, store, kind, vector -> check.accept(store, vector)));
+  }
+
   @TestFactory
   Stream<DynamicTest> aLookSaysWhatTheServersStateProves() {
-    return Vectors.tests(
+    return ofStores(
         "S1-positions",
-        "redis",
         "looks",
-        vector -> {
-          JsonNode statuses = decided("look_at", vector).get("statuses");
+        (store, vector) -> {
+          JsonNode statuses = Vectors.decided(store, "look_at", vector).get("statuses");
           assertThat(statuses).hasSameSizeAs(vector.get("writes"));
           for (int nth = 0; nth < statuses.size(); nth++) {
             assertThat(statuses.get(nth)).isEqualTo(vector.at("/writes/" + nth + "/status"));
+          }
+        });
+  }
+
+  @TestFactory
+  Stream<DynamicTest> aCommandDoesWhatItsWordsSay() {
+    return ofStores(
+        "S2-commands",
+        "groups",
+        (store, vector) -> {
+          for (JsonNode command : vector.get("commands")) {
+            JsonNode given = JSON.objectNode().set("command", command);
+            assertThat(Vectors.decided(store, "command", given).get("does"))
+                .as("%s", command)
+                .isEqualTo(vector.get("does"));
           }
         });
   }
@@ -100,24 +120,6 @@ class StoresVectorsTest {
               .isEqualTo(expected.writes().stream().toList());
           assertThat(found.incomplete()).isEqualTo(expected.incomplete());
         });
-  }
-
-  @TestFactory
-  Stream<DynamicTest> aCommandDoesWhatItsWordsSay() {
-    return Vectors.tests(
-        "S2-commands",
-        "redis",
-        "groups",
-        vector ->
-            vector
-                .get("commands")
-                .forEach(
-                    command ->
-                        assertThat(
-                                decided("command", JSON.objectNode().set("command", command))
-                                    .get("does"))
-                            .as("%s", command)
-                            .isEqualTo(vector.get("does"))));
   }
 
   @TestFactory

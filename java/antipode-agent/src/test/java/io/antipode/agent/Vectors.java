@@ -44,6 +44,12 @@ final class Vectors {
                 DynamicTest.dynamicTest(vector.get("name").asText(), () -> check.accept(vector)));
   }
 
+  /** Returns what the shim of a store makes of one vector. */
+  static JsonNode decided(String store, String kind, JsonNode given) {
+    return Decisions.decide(
+        MAPPER.createObjectNode().put("store", store).put("kind", kind).set("given", given));
+  }
+
   private static Stream<Path> files(String folder) {
     try (Stream<Path> files = Files.list(FOLDER.resolve(folder))) {
       return files.filter(file -> file.toString().endsWith(".json")).sorted().toList().stream();
