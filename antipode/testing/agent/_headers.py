@@ -228,7 +228,8 @@ def _finding_ids(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verdicts(given: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {"barriers": given.get("barriers", "explicit"), "region": given.get("region")}
+    settings = {name: given.get(name) for name in ("region", "egress")}
+    settings["barriers"] = given.get("barriers", "explicit")
     with TemporaryDirectory() as folder:
         with configured({"mode": "dry-run", "dry_run_dir": folder, **settings}):
             guards = _guards(given)

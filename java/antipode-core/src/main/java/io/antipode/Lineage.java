@@ -270,6 +270,16 @@ public final class Lineage {
             Sorted.only(unknown, item -> !Shortening.isNote(item)));
   }
 
+  /** Returns this lineage with items that this version does not know. */
+  Lineage withUnknown(Collection<String> items) {
+    if (items.isEmpty()) {
+      return this;
+    }
+    Builder more = builder();
+    items.forEach(more::unknown);
+    return merge(more.build());
+  }
+
   /** Returns the canonical text, however long. What is sent or stored is given a {@link Bound}. */
   public String serialize() {
     return Encoder.text(this);
@@ -282,7 +292,7 @@ public final class Lineage {
    * @throws LineageTooLargeException if the bound has no room for a mark
    */
   public String serialize(Bound bound) {
-    return Shortening.text(this, bound, Shortening.Losses.IGNORED);
+    return Shortening.text(this, bound, List.of(), Shortening.Losses.IGNORED);
   }
 
   @Override

@@ -3,6 +3,7 @@ package io.antipode;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.Measures;
 import io.antipode.runtime.Time;
+import java.util.Collection;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -80,9 +81,14 @@ public final class LineageText {
    * @throws LineageTooLargeException if that has no room for a mark
    */
   public static String leaving(Lineage lineage, int maxBytes) {
+    return leaving(lineage, maxBytes, Set.of());
+  }
+
+  private static String leaving(Lineage lineage, int maxBytes, Collection<String> notes) {
     Set<String> egress = Settings.current().egress();
     Bound bound = Bound.ofBytes(maxBytes);
-    return Shortening.text(lineage, egress == null ? bound : bound.withEgress(egress), COUNTED);
+    return Shortening.text(
+        lineage, egress == null ? bound : bound.withEgress(egress), notes, COUNTED);
   }
 
   /** Returns what of a lineage may be named outside of this process, with a mark for the rest. */
@@ -92,16 +98,20 @@ public final class LineageText {
 
   /** Returns what to put into a message for a lineage, with the notes of a dry run. */
   public static String message(Lineage lineage) {
-    return measured("stored", lineage);
+    return measured("stored", lineage, Set.of());
   }
 
-  /** Returns what to send with a request or an answer for a lineage. */
-  static String sent(Lineage lineage) {
-    return measured("baggage", lineage);
+  /**
+   * Returns what to send with a request or an answer for a lineage.
+   *
+   * @param notes what travels for a dry run besides: they name what may be named
+   */
+  static String sent(Lineage lineage, Collection<String> notes) {
+    return measured("baggage", lineage, notes);
   }
 
-  private static String measured(String carrier, Lineage lineage) {
-    String text = leaving(lineage);
+  private static String measured(String carrier, Lineage lineage, Collection<String> notes) {
+    String text = leaving(lineage, Settings.current().maxLineageBytes(), notes);
     if (!Measures.isIdle()) {
       int entries = lineage.writes().size();
       Measures.tell(measure -> measure.left(carrier, text.length(), entries));

@@ -10,6 +10,7 @@ import io.opentelemetry.context.ContextKey;
 import io.opentelemetry.context.ImplicitContextKeyed;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -456,14 +457,14 @@ public final class Scope implements ImplicitContextKeyed {
     Observer observer = Observers.dryRun();
     if (observer != null) {
       observer.leaves(this);
-      return LineageText.sent(withNotes(leaving(), observer));
+      return LineageText.sent(leaving(), observer.notes(this));
     }
     Lineage leaving = leaving();
     Text held = text;
     if (held != null && held.isOf(leaving, settings)) {
       return held.text;
     }
-    String made = LineageText.sent(leaving);
+    String made = LineageText.sent(leaving, Set.of());
     text = new Text(leaving, settings, made);
     return made;
   }
@@ -477,9 +478,9 @@ public final class Scope implements ImplicitContextKeyed {
     Observer observer = Observers.dryRun();
     if (observer != null) {
       observer.leaves(this);
-      added = withNotes(added, observer);
     }
-    return added.isEmpty() ? NOTHING : LineageText.sent(added);
+    Collection<String> notes = notes(observer);
+    return added.isEmpty() && notes.isEmpty() ? NOTHING : LineageText.sent(added, notes);
   }
 
   /**
@@ -494,14 +495,11 @@ public final class Scope implements ImplicitContextKeyed {
   /** The lineage of this moment, with the mark that it may be older than it seems. */
   private String snapshot() {
     Lineage marked = lineage.marked(SNAPSHOT);
-    Observer observer = Observers.dryRun();
-    return LineageText.sent(observer == null ? marked : withNotes(marked, observer));
+    return LineageText.sent(marked, notes(Observers.dryRun()));
   }
 
-  private Lineage withNotes(Lineage leaving, Observer observer) {
-    Lineage.Builder notes = Lineage.builder();
-    observer.notes(this).forEach(notes::unknown);
-    return leaving.merge(notes.build());
+  private Collection<String> notes(@Nullable Observer observer) {
+    return observer == null ? Set.of() : observer.notes(this);
   }
 
   @Override

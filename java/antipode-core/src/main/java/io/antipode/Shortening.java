@@ -2,6 +2,7 @@ package io.antipode;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -77,8 +78,13 @@ final class Shortening {
     void dropped(Set<String> datastores);
   }
 
-  static String text(Lineage lineage, Bound bound, Losses losses) {
-    Lineage allowed = egress(lineage, bound.egress(), losses);
+  /**
+   * Returns a text within a bound.
+   *
+   * @param notes what travels besides, as far as it fits: whoever adds them knows what they name
+   */
+  static String text(Lineage lineage, Bound bound, Collection<String> notes, Losses losses) {
+    Lineage allowed = egress(lineage, bound.egress(), losses).withUnknown(notes);
     String text = Encoder.text(allowed);
     int room = Math.min(bound.maxBytes() - MEMBER_BYTES, Decoder.MAX_LENGTH);
     if (text.length() <= room && items(allowed, true) <= Decoder.MAX_ITEMS) {

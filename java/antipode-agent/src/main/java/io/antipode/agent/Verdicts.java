@@ -66,7 +66,8 @@ final class Verdicts {
 
   private static Settings settings(Settings held, JsonNode given, Path folder) {
     String barriers = given.path("barriers").asText("explicit");
-    return held.withMode(Mode.DRY_RUN)
+    return held.withEgress(given.has("egress") ? Values.texts(given.get("egress")) : null)
+        .withMode(Mode.DRY_RUN)
         .withDryRunDir(folder)
         .withRegion(given.hasNonNull("region") ? given.get("region").asText() : null)
         .withBarriers(barriers.equals("auto") ? ReadBarriers.AUTO : ReadBarriers.EXPLICIT);
