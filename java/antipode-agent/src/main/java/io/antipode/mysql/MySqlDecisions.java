@@ -187,7 +187,7 @@ public final class MySqlDecisions {
   private static Facts facts(Map<String, String> variables) {
     try {
       return Facts.of(variables, "1");
-    } catch (NoGtidException error) {
+    } catch (RefusedException error) {
       throw new IllegalArgumentException(error);
     }
   }

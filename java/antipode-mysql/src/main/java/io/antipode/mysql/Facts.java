@@ -42,8 +42,12 @@ record Facts(
   private static final String LOG_ON = "set log_bin (the binary log is off)";
   private static final String GTIDS_ON = "set gtid_mode=ON and enforce_gtid_consistency=ON";
 
-  /** Returns what a server's variables make of it. */
-  static Facts of(Map<String, String> variables, String started) throws NoGtidException {
+  /**
+   * Returns what a server's variables make of it.
+   *
+   * @throws RefusedException if it names what it has executed in a way that nobody knows
+   */
+  static Facts of(Map<String, String> variables, String started) throws RefusedException {
     String name = variables.getOrDefault("version", "");
     Flavor flavor = Flavor.of(name);
     Matcher match = VERSION.matcher(name);
@@ -67,10 +71,18 @@ record Facts(
         !isMySql && variables.getOrDefault("gtid_strict_mode", "").equals("ON"),
         isMySql && !group.isEmpty(),
         isMySql && !group.isEmpty() ? Long.parseUnsignedLong(block) : 0,
-        isMySql ? GtidSet.parse(variables.getOrDefault("gtid_executed", "")) : GtidSet.EMPTY,
+        isMySql ? executed(variables.getOrDefault("gtid_executed", "")) : GtidSet.EMPTY,
         problems(flavor, version, variables),
         unminted(variables),
         filters(variables));
+  }
+
+  private static GtidSet executed(String text) throws RefusedException {
+    try {
+      return GtidSet.parse(text);
+    } catch (NoGtidException error) {
+      throw RefusedException.lasting("gtid_executed cannot be read: " + error.getMessage(), 0);
+    }
   }
 
   private static int number(@Nullable String digits) {

@@ -89,7 +89,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
         link.execute("ROLLBACK"); // The application knows nothing of it.
       }
       tap.knows(facts, trouble());
-    } catch (SQLException error) {
+    } catch (SQLException | RefusedException error) {
       Counts.logOnce(
           "mysql_unasked",
           shim.datastore(),

@@ -82,14 +82,16 @@ final class Link implements AutoCloseable {
    * Connects, and finds out what the server is.
    *
    * @throws SQLException as the driver does
+   * @throws RefusedException if what the server says of itself cannot be read
    * @throws ConfigurationException if the driver cannot tell what this server's writes are named by
    */
-  static Link open(Address address, Duration timeout, Runs runs) throws SQLException {
+  static Link open(Address address, Duration timeout, Runs runs)
+      throws SQLException, RefusedException {
     Link link = connect(address, timeout);
     try {
       link.detect(address, runs);
       return link;
-    } catch (SQLException | RuntimeException error) {
+    } catch (SQLException | RefusedException | RuntimeException error) {
       link.close();
       throw error;
     }
@@ -107,7 +109,7 @@ final class Link implements AutoCloseable {
     return link;
   }
 
-  private void detect(Address address, Runs runs) throws SQLException {
+  private void detect(Address address, Runs runs) throws SQLException, RefusedException {
     Facts found = asked();
     if (found.flavor() == Flavor.MYSQL && address.flavor() != Flavor.MYSQL) {
       throw new ConfigurationException(
@@ -122,8 +124,12 @@ final class Link implements AutoCloseable {
     }
   }
 
-  /** Asks what the server is. */
-  Facts asked() throws SQLException {
+  /**
+   * Asks what the server is.
+   *
+   * @throws RefusedException if its answer cannot be read
+   */
+  Facts asked() throws SQLException, RefusedException {
     Map<String, String> variables = new LinkedHashMap<>();
     for (Map<String, String> row : rows(VARIABLES)) {
       variables.put(row.getOrDefault("Variable_name", ""), row.getOrDefault("Value", ""));
@@ -134,13 +140,9 @@ final class Link implements AutoCloseable {
             ? "performance_schema.global_status"
             : "information_schema.GLOBAL_STATUS";
     Map<String, String> started = rows(STARTED + status + " WHERE VARIABLE_NAME = 'UPTIME'").get(0);
-    try {
-      Facts found = Facts.of(variables, started.getOrDefault("started", ""));
-      facts = found;
-      return found;
-    } catch (NoGtidException error) {
-      throw new SQLException(error);
-    }
+    Facts found = Facts.of(variables, started.getOrDefault("started", ""));
+    facts = found;
+    return found;
   }
 
   /** Returns what is known of the server of a link that was opened. */

@@ -338,7 +338,7 @@ public final class MySqlShim extends Shim {
     }
     try (Link link = Link.open(address, SWEEP, runs)) {
       Records.sweep(link, promises());
-    } catch (SQLException error) {
+    } catch (SQLException | RefusedException error) {
       LOG.log(Level.FINE, error, () -> "old promises of " + datastore() + " are not swept");
     }
   }
@@ -559,6 +559,8 @@ public final class MySqlShim extends Shim {
       Link link = Link.open(address, connecting, runs);
       link.setTimeout(most);
       return link;
+    } catch (RefusedException error) {
+      throw new SQLException(error.getMessage(), error);
     } catch (SQLException error) {
       if (floor != null) {
         floor.expire(new UnreachableException(String.valueOf(error.getMessage()), error));
