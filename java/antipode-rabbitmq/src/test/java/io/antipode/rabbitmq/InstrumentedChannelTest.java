@@ -17,6 +17,7 @@ import io.antipode.Incomplete;
 import io.antipode.Lineage;
 import io.antipode.ScopeBlock;
 import io.antipode.WriteId;
+import io.antipode.lab.Lab;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.UUID;

@@ -10,7 +10,7 @@ import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
-import io.antipode.rabbitmq.Lab;
+import io.antipode.lab.Lab;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;

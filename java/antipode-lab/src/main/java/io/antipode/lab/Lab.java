@@ -1,4 +1,4 @@
-package io.antipode.rabbitmq;
+package io.antipode.lab;
 
 import static org.junit.jupiter.api.Assertions.fail;
 import static org.junit.jupiter.api.Assumptions.abort;
