@@ -21,8 +21,12 @@ abstract class OpenBytes implements OpenShim {
     return value.getBytes(StandardCharsets.UTF_8);
   }
 
+  static @Nullable String text(byte @Nullable [] value) {
+    return value == null ? null : new String(value, StandardCharsets.UTF_8);
+  }
+
   static Found found(byte @Nullable [] value, @Nullable Lineage lineage) {
-    return new Found(value == null ? null : new String(value, StandardCharsets.UTF_8), lineage);
+    return new Found(text(value), lineage);
   }
 
   private static Lineage orCurrent(@Nullable Lineage lineage) {

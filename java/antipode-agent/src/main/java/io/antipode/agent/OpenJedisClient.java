@@ -1,8 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
 import io.antipode.redis.InstrumentedJedis;
 import io.antipode.redis.RedisShim;
@@ -14,7 +12,7 @@ import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.JedisPooled;
 
 /** An instrumented pool of Jedis: plain commands. */
-final class OpenJedisClient implements OpenShim {
+final class OpenJedisClient extends OpenClient {
   private final RedisShim shim;
   private final JedisPooled jedis;
 
@@ -36,31 +34,23 @@ final class OpenJedisClient implements OpenShim {
   }
 
   @Override
-  public @Nullable Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
+  void put(String key, String value) {
     String unused = jedis.set(key, value);
-    return null;
   }
 
   @Override
-  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) {
+  void remove(String key) {
     long unused = jedis.del(key);
-    return null;
   }
 
   @Override
-  public Found read(String key) {
-    return new Found(jedis.get(key), null);
+  @Nullable String get(String key) {
+    return jedis.get(key);
   }
 
   @Override
   public CompletableFuture<Found> readAsync(String key) {
     throw AgentException.unsupported("an asynchronous API of Jedis");
-  }
-
-  @Override
-  public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
   }
 
   @Override

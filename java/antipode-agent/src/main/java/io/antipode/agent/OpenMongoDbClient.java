@@ -6,18 +6,14 @@ import com.mongodb.MongoClientSettings;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoCollection;
 import com.mongodb.client.model.ReplaceOptions;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
 import io.antipode.mongodb.MongoShim;
-import io.opentelemetry.context.Context;
-import java.util.concurrent.CompletableFuture;
 import org.bson.Document;
 import org.bson.types.Binary;
 import org.jspecify.annotations.Nullable;
 
 /** An instrumented client of MongoDB: plain calls that replace, delete and find one document. */
-final class OpenMongoDbClient implements OpenShim {
+final class OpenMongoDbClient extends OpenClient {
   private final MongoShim shim;
   private final MongoClient client;
   private final MongoCollection<Document> posts;
@@ -43,34 +39,21 @@ final class OpenMongoDbClient implements OpenShim {
   }
 
   @Override
-  public @Nullable Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
+  void put(String key, String value) {
     Document document = new Document("value", OpenBytes.bytes(value));
     Object unused =
         posts.replaceOne(new Document("_id", key), document, new ReplaceOptions().upsert(true));
-    return null;
   }
 
   @Override
-  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) {
+  void remove(String key) {
     Object unused = posts.deleteOne(new Document("_id", key));
-    return null;
   }
 
   @Override
-  public Found read(String key) {
+  @Nullable String get(String key) {
     Document found = posts.find(new Document("_id", key)).first();
-    return OpenBytes.found(found == null ? null : found.get("value", Binary.class).getData(), null);
-  }
-
-  @Override
-  public CompletableFuture<Found> readAsync(String key) {
-    return CompletableFuture.supplyAsync(() -> read(key), Context.taskWrapping(OpenBytes.READING));
-  }
-
-  @Override
-  public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
+    return OpenBytes.text(found == null ? null : found.get("value", Binary.class).getData());
   }
 
   @Override

@@ -2,23 +2,18 @@ package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.mysql.cj.jdbc.MysqlDataSource;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
-import io.opentelemetry.context.Context;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.mariadb.jdbc.MariaDbDataSource;
 
 /** An instrumented pool of JDBC: plain statements, each in a transaction. */
-final class OpenMySqlClient implements OpenShim {
+final class OpenMySqlClient extends OpenClient {
   private final MySqlShim shim;
   private final DataSource pool;
   private final Jdbc jdbc;
@@ -91,49 +86,28 @@ final class OpenMySqlClient implements OpenShim {
   }
 
   @Override
-  public @Nullable Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
-      throws SQLException {
+  void put(String key, String value) throws SQLException {
     int unused = update("REPLACE INTO antipode_kv (k, v) VALUES (?, ?)", key, value);
-    return null;
   }
 
   @Override
-  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) throws SQLException {
+  void remove(String key) throws SQLException {
     int unused = update("DELETE FROM antipode_kv WHERE k = ?", key);
-    return null;
   }
 
   @Override
-  public Found read(String key) throws SQLException {
+  @Nullable String get(String key) throws SQLException {
     return inTransaction(
-        connection -> {
-          try (PreparedStatement statement =
-              connection.prepareStatement("SELECT v FROM antipode_kv WHERE k = ?")) {
-            statement.setBytes(1, OpenBytes.bytes(key));
-            try (ResultSet rows = statement.executeQuery()) {
-              return OpenBytes.found(rows.next() ? rows.getBytes(1) : null, null);
-            }
-          }
-        });
-  }
-
-  @Override
-  public CompletableFuture<Found> readAsync(String key) {
-    return CompletableFuture.supplyAsync(
-        () -> {
-          try {
-            return read(key);
-          } catch (SQLException error) {
-            throw new CompletionException(error);
-          }
-        },
-        Context.taskWrapping(OpenBytes.READING));
-  }
-
-  @Override
-  public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
+            connection -> {
+              try (PreparedStatement statement =
+                  connection.prepareStatement("SELECT v FROM antipode_kv WHERE k = ?")) {
+                statement.setBytes(1, OpenBytes.bytes(key));
+                try (ResultSet rows = statement.executeQuery()) {
+                  return OpenBytes.found(rows.next() ? rows.getBytes(1) : null, null);
+                }
+              }
+            })
+        .value();
   }
 
   @Override

@@ -4,17 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.GetResponse;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.rabbitmq.RabbitMqInstrumentation;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** An instrumented channel: publications with confirms, and the next message of the queue. */
-final class OpenRabbitMqClient implements OpenShim {
+final class OpenRabbitMqClient extends OpenClient {
   private static final long CONFIRM_MS = 5_000;
 
   private final String datastore;
@@ -41,33 +38,25 @@ final class OpenRabbitMqClient implements OpenShim {
   }
 
   @Override
-  public @Nullable Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils)
-      throws Exception {
-    channel.basicPublish(exchange, key, true, null, value.getBytes(StandardCharsets.UTF_8));
+  void put(String key, String value) throws Exception {
+    channel.basicPublish(exchange, key, true, null, OpenBytes.bytes(value));
     channel.waitForConfirmsOrDie(CONFIRM_MS);
-    return null;
   }
 
   @Override
-  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) {
+  void remove(String key) {
     throw AgentException.unsupported("the deletion of a published message");
   }
 
   @Override
-  public Found read(String key) throws Exception {
+  @Nullable String get(String key) throws Exception {
     GetResponse got = channel.basicGet(queue, true);
-    return new Found(got == null ? null : new String(got.getBody(), StandardCharsets.UTF_8), null);
+    return OpenBytes.text(got == null ? null : got.getBody());
   }
 
   @Override
   public CompletableFuture<Found> readAsync(String key) {
     throw AgentException.unsupported("an asynchronous consumer of RabbitMQ");
-  }
-
-  @Override
-  public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
   }
 
   @Override

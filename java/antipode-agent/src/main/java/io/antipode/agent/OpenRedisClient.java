@@ -1,8 +1,6 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisClient;
@@ -12,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /** An instrumented connection of Lettuce: plain commands. */
-final class OpenRedisClient implements OpenShim {
+final class OpenRedisClient extends OpenClient {
   private final RedisShim shim;
   private final RedisClient client;
   private final StatefulRedisConnection<String, String> connection;
@@ -29,21 +27,18 @@ final class OpenRedisClient implements OpenShim {
   }
 
   @Override
-  public @Nullable Lineage write(
-      String key, String value, @Nullable Lineage lineage, @Nullable Promise fulfils) {
+  void put(String key, String value) {
     String unused = connection.sync().set(key, value);
-    return null;
   }
 
   @Override
-  public @Nullable Lineage delete(String key, @Nullable Lineage lineage) {
+  void remove(String key) {
     Long unused = connection.sync().del(key);
-    return null;
   }
 
   @Override
-  public Found read(String key) {
-    return new Found(connection.sync().get(key), null);
+  @Nullable String get(String key) {
+    return connection.sync().get(key);
   }
 
   @Override
@@ -53,11 +48,6 @@ final class OpenRedisClient implements OpenShim {
         .get(key)
         .toCompletableFuture()
         .thenApply(value -> new Found(value, null));
-  }
-
-  @Override
-  public void rolledBack(String key, String value, Promise fulfils) {
-    throw AgentException.unsupported("rolled_back");
   }
 
   @Override

@@ -1,7 +1,6 @@
 package io.antipode.mongodb;
 
 import com.mongodb.MongoException;
-import com.mongodb.MongoInterruptedException;
 import com.mongodb.connection.ConnectionDescription;
 import com.mongodb.event.CommandStartedEvent;
 import io.antipode.ConfigurationException;
@@ -113,18 +112,7 @@ final class Guard {
       return;
     }
     Looks looks = new Looks(server, floor, isMajority);
-    try {
-      floor.hold(shim, looks);
-    } catch (UnreachableException error) {
-      throw error.getCause() instanceof MongoException own ? own : error;
-    } catch (RuntimeException error) {
-      throw error;
-    } catch (InterruptedException error) {
-      Thread.currentThread().interrupt();
-      throw new MongoInterruptedException("a read of " + shim.datastore() + " waited", error);
-    } catch (Exception impossible) { // A look throws no others.
-      throw new IllegalStateException(impossible);
-    }
+    shim.hold(floor, looks);
     if (!floor.isServed()) {
       memory.learn(connection.getConnectionId(), looks.incarnation, floor, isMajority);
     }

@@ -628,7 +628,12 @@ public final class MongoShim extends Shim {
     return inScope(() -> read(key), executor);
   }
 
-  private void hold(Floor floor, Floor.Look look) {
+  /**
+   * Holds a read back until its floor is met.
+   *
+   * @throws MongoException as the driver does, where the server could not be asked
+   */
+  void hold(Floor floor, Floor.Look look) {
     try {
       floor.hold(this, look);
     } catch (UnreachableException error) {

@@ -1,15 +1,12 @@
 package io.antipode.spring;
 
 import com.zaxxer.hikari.HikariDataSource;
-import io.antipode.ConfigurationException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
@@ -24,16 +21,16 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
 
   private static final String TRACKING = "trackSessionState";
 
-  private final AntipodeMySqlProperties properties;
+  private final NamedBeans<Pool> properties;
   private final List<MySqlShim> shims = new ArrayList<>();
 
   DataSourceInstrumentation(AntipodeMySqlProperties properties) {
-    this.properties = properties;
+    this.properties = new NamedBeans<>("antipode.mysql.pools", properties.pools());
   }
 
   @Override
   public Object postProcessAfterInitialization(Object bean, String name) {
-    Pool pool = bean instanceof DataSource ? pool(name) : null;
+    Pool pool = bean instanceof DataSource ? properties.find(name) : null;
     if (pool == null || KillSwitch.isDisabled()) {
       return bean;
     }
@@ -43,33 +40,15 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
         : shim(name, pool, pool.url(), pool.username(), pool.password()).instrument(source);
   }
 
-  /** Names are compared as in the environment, where there are neither capitals nor dashes. */
-  private @Nullable Pool pool(String name) {
-    String wanted = plain(name);
-    return properties.pools().entrySet().stream()
-        .filter(each -> plain(each.getKey()).equals(wanted))
-        .map(Map.Entry::getValue)
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static String plain(String name) {
-    return name.replaceAll("[-_.]", "").toLowerCase(Locale.ROOT);
-  }
-
   private MySqlShim shim(
       String name,
       Pool pool,
       @Nullable String url,
       @Nullable String user,
       @Nullable String password) {
-    if (pool.datastore() == null || pool.datastore().isBlank()) {
-      throw new ConfigurationException(
-          "antipode.mysql.pools." + name + ".datastore names the datastore, as every service does");
-    }
+    properties.requireDatastore(name, pool.datastore());
     if (url == null) {
-      throw new ConfigurationException(
-          "antipode.mysql.pools." + name + ".url: of this kind of pool it cannot be found out");
+      throw properties.refused(name, ".url: of this kind of pool it cannot be found out");
     }
     MySqlShim.Builder builder = MySqlShim.builder(pool.datastore(), url);
     if (user != null) {

@@ -1,6 +1,5 @@
 package io.antipode.spring;
 
-import io.antipode.ConfigurationException;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.redis.RedisShim;
 import io.antipode.runtime.KillSwitch;
@@ -8,8 +7,6 @@ import io.antipode.spring.AntipodeRedisProperties.Connections;
 import io.lettuce.core.RedisURI;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -28,47 +25,27 @@ final class RedisInstrumentation implements BeanPostProcessor, DisposableBean {
       ClassUtils.isPresent(
           "redis.clients.jedis.Jedis", RedisInstrumentation.class.getClassLoader());
 
-  private final AntipodeRedisProperties properties;
+  private final NamedBeans<Connections> properties;
   private final List<AutoCloseable> opened = new ArrayList<>();
 
   RedisInstrumentation(AntipodeRedisProperties properties) {
-    this.properties = properties;
+    this.properties = new NamedBeans<>("antipode.redis.factories", properties.factories());
   }
 
   @Override
   public Object postProcessBeforeInitialization(Object bean, String name) {
-    Connections connections = bean instanceof RedisConnectionFactory ? connections(name) : null;
+    Connections connections = bean instanceof RedisConnectionFactory ? properties.find(name) : null;
     if (connections == null || KillSwitch.isDisabled()) {
       return bean;
     }
-    if (connections.datastore() == null || connections.datastore().isBlank()) {
-      throw refused(name, ".datastore names the datastore, as every service does");
-    }
+    properties.requireDatastore(name, connections.datastore());
     if (bean instanceof LettuceConnectionFactory lettuce) {
       return lettuce(name, connections, lettuce);
     }
     if (HAS_JEDIS && Jedis.isFactory(bean)) {
       return Jedis.instrumented(this, name, connections, bean);
     }
-    throw refused(name, ": of this kind of factory no connection can be instrumented");
-  }
-
-  /** Names are compared as in the environment, where there are neither capitals nor dashes. */
-  private @Nullable Connections connections(String name) {
-    String wanted = plain(name);
-    return properties.factories().entrySet().stream()
-        .filter(each -> plain(each.getKey()).equals(wanted))
-        .map(Map.Entry::getValue)
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static String plain(String name) {
-    return name.replaceAll("[-_.]", "").toLowerCase(Locale.ROOT);
-  }
-
-  private static ConfigurationException refused(String name, String why) {
-    return new ConfigurationException("antipode.redis.factories." + name + why);
+    throw properties.refused(name, ": of this kind of factory no connection can be instrumented");
   }
 
   private InstrumentedLettuceConnectionFactory lettuce(
@@ -78,7 +55,7 @@ final class RedisInstrumentation implements BeanPostProcessor, DisposableBean {
         || plain.isRedisSentinelAware()
         || plain.getClientConfiguration().getReadFrom().isPresent()
         || server == null) {
-      throw refused(name, ": a factory is instrumented that connects to one server");
+      throw properties.refused(name, ": a factory is instrumented that connects to one server");
     }
     boolean isSecure = plain.getClientConfiguration().isUseSsl();
     RedisShim.Builder builder = shim(connections, server, isSecure);
@@ -136,7 +113,8 @@ final class RedisInstrumentation implements BeanPostProcessor, DisposableBean {
       JedisConnectionFactory plain = (JedisConnectionFactory) bean;
       @Nullable RedisStandaloneConfiguration server = plain.getStandaloneConfiguration();
       if (plain.isRedisClusterAware() || plain.isRedisSentinelAware() || server == null) {
-        throw refused(name, ": a factory is instrumented that connects to one server");
+        throw all.properties.refused(
+            name, ": a factory is instrumented that connects to one server");
       }
       boolean isSecure = plain.getClientConfiguration().isUseSsl();
       InstrumentedJedisConnectionFactory instrumented =

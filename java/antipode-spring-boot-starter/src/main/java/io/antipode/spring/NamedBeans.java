@@ -1,0 +1,55 @@
+package io.antipode.spring;
+
+import io.antipode.ConfigurationException;
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** What properties say of beans, by the names of these. */
+final class NamedBeans<T> {
+  private final String prefix;
+  private final Map<String, T> properties;
+
+  /**
+   * Knows what properties say.
+   *
+   * @param prefix of the properties, before a bean's name
+   */
+  NamedBeans(String prefix, Map<String, T> properties) {
+    this.prefix = prefix;
+    this.properties = properties;
+  }
+
+  /**
+   * Returns what is said of a bean; null for nothing. Names are compared as in the environment,
+   * where there are neither capitals nor dashes.
+   */
+  @Nullable T find(String bean) {
+    String wanted = plain(bean);
+    return properties.entrySet().stream()
+        .filter(each -> plain(each.getKey()).equals(wanted))
+        .map(Map.Entry::getValue)
+        .findFirst()
+        .orElse(null);
+  }
+
+  private static String plain(String name) {
+    return name.replaceAll("[-_.]", "").toLowerCase(Locale.ROOT);
+  }
+
+  /**
+   * Checks what properties name as the datastore of a bean.
+   *
+   * @throws ConfigurationException if they name none
+   */
+  void requireDatastore(String bean, @Nullable String datastore) {
+    if (datastore == null || datastore.isBlank()) {
+      throw refused(bean, ".datastore names the datastore, as every service does");
+    }
+  }
+
+  /** Returns what says that the properties of a bean cannot be kept. */
+  ConfigurationException refused(String bean, String why) {
+    return new ConfigurationException(prefix + "." + bean + why);
+  }
+}
