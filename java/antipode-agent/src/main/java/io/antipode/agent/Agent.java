@@ -131,8 +131,7 @@ public final class Agent {
       case "abandon" -> waits.abandon(arguments);
       case "decide" -> Decisions.decide(arguments);
       case "headers" ->
-          HeaderVectors.judge(
-              Values.text(arguments, "kind"), Values.argument(arguments, "given"));
+          HeaderVectors.judge(Values.text(arguments, "kind"), Values.argument(arguments, "given"));
       default -> throw AgentException.senseless("no operation " + operation);
     };
   }

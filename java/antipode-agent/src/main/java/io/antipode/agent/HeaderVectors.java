@@ -73,8 +73,7 @@ final class HeaderVectors {
     Context context = extracted(given.path("headers"));
     ObjectNode value = JSON.objectNode();
     value.set(
-        "lineage",
-        Values.json(Objects.requireNonNull(Scope.fromContextOrNull(context)).lineage()));
+        "lineage", Values.json(Objects.requireNonNull(Scope.fromContextOrNull(context)).lineage()));
     ObjectNode others = value.putObject("others");
     Baggage.fromContext(context).forEach((name, entry) -> others.put(name, entry.getValue()));
     others.remove(Scope.MEMBER);
@@ -84,9 +83,7 @@ final class HeaderVectors {
   private static ObjectNode responseOut(JsonNode given) {
     try (IncomingRequest request = received(given.path("headers"))) {
       // As they are: a write that is recorded here states its hour.
-      given
-          .path("adds")
-          .forEach(write -> request.scope().merge(Lineage.of(Values.write(write))));
+      given.path("adds").forEach(write -> request.scope().merge(Lineage.of(Values.write(write))));
       return JSON.objectNode().put("answer", request.answer());
     }
   }
@@ -102,9 +99,7 @@ final class HeaderVectors {
     new TreeMap<>(headers)
         .forEach(
             (name, values) ->
-                values.stream()
-                    .sorted()
-                    .forEach(value -> pairs.addArray().add(name).add(value)));
+                values.stream().sorted().forEach(value -> pairs.addArray().add(name).add(value)));
     return pairs;
   }
 
@@ -171,8 +166,7 @@ final class HeaderVectors {
 
   /** Sends a call from a scope, and tells by its headers whether the host may have the lineage. */
   private static ObjectNode host(JsonNode given) {
-    Settings before =
-        configured(JSON.objectNode().set("egress_hosts", given.path("egress_hosts")));
+    Settings before = configured(JSON.objectNode().set("egress_hosts", given.path("egress_hosts")));
     try (ScopeBlock block = Antipode.scope()) {
       Map<String, List<String>> headers = HeaderMap.of(JSON.arrayNode());
       begun(given).outfit(headers);

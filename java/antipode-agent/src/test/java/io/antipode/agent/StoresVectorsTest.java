@@ -34,7 +34,8 @@ class StoresVectorsTest {
               expected.add(step.get("status"));
             }
           }
-          assertThat(Vectors.decided("rabbitmq", "receipts", vector).get("statuses")).isEqualTo(expected);
+          assertThat(Vectors.decided("rabbitmq", "receipts", vector).get("statuses"))
+              .isEqualTo(expected);
         });
   }
 
@@ -45,7 +46,8 @@ class StoresVectorsTest {
         "rabbitmq",
         "messages",
         vector -> {
-          Lineage found = Values.lineage(Vectors.decided("rabbitmq", "message", vector).get("lineage"));
+          Lineage found =
+              Values.lineage(Vectors.decided("rabbitmq", "message", vector).get("lineage"));
           assertThat(found).isEqualTo(Values.lineage(vector.get("lineage")));
         });
   }
@@ -54,8 +56,7 @@ class StoresVectorsTest {
       String folder, String kind, BiConsumer<String, JsonNode> check) {
     return STORES.stream()
         .flatMap(
-            store ->
-                Vectors.tests(folder, store, kind, vector -> check.accept(store, vector)));
+            store -> Vectors.tests(folder, store, kind, vector -> check.accept(store, vector)));
   }
 
   @TestFactory

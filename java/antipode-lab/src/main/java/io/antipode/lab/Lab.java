@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * cannot start them the test is skipped, unless {@code ANTIPODE_REQUIRE_STORES} names the store.
  */
 public final class Lab implements AutoCloseable {
-  private static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
+  private static final Path ROOT = Path.of("../..").toAbsolutePath().normalize();
   private static final Pattern URL = Pattern.compile("\"url\": \"([^\"]+)\"");
 
   private final Process process;

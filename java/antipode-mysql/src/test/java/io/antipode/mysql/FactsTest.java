@@ -8,7 +8,9 @@ import org.junit.jupiter.api.Test;
 
 /** What a server says of itself; which servers are good for what are vectors. */
 class FactsTest {
-  /** Asking again would not help: the outcome is undecidable at once, not a wait until it is late. */
+  /**
+   * Asking again would not help: the outcome is undecidable at once, not a wait until it is late.
+   */
   @Test
   void aPositionThatCannotBeReadIsALastingRefusal() {
     Map<String, String> variables =
