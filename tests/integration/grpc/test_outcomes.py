@@ -20,6 +20,7 @@ from antipode.integrations._outgoing import forget_services
 from antipode.integrations.grpc import _channel
 from antipode.shim import Incomplete
 from antipode.testing import wait_until
+from tests.integration._ports import refused_port
 
 from ._service import SERVICE, Seen, aio_methods, called, handler, made, served, write
 
@@ -99,12 +100,6 @@ def resetting() -> Iterator[int]:
             thread.join(10)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
-
-
 @clients
 async def test_a_deadline_leaves_the_service_in_doubt(client: str, seen: Seen) -> None:
     """The callee has written, and its answer is never read."""
@@ -136,22 +131,24 @@ async def test_a_refused_connection_is_no_doubt_without_retries(
 ) -> None:
     """What was certainly not sent marks nothing; under a retry policy it is not certain."""
     options = RETRIES if retries else ()
-    async with called(free_port(), client, options=options) as to:
-        with antipode.scope() as held:
-            with pytest.raises(grpc.RpcError) as raised:
-                await to.one("unary_unary", b"a")
-            assert code_of(raised.value) is grpc.StatusCode.UNAVAILABLE
-            assert held.lineage.incomplete == (IN_DOUBT if retries else frozenset())
+    with refused_port() as port:
+        async with called(port, client, options=options) as to:
+            with antipode.scope() as held:
+                with pytest.raises(grpc.RpcError) as raised:
+                    await to.one("unary_unary", b"a")
+                assert code_of(raised.value) is grpc.StatusCode.UNAVAILABLE
+                assert held.lineage.incomplete == (IN_DOUBT if retries else frozenset())
 
 
 @clients
 async def test_waiting_for_a_server_until_the_deadline_is_in_doubt(client: str) -> None:
     """``wait_for_ready`` ends as any deadline does: gRPC does not say what was sent."""
-    async with called(free_port(), client) as to:
-        with antipode.scope() as held:
-            with pytest.raises(grpc.RpcError):
-                await to.one("unary_unary", b"a", wait_for_ready=True, timeout=0.2)
-            assert held.lineage.incomplete == IN_DOUBT
+    with refused_port() as port:
+        async with called(port, client) as to:
+            with antipode.scope() as held:
+                with pytest.raises(grpc.RpcError):
+                    await to.one("unary_unary", b"a", wait_for_ready=True, timeout=0.2)
+                assert held.lineage.incomplete == IN_DOUBT
 
 
 @clients

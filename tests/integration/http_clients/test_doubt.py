@@ -13,6 +13,7 @@ from opentelemetry import context as otel_context
 
 import antipode
 from antipode import Lineage
+from tests.integration._ports import refused_port
 from tests.integration.http_clients import _suite as _http_suite
 
 from ._drivers import DRIVERS
@@ -47,12 +48,6 @@ def deaf() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def closed_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def in_doubt(origin: Origin) -> set[tuple[str, str]]:
     return {(origin.service, "in_doubt")}
 
@@ -75,9 +70,9 @@ def test_a_lost_connection_is_in_doubt(driver: Driver, order: str, origin: Origi
 
 def test_what_was_refused_leaves_nothing(driver: Driver, order: str) -> None:
     """Nobody got the request."""
-    with antipode.scope():
+    with antipode.scope(), refused_port() as port:
         with pytest.raises(FAILURE):
-            driver.get(f"http://127.0.0.1:{closed_port()}/")
+            driver.get(f"http://127.0.0.1:{port}/")
         assert antipode.current() == Lineage()
 
 
@@ -314,10 +309,10 @@ def test_retries_that_are_exhausted(origin: Origin, raises: bool) -> None:  # no
 def test_retries_that_reach_nobody(origin: Origin) -> None:
     """Connections that are refused, however often, leave nothing."""
     ours = DRIVERS["requests"].ours
-    with _requests_with(_retry()) as session, antipode.scope():
+    with _requests_with(_retry()) as session, antipode.scope(), refused_port() as port:
         ours.instrument_client(session)
         with pytest.raises(FAILURE):
-            session.get(f"http://127.0.0.1:{closed_port()}/", timeout=5)
+            session.get(f"http://127.0.0.1:{port}/", timeout=5)
         assert antipode.current() == Lineage()
         ours.uninstrument_client(session)
 
