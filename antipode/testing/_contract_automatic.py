@@ -89,8 +89,10 @@ class AutomaticContract:
                 assert {store.read(key)[0] for _ in range(READS)} == {b"old"}
 
         with automatic(store, auto_timeout=0.2):
-            assert in_time(0.2 + READS * 0.02 + LATE_S, read_all, attempts=3)
-        assert stale_reads(store) - before in (READS, 2 * READS, 3 * READS)
+            assert in_time(0.2 + READS * 0.02 + LATE_S, read_all)
+        stale = stale_reads(store) - before
+        assert stale > 0
+        assert stale % READS == 0
 
     @category("automatic")
     def test_stale_reads_may_raise(self, store: ContractStore, key: str) -> None:

@@ -124,8 +124,9 @@ class WaitContract:
     @category("visibility")
     def test_never_passes_while_paused(self, store: ContractStore, key: str) -> None:
         """While replication is paused the barrier does not pass, and says ``not_yet``."""
+        replicated(store, key)
         store.topology.pause()
-        write = written(store, key)
+        write = written(store, key, b"2")
         error = times_out(store, Lineage([write]), timeout=store.settle_s)
         assert statuses(error.result) == {Status.NOT_YET}
 
@@ -297,9 +298,10 @@ class WaitContract:
     def test_fence_stands_for_dropped_writes(self, store: ContractStore, key: str) -> None:
         """A lineage shortened for size waits for all that the primary had acknowledged by then."""
         replicated(store, key, b"old")
+        shortened = Lineage(incomplete=[(store.datastore, "size")])
+        assert store.antipode.barrier(shortened, timeout=store.timeout_s).ok
         store.topology.pause()
         written(store, key, b"new")
-        shortened = Lineage(incomplete=[(store.datastore, "size")])
         # Long enough for a connection to the primary: without its position it is incomplete.
         times_out(store, shortened, timeout=4 * store.settle_s)
         store.topology.resume()
