@@ -13,6 +13,7 @@ import antipode
 from antipode import IncompleteLineage
 from antipode.shim import Incomplete
 from antipode_shims import redis as shims
+from tests.integration._in_flight import sent
 
 from ._clients import (
     async_client,
@@ -24,7 +25,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from antipode.testing import Address, LagProxy, RedisTopology, Traffic
+    from antipode.testing import Address, LagProxy, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 
@@ -44,17 +45,6 @@ async def using(
     finally:
         shims.uninstrument_client(one)
         await one.aclose()
-
-
-async def sent(proxy: LagProxy, before: Traffic) -> None:
-    """Wait until a request is on its way and its sender waits for the reply.
-
-    Not only for the first byte: ``asyncio.wait_for``, by which redis-py sends, swallows a
-    cancellation at that very moment before Python 3.12.
-    """
-    while (proxy.traffic() - before).request_bytes == 0:  # noqa: ASYNC110 - it has no event
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0.01)
 
 
 async def session(one: Any) -> list[Any]:
@@ -180,10 +170,11 @@ async def test_cancelled_read_leaves_no_doubt(proxy: LagProxy) -> None:
     """A cancelled read wrote nothing."""
     async with using(proxy.address) as one:
         await one.ping()
+        before = proxy.traffic()
         proxy.set_lag(60_000)
         with antipode.scope() as scope:
             reading = asyncio.ensure_future(one.get("k"))
-            await asyncio.sleep(0.01)
+            await sent(proxy, before)
             reading.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await reading
