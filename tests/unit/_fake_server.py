@@ -9,7 +9,7 @@ from antipode import Lineage, Status, WriteId
 from antipode.shim import Endpoint, Observation, Shim, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 POST = WriteId("posts", "log", 7)
 LINEAGE = Lineage([POST])
@@ -45,6 +45,17 @@ class FakeServer(Shim):
         if self.fault is not None:
             raise self.fault
         return frozenset([WriteId(self.datastore, "log", 9, covering=True)])
+
+    def after_a_look(self, then: Callable[[], None]) -> threading.Thread:
+        """Do something while somebody waits: a thread that does it, which the caller joins."""
+
+        def run() -> None:
+            assert self.looked.wait(5)
+            then()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
         self.opened += 1

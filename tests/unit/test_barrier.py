@@ -288,11 +288,10 @@ def test_a_timeout_leaves_no_thread_and_closing_no_connection(posts: FakeServer)
 
 def test_closing_a_shim_ends_the_barriers_that_wait_for_it(posts: FakeServer) -> None:
     """Nobody hangs on a shim that is gone."""
-    timer = threading.Timer(0.05, posts.close)
-    timer.start()
+    closing = posts.after_a_look(posts.close)
     with pytest.raises(antipode.VisibilityCheckError, match="its shim was closed"):
         antipode.barrier(LINEAGE, timeout=10)
-    timer.join()
+    closing.join()
 
 
 @pytest.fixture

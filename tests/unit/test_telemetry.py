@@ -17,6 +17,7 @@ from antipode import Lineage, WriteId
 from antipode._telemetry import telemetry as _telemetry
 from antipode.shim import Floor, Observation, Unreachable, count, mark_incomplete, record_write
 from antipode.testing import wait_until
+from antipode.testing._contract_base import pass_time
 from tests.conftest import antipode_threads
 from tests.unit._fake_server import LINEAGE, POST, FakeConnection, FakeServer
 from tests.unit._telemetry import Telemetry
@@ -93,10 +94,14 @@ def test_a_wait_is_a_child_span(
     face: Callable[[float], None], sdk: Telemetry, posts: FakeServer
 ) -> None:
     """A datastore that kept the barrier waiting has a span and a duration of its own."""
-    timer = threading.Timer(0.05, lambda: setattr(posts, "position", 7))
-    timer.start()
+
+    def show() -> None:
+        pass_time(0.05)
+        posts.position = 7
+
+    showing = posts.after_a_look(show)
     face(5)
-    timer.join()
+    showing.join()
     wait, barrier = sdk.spans
     assert wait.name == "antipode.wait"
     assert wait.parent is not None
@@ -117,7 +122,7 @@ def test_a_returned_result_is_no_error(
     face: Callable[[float], None], sdk: Telemetry, posts: FakeServer
 ) -> None:
     """What is unmet and returned is told by attributes; only what is raised is an error."""
-    face(0.02)
+    face(0.2)
     wait, barrier = sdk.spans
     assert attributes(wait)["antipode.outcome"] == "not_yet"
     assert barrier.status.status_code is StatusCode.UNSET

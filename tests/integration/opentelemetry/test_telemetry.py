@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,10 +34,18 @@ def reader(antipode_embedded: Any) -> Iterator[EmbeddedShim]:
     """A shim of a replica that lags behind, in a scope that depends on what is not there yet."""
     writer = embedded.shim("posts", antipode_embedded.primary, reads_from="primary")
     near = embedded.shim("posts", antipode_embedded.replica, reads_from="replica")
-    antipode_embedded.set_lag(LAG_MS)
+    antipode_embedded.pause()
     with antipode.scope(), writer, near:
         writer.write("post-1", b"hello")
         yield near
+
+
+@pytest.fixture
+def show_later(antipode_embedded: Any) -> Iterator[Callable[[], None]]:
+    """Begins the lag after which the replica shows it; a busy machine spends none of it before."""
+    timer = threading.Timer(LAG_MS / 1000, antipode_embedded.resume)
+    yield timer.start
+    timer.join()
 
 
 def read(shim: EmbeddedShim) -> bytes | None:
@@ -47,8 +56,10 @@ def read_async(shim: EmbeddedShim) -> bytes | None:
     return asyncio.run(shim.read_async("post-1"))[0]
 
 
-def test_a_barrier_that_waits(sdk: Telemetry, reader: EmbeddedShim) -> None:
+@pytest.mark.usefixtures("reader")
+def test_a_barrier_that_waits(sdk: Telemetry, show_later: Callable[[], None]) -> None:
     """The wait at the replica lasts about its lag, and lies within the barrier's span."""
+    show_later()
     antipode.barrier(timeout=10)
     wait, barrier = sdk.spans
     assert barrier.start_time <= wait.start_time <= wait.end_time <= barrier.end_time
@@ -60,11 +71,15 @@ def test_a_barrier_that_waits(sdk: Telemetry, reader: EmbeddedShim) -> None:
 
 @pytest.mark.parametrize("face", [read, read_async])
 def test_a_read_that_is_held_back(
-    face: Callable[[EmbeddedShim], bytes | None], sdk: Telemetry, reader: EmbeddedShim
+    face: Callable[[EmbeddedShim], bytes | None],
+    sdk: Telemetry,
+    reader: EmbeddedShim,
+    show_later: Callable[[], None],
 ) -> None:
     """With ``at="read"`` the barrier takes no time; the wait is below whoever reads."""
     antipode.barrier(timeout=10, at="read")
     with sdk.tracers.get_tracer("app").start_as_current_span("show post") as request:
+        show_later()
         assert face(reader) == b"hello"
     barrier, wait, _ = sdk.spans
     assert (barrier.name, wait.name) == ("antipode.barrier", "antipode.wait")
@@ -78,9 +93,8 @@ def test_a_read_that_is_held_back(
     assert sdk.value("antipode.wait.duration", antipode__at="read") == 1
 
 
-def test_a_read_that_gives_up(sdk: Telemetry, reader: EmbeddedShim, antipode_embedded: Any) -> None:
+def test_a_read_that_gives_up(sdk: Telemetry, reader: EmbeddedShim) -> None:
     """A read whose floor was not met in time is counted, and its wait says why."""
-    antipode_embedded.pause()
     antipode.barrier(timeout=0.05, at="read")
     with pytest.raises(antipode.BarrierTimeout):
         read(reader)

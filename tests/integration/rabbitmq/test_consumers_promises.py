@@ -50,12 +50,13 @@ def test_a_message_does_not_wait_for_the_promise_that_it_keeps(
     seen = Seen()
 
     def handle(channel: Any, method: Any, properties: Any, body: bytes) -> None:
+        # Noted first: what waits for the write may be handled before this thread goes on.
+        seen(channel, method, properties, body)
         if properties.type == KEEPS:
             assert not antipode.current().promises
             later.shim.write("refund", b"", Lineage(), fulfils=promise)
         else:
             assert promise in antipode.current().promises
-        seen(channel, method, properties, body)
 
     workers.work(handle, threads=2, fulfils=fulfils)
     workers.until(lambda: len(seen.messages) == 21, what="all messages")

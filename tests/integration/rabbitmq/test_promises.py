@@ -73,11 +73,12 @@ def test_message_of_a_native_channel_fulfils(regions: Regions, promise: Promise)
     """The application publishes as ever, with one header more; the tap abroad sees it."""
     regions.listen(Receipts())
     channel = rabbitmq.instrument_channel(regions.channel("us"), datastore=NEWS)
-    regions.topology.set_lag(150)
+    regions.topology.pause()
     headers = rabbitmq.fulfil({"tenant": "a"}, promise.token)
     with antipode.scope():
         channel.basic_publish(regions.name, "k", b"", pika.BasicProperties(headers=headers))
     assert statuses(promise) == {Status.NOT_YET}
+    regions.topology.resume()
     assert antipode.barrier(Lineage(promises=[promise]), timeout=TIMEOUT_S).ok
     _, properties, _ = regions.get(regions.channel("eu"))
     assert properties.headers["tenant"] == "a"

@@ -82,11 +82,14 @@ def becomes(lineage: Lineage, status: Status) -> None:
 def test_a_barrier_waits_until_the_message_is_routed_here(regions: Regions) -> None:
     """With 200 ms of lag it waits about so long, and is woken rather than polling."""
     regions.listen()
-    regions.topology.set_lag(200)
-    began_s = time.monotonic()
+    regions.topology.pause()
     lineage = regions.publish()
     assert statuses(lineage) == {Status.NOT_YET}
-    result = antipode.barrier(lineage, timeout=TIMEOUT_S)
+    regions.topology.resume()
+    assert antipode.barrier(lineage, timeout=TIMEOUT_S).ok
+    regions.topology.set_lag(200)
+    began_s = time.monotonic()
+    result = antipode.barrier(regions.publish(), timeout=TIMEOUT_S)
     waited_s = time.monotonic() - began_s
     assert result.ok
     assert [o.status for o in result.outcomes] == [Status.VISIBLE]
