@@ -100,7 +100,11 @@ def test_nothing_waits_after_the_deadline(regions: Regions, *, heard: bool) -> N
             with pytest.raises(BarrierTimeout):
                 antipode.barrier(Lineage([write]), timeout=0.2)
             wait_until(lambda: not waits(client), what="the kill", timeout_s=0.6)
-    assert not [each for each in threading.enumerate() if "server-wait" in each.name]
+
+    def threads() -> list[str]:
+        return [each.name for each in threading.enumerate() if "server-wait" in each.name]
+
+    wait_until(lambda: not threads(), what="its thread to end", timeout_s=TIMEOUT_S)
 
 
 def test_closing_ends_the_wait(regions: Regions) -> None:
