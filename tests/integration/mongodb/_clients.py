@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SET = "antipode"
 DB = "app"
 
+UNWATCHED: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 600_000}
+"""Options of a client that asks how its server is once, so that its round trips can be counted."""
+
 
 def arguments(where: Address | str, **options: Any) -> dict[str, Any]:
     """What makes a client of one server, or of the set that a URI names."""
@@ -92,7 +95,8 @@ def counted(name: str, datastore: str = "posts") -> int:
 def exchanges(proxy: LagProxy) -> Iterator[list[int]]:
     """How many round trips a block makes through *proxy*, in a list of one.
 
-    The driver's own monitoring is of other connections: it streams, and answers rarely.
+    What a client's monitor asks passes the same proxy: count those of a client that is
+    :data:`UNWATCHED`.
     """
     before, result = proxy.traffic(), [0]
     yield result

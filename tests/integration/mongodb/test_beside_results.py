@@ -21,7 +21,7 @@ from antipode.testing import LagProxy, wait_until
 from antipode_shims.mongodb._beside import request as _request
 
 from ._beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
-from ._clients import DB, Names, client, counted, exchanges, plain_client
+from ._clients import DB, UNWATCHED, Names, client, counted, exchanges, plain_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -399,7 +399,7 @@ def test_round_trips(antipode_mongodb: MongoDBTopology, monkeypatch: pytest.Monk
     monkeypatch.setattr(_request, "sampled", lambda: False)
     with LagProxy(antipode_mongodb.primary) as proxy, both(antipode_mongodb) as held:
         held.posts.insert_one({"_id": 1})
-        with client(proxy.address, BESIDE) as one:
+        with client(proxy.address, BESIDE, **UNWATCHED) as one:
             posts = one[DB].posts
             posts.find_one(ONE)
             calls: list[tuple[Callable[[], Any], int]] = [

@@ -18,6 +18,7 @@ from antipode_shims.mongodb import instrument_client, uninstrument_client
 from ._clients import (
     DB,
     SET,
+    UNWATCHED,
     arguments,
     async_client,
     client,
@@ -120,12 +121,11 @@ async def test_writes_cost_no_round_trip(antipode_mongodb: MongoDBTopology) -> N
         await posts.find_one_and_update({}, {"$set": {"a": 1}})
         await posts.find_one({})
 
-    quiet: dict[str, Any] = {"heartbeatFrequencyMS": 60_000, "serverMonitoringMode": "poll"}
     with LagProxy(antipode_mongodb.primary) as proxy, antipode.scope():
         counts = []
         async with (
-            AsyncMongoClient[Any](**arguments(proxy.address, **quiet)) as plain,
-            async_client(proxy.address, **quiet) as one,
+            AsyncMongoClient[Any](**arguments(proxy.address, **UNWATCHED)) as plain,
+            async_client(proxy.address, **UNWATCHED) as one,
         ):
             for each in (plain, one):
                 await work(each)

@@ -19,7 +19,7 @@ from antipode.shim import Incomplete, Wake
 from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import mongodb
 
-from ._clients import Names, counted, failing
+from ._clients import UNWATCHED, Names, counted, failing
 from ._regions import TIMEOUT_S, WHERE, Regions, outcome, regions_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_one_look_is_one_round_trip(regions: Regions) -> None:
     write = regions.replicated("k")
     regions.close()
     with LagProxy(regions.topology.replica) as proxy:
-        regions.at(proxy.address)
+        regions.at(proxy.address, **UNWATCHED)
         assert outcome(write).status is Status.VISIBLE
         before = proxy.traffic()
         assert outcome(write).status is Status.VISIBLE

@@ -14,6 +14,7 @@ from antipode.testing import LagProxy, MongoDBTopology, wait_until
 from antipode_shims import mongodb
 from antipode_shims.mongodb._position.timestamps import version_of
 
+from ._clients import UNWATCHED
 from ._regions import (
     TIMEOUT_S,
     WHERE,
@@ -116,7 +117,7 @@ def test_election_without_loss(regions: Regions) -> None:
     topology.failover(lose_unreplicated=False)
     with LagProxy(topology.primary) as proxy:
         regions.close()
-        reader = regions.at(proxy.address)
+        reader = regions.at(proxy.address, **UNWATCHED)
         assert outcome(write).status is Status.VISIBLE
         before = proxy.traffic()
         assert outcome(write).status is Status.VISIBLE
@@ -139,7 +140,7 @@ def test_committed_write_needs_no_oplog(regions: Regions) -> None:
     regions.topology.failover(lose_unreplicated=True)
     with LagProxy(regions.topology.primary) as proxy:
         regions.close()
-        regions.at(proxy.address)
+        regions.at(proxy.address, **UNWATCHED)
         antipode.barrier(Lineage([write]), timeout=TIMEOUT_S)
         before = proxy.traffic()
         assert antipode.barrier(Lineage([write]), timeout=TIMEOUT_S).ok

@@ -20,6 +20,7 @@ from antipode_shims.mongodb._clients.known import Defaults
 from ._clients import (
     DB,
     SET,
+    UNWATCHED,
     async_client,
     client,
     exact,
@@ -211,24 +212,25 @@ def check_waits(topology: MongoDBTopology, writer: Any, reader: Any, said: list[
 
 def test_proved_floor_costs_nothing(antipode_mongodb: MongoDBTopology, writer: Any) -> None:
     """One question for each new floor; none where the server has shown it already."""
-    with LagProxy(antipode_mongodb.replica) as proxy:
-        quiet = {"heartbeatFrequencyMS": 60_000, "serverMonitoringMode": "poll"}
-        with client(proxy.address, READER, **quiet, **SECONDARY) as reader:
-            posts = reader[DB].posts
-            with antipode.scope(written(writer, _id=0)):
-                antipode.barrier(timeout=10, at="read")
-                assert posts.find_one({"_id": 0})  # The first read under a floor asks more.
-            lineage = written(writer, _id=1)
-            antipode_mongodb.wait_replicated()
-            with antipode.scope(lineage):
-                antipode.barrier(timeout=10, at="read")
-                with exchanges(proxy) as first:
-                    posts.find_one({"_id": 1})
-                with exchanges(proxy) as second:
-                    posts.find_one({"_id": 1})
-                    posts.count_documents({})
-                assert first[0] == 2
-                assert second[0] == 2
+    with (
+        LagProxy(antipode_mongodb.replica) as proxy,
+        client(proxy.address, READER, **UNWATCHED, **SECONDARY) as reader,
+    ):
+        posts = reader[DB].posts
+        with antipode.scope(written(writer, _id=0)):
+            antipode.barrier(timeout=10, at="read")
+            assert posts.find_one({"_id": 0})  # The first read under a floor asks more.
+        lineage = written(writer, _id=1)
+        antipode_mongodb.wait_replicated()
+        with antipode.scope(lineage):
+            antipode.barrier(timeout=10, at="read")
+            with exchanges(proxy) as first:
+                posts.find_one({"_id": 1})
+            with exchanges(proxy) as second:
+                posts.find_one({"_id": 1})
+                posts.count_documents({})
+            assert first[0] == 2
+            assert second[0] == 2
 
 
 def test_batches_of_an_open_cursor_wait(antipode_mongodb: MongoDBTopology, writer: Any) -> None:
@@ -321,8 +323,7 @@ def test_rollback_under_a_client_is_seen() -> None:
 
 def test_rollback_closes_connections() -> None:
     """What the memory of a connection's server rests on: the connection ends with the history."""
-    quiet: dict[str, Any] = {"heartbeatFrequencyMS": 60_000, "serverMonitoringMode": "poll"}
-    with MongoDBTopology() as topology, plain_client(topology.primary, **quiet) as old:
+    with MongoDBTopology() as topology, plain_client(topology.primary, **UNWATCHED) as old:
 
         def number() -> int | None:
             try:

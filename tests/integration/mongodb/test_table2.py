@@ -20,6 +20,7 @@ from antipode.testing import LagProxy
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside.document import MOST_PARTS
 
+from ._clients import UNWATCHED
 from ._regions import TIMEOUT_S, WHERE, Regions, only, regions_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def test_round_trips(regions: Regions) -> None:
     """A write and a read cost one round trip each, a read that finds nothing two."""
     with LagProxy(regions.topology.primary) as proxy:
         regions.close()
-        shim = regions.at(proxy.address, reads_from="primary")
+        shim = regions.at(proxy.address, reads_from="primary", **UNWATCHED)
         shim.write("k", 0)
         for call, cost in (
             (lambda: shim.write("k", 1), 1),
