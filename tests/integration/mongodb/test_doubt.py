@@ -13,8 +13,9 @@ import antipode
 from antipode import IncompleteLineage
 from antipode.shim import Incomplete
 from antipode.testing import LagProxy
+from tests.integration._in_flight import sent
 
-from ._clients import DB, async_client, client, exact, failing
+from ._clients import DB, UNWATCHED, async_client, client, exact, failing, plain_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,9 @@ IN_DOUBT = Incomplete("posts", "in_doubt")
 
 @pytest.fixture
 def proxy(antipode_mongodb: MongoDBTopology) -> Iterator[LagProxy]:
-    """A proxy to the primary, which fails when told to."""
+    """A proxy to the primary, which fails when told to; making a collection takes time there."""
+    with plain_client(antipode_mongodb.primary) as plain:
+        plain[DB].posts.insert_one({})
     with LagProxy(antipode_mongodb.primary) as through:
         yield through
 
@@ -146,7 +149,7 @@ def test_later_batch_that_is_lost_is_in_doubt(antipode_mongodb: MongoDBTopology)
 
 async def test_cancelled_write_is_in_doubt(proxy: LagProxy) -> None:
     """A task that is cancelled while the server works: the write may happen."""
-    async with async_client(proxy.address) as one:
+    async with async_client(proxy.address, **UNWATCHED) as one:
         posts = one[DB].posts
         await posts.insert_one({})
         writes: list[Callable[[], Any]] = [
@@ -157,11 +160,11 @@ async def test_cancelled_write_is_in_doubt(proxy: LagProxy) -> None:
             lambda: posts.bulk_write([InsertOne({})]),
         ]
         for write in writes:
+            before = proxy.traffic()
             proxy.set_lag(60_000)
             with antipode.scope() as scope:
                 task = asyncio.ensure_future(write())
-                done, _ = await asyncio.wait({task}, timeout=0.2)
-                assert not done
+                await sent(proxy, before)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
@@ -172,14 +175,15 @@ async def test_cancelled_write_is_in_doubt(proxy: LagProxy) -> None:
 
 async def test_cancelled_read_is_no_doubt(proxy: LagProxy) -> None:
     """A cancelled read wrote nothing, under a floor or without one."""
-    async with async_client(proxy.address) as one:
+    async with async_client(proxy.address, **UNWATCHED) as one:
         posts = one[DB].posts
         with antipode.scope() as scope:
             await posts.insert_one({})
             await antipode.barrier_async(timeout=5, at="read")
+            before = proxy.traffic()
             proxy.set_lag(60_000)
             task = asyncio.ensure_future(posts.find_one({}))
-            await asyncio.wait({task}, timeout=0.2)
+            await sent(proxy, before)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pymongo
 import pytest
@@ -19,6 +20,7 @@ from antipode.telemetry import Metric
 from antipode.testing import LagProxy
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside.document import MOST_PARTS
+from tests.integration._in_flight import sent
 
 from ._clients import UNWATCHED
 from ._regions import TIMEOUT_S, WHERE, Regions, only, regions_of
@@ -230,13 +232,14 @@ def test_cancelled_write_is_in_doubt(regions: Regions) -> None:
 
     async def cancelled() -> Lineage:
         with LagProxy(regions.topology.primary) as proxy:
-            url = f"mongodb://{proxy.address}/?directConnection=true"
-            shim = mongodb.shim_async("posts", url, **WHERE)
+            options = urlencode({"directConnection": "true", **UNWATCHED})
+            shim = mongodb.shim_async("posts", f"mongodb://{proxy.address}/?{options}", **WHERE)
             await shim.read("k")
+            before = proxy.traffic()
             proxy.set_lag(60_000)
             with antipode.scope() as scope:
                 writing = asyncio.ensure_future(shim.write("k", 1))
-                await asyncio.sleep(0.1)
+                await sent(proxy, before)
                 writing.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await writing
