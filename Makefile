@@ -68,6 +68,7 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 	@STORES="$(STORES)" tools/run_tests.sh $(PY) ci $(PYTEST_ARGS)
 	@tools/build_java.sh ci
 	@tools/build_cpp.sh shared
+	@tools/tidy_cpp.sh core
 	@tools/fuzz_cpp.sh 1000000 decode baggage
 	@tools/fuzz_cpp.sh 100000 mongodb mysql redis
 	@$(PY) -m tools.wheel_matrix --ends
@@ -81,8 +82,10 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@tools/build_cpp.sh asan
 	@for tier in ci nightly; do ANTIPODE_AGENT_CPP=cpp/build/asan/antipode_agent \
 	  $(PY) -m pytest -q --tier=$$tier tests/contract -k "cpp and not java"; done
-	@tools/fuzz_cpp.sh 100000000 decode
-	@tools/fuzz_cpp.sh 5000000 baggage mongodb mysql redis
+	@tools/build_cpp.sh release
+	@tools/tidy_cpp.sh
+	@tools/fuzz_cpp.sh 100000000 decode baggage
+	@tools/fuzz_cpp.sh 5000000 mongodb mysql redis
 	@tools/test_valkey.sh $(PY)
 	@$(PY) -m tools.wheel_matrix
 	@$(MAKE) --no-print-directory load

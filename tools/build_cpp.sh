@@ -24,17 +24,19 @@ need /usr/include/grpcpp/grpcpp.h libgrpc++-dev
 need protoc protobuf-compiler
 need grpc_cpp_plugin protobuf-compiler-grpc
 case $preset in
-    clang | tsan | fuzz | tidy)
+    clang | release-clang | tsan | fuzz | tidy)
         need clang++-14 clang-14
         need /usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.tsan-x86_64.a libclang-rt-14-dev
         ;;
 esac
+[[ $preset != tidy ]] || need clang-tidy-14 clang-tidy-14
 ((${#needs[@]} == 0)) || ../tools/apt_install.sh "${needs[@]}"
 # Debian's stable releases have an older one, or none: its headers are unpacked beside the system.
 [[ -e /usr/include/opentelemetry/version.h ]] || ../tools/fetch_debian.sh ../.stores opentelemetry-cpp
 
 find agent benchmarks fuzz include src tests -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
 cmake --preset "$preset" >/dev/null
+[[ $preset != tidy ]] || exit 0 # Its sources are read by tidy_cpp.sh.
 cmake --build --preset "$preset" -- --quiet
 [[ $preset != fuzz ]] || exit 0 # Its targets are run by fuzz_cpp.sh.
 ctest --preset "$preset" --output-on-failure >"build/$preset/ctest.log" || { cat "build/$preset/ctest.log"; exit 1; }

@@ -184,16 +184,10 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   }
 
   std::optional<double> Step() override {
-    std::optional<double> pause_s;
-    Guarded([&] {
-      try {
-        pause_s = Look();
-      } catch (const Unreachable& error) {
-        held_->Failed(error);
-        throw;
-      }
-    });
-    if (pause_s) return pause_s;
+    double pause_s = kNever;
+    // GCC 12 takes what is assigned to an optional in a call that throws for assigned, once it optimises.
+    Guarded([&] { pause_s = Looked().value_or(kNever); });
+    if (pause_s != kNever) return pause_s;
     held_.reset();
     stages_.erase(stages_.begin());
     if (code_.empty() && !stages_.empty()) {
@@ -233,6 +227,15 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
       outcomes_ = json::Of(error.result()).at("outcomes");
     } catch (const std::exception&) {
       code_ = "store";
+    }
+  }
+
+  std::optional<double> Looked() {
+    try {
+      return Look();
+    } catch (const Unreachable& error) {
+      held_->Failed(error);
+      throw;
     }
   }
 

@@ -59,7 +59,7 @@ std::pair<Status, std::string> Policies::Judge(const Promise& promise, double un
   return {Status::kAbandoned, "it expired unfulfilled"};
 }
 
-Wait::Wait(Pending pending, const std::vector<Outcome>& settled, std::set<Incomplete> incomplete,
+Wait::Wait(Pending&& pending, const std::vector<Outcome>& settled, std::set<Incomplete> incomplete,
            const Policies& policies, double now_s, double unix_s, double timeout_s)
     : policies_(policies),
       incomplete_(std::move(incomplete)),

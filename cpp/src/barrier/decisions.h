@@ -42,8 +42,8 @@ using Pending = std::map<std::string, std::set<Dependency>>;
 /// the barrier succeeds.
 class Wait {
  public:
-  Wait(Pending pending, const std::vector<Outcome>& settled, std::set<Incomplete> incomplete, const Policies& policies,
-       double now_s, double unix_s, double timeout_s);
+  Wait(Pending&& pending, const std::vector<Outcome>& settled, std::set<Incomplete> incomplete,
+       const Policies& policies, double now_s, double unix_s, double timeout_s);
 
   [[nodiscard]] const Policies& policies() const { return policies_; }
   [[nodiscard]] const Pending& pending() const { return pending_; }

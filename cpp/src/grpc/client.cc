@@ -122,13 +122,12 @@ class Calling final : public ::grpc::experimental::Interceptor {
     }
     End([&](OutgoingCall& call) {
       const auto lineages = TakeLineages(trailing);
+      const bool known = status != nullptr && !MayHaveLostAnswer(trailing);
       if (!lineages.empty()) {
         for (const std::string& each : lineages) call.Answered(0, each);
-      } else if (status == nullptr || MayHaveLostAnswer(trailing)) {
-        call.Failed();
-      } else if (IsAnswer(status->error_code())) {
+      } else if (known && IsAnswer(status->error_code())) {
         call.AnsweredWithout(status->ok());
-      } else if (channel_->retries || !NotExecuted(*status)) {
+      } else if (!known || channel_->retries || !NotExecuted(*status)) {
         call.Failed();
       }
     });

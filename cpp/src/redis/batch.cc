@@ -112,13 +112,13 @@ std::size_t FirstOf(const Batch& batch, bool queuing) {
     const auto end = std::find_if(batch.begin(), batch.end(), Ends);
     return static_cast<std::size_t>(end - batch.begin()) + (end == batch.end() ? 0 : 1);
   }
-  std::optional<std::size_t> begun;
+  std::size_t open = batch.size();  // Where a transaction begins that is left open; behind all where none does.
   for (std::size_t nth = 0; nth < batch.size(); ++nth) {
-    if (Subscribes(batch[nth])) return std::max(begun.value_or(nth), std::size_t{1});
-    if (batch[nth].name == "MULTI" && !begun) begun = nth;
-    if (Ends(batch[nth])) begun.reset();
+    if (Subscribes(batch[nth])) return std::max(std::min(open, nth), std::size_t{1});
+    if (batch[nth].name == "MULTI") open = std::min(open, nth);
+    if (Ends(batch[nth])) open = batch.size();
   }
-  return begun.value_or(0) > 0 ? *begun : batch.size();
+  return open > 0 ? open : batch.size();
 }
 
 Questions QuestionsBeside(const Batch& batch, const std::optional<Transaction>& transaction) {

@@ -56,6 +56,7 @@ bool Includes(const std::set<Dependency>& all, const std::set<Dependency>& some)
 
 std::vector<const redisReply*> Seen(const std::vector<OwnedReply>& replies) {
   std::vector<const redisReply*> seen;
+  seen.reserve(replies.size());
   for (const OwnedReply& each : replies) seen.push_back(each.get());
   return seen;
 }
