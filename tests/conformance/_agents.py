@@ -25,7 +25,8 @@ LANGUAGES = ("python", *BUILT)
 #: Languages whose agent must be there, with commas between them; CI names all.
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_AGENTS"
 #: Of clients that store lineages beside the application's own keys and rows, which the contract of
-#: shims leaves to each: those of C++ and Java hand out their libraries' own replies, and do not.
+#: shims leaves to each: those of C++, and of Redis in Java, hand out their libraries' own replies,
+#: and do not.
 BESIDE_OWN_VALUES = frozenset(
     {
         *(
@@ -46,7 +47,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": BESIDE_OWN_VALUES,
+    "java": frozenset({"decide redis keys"}),
 }
 
 

@@ -6,9 +6,12 @@ import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
 import java.util.Objects;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -25,8 +28,12 @@ final class Jdbc {
     this.pool = pool;
   }
 
-  /** Makes one call; returns what it came to. */
-  synchronized JsonNode call(String call, String sql) throws SQLException {
+  /**
+   * Makes one call; returns what it came to.
+   *
+   * @param parameters of a prepared statement
+   */
+  synchronized JsonNode call(String call, String sql, List<String> parameters) throws SQLException {
     Connection open = open();
     switch (call) {
       case "begin" -> open.setAutoCommit(false);
@@ -37,6 +44,9 @@ final class Jdbc {
       case "close" -> close();
       case "stream" -> stream(open, sql);
       case "read_on" -> readOn(Objects.requireNonNull(streaming));
+      case "prepared" -> {
+        return prepared(open, sql, parameters);
+      }
       default -> {
         return statement(open, call, sql);
       }
@@ -57,12 +67,32 @@ final class Jdbc {
       return switch (call) {
         case "update" -> IntNode.valueOf(statement.executeUpdate(sql));
         case "query" -> rows(statement.executeQuery(sql));
+        case "columns" -> columns(statement.executeQuery(sql));
         case "execute" -> all(statement, statement.execute(sql));
         case "batch" -> batch(statement, sql);
         case "insert_row" -> insertRow(open, sql);
         default -> throw AgentException.senseless("no call " + call);
       };
     }
+  }
+
+  private static JsonNode prepared(Connection open, String sql, List<String> parameters)
+      throws SQLException {
+    try (PreparedStatement statement = open.prepareStatement(sql)) {
+      for (int nth = 0; nth < parameters.size(); nth++) {
+        statement.setString(nth + 1, parameters.get(nth));
+      }
+      return rows(statement.executeQuery());
+    }
+  }
+
+  private static JsonNode columns(ResultSet found) throws SQLException {
+    ArrayNode labels = JSON.arrayNode();
+    ResultSetMetaData columns = found.getMetaData();
+    for (int nth = 1; nth <= columns.getColumnCount(); nth++) {
+      labels.add(columns.getColumnLabel(nth));
+    }
+    return labels;
   }
 
   private static JsonNode rows(ResultSet found) throws SQLException {

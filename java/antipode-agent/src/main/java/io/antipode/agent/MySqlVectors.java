@@ -31,6 +31,15 @@ final class MySqlVectors {
       case "found" ->
           JSON.objectNode()
               .set("lineage", Values.json(MySqlDecisions.found(Values.text(given, "column"))));
+      case "pattern" ->
+          JSON.objectNode().put("pattern", MySqlDecisions.pattern(Values.text(given, "text")));
+      case "select" ->
+          JSON.objectNode()
+              .put(
+                  "columns",
+                  MySqlDecisions.select(
+                      Values.texts(given.path("tables")), Values.text(given, "sql")));
+      case "sought" -> sought(given);
       default -> throw AgentException.unsupported("decisions about a " + kind + " of " + store);
     };
   }
@@ -124,6 +133,19 @@ final class MySqlVectors {
   private static ObjectNode command(JsonNode given) {
     ObjectNode value = JSON.objectNode();
     MySqlDecisions.does(Values.text(given, "command")).forEach(value.putArray("does")::add);
+    return value;
+  }
+
+  private static ObjectNode sought(JsonNode given) {
+    Map<String, List<String>> keys = new LinkedHashMap<>();
+    given
+        .path("key")
+        .properties()
+        .forEach(each -> keys.put(each.getKey(), Values.texts(each.getValue())));
+    ObjectNode value = JSON.objectNode();
+    ArrayNode sought = value.putArray("sought");
+    MySqlDecisions.sought(keys, Values.text(given, "sql"))
+        .forEach(row -> row.forEach(sought.addArray()::add));
     return value;
   }
 

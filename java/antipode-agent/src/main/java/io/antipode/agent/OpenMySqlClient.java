@@ -8,6 +8,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.mariadb.jdbc.MariaDbDataSource;
@@ -20,7 +21,9 @@ final class OpenMySqlClient extends OpenClient {
 
   OpenMySqlClient(String store, JsonNode given) throws SQLException {
     shim = OpenMySql.builder(store, given).register();
-    pool = shim.instrument(pool(store, given));
+    Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
+    DataSource plain = pool(store, given);
+    pool = tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables);
     jdbc = new Jdbc(pool);
   }
 

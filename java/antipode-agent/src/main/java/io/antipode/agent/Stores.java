@@ -126,7 +126,12 @@ final class Stores {
 
   JsonNode jdbc(JsonNode request) throws Exception {
     if (shim(request) instanceof OpenMySqlClient client) {
-      return client.jdbc().call(Values.text(request, "call"), request.path("sql").asText(""));
+      return client
+          .jdbc()
+          .call(
+              Values.text(request, "call"),
+              request.path("sql").asText(""),
+              Values.texts(request.path("parameters")));
     }
     throw AgentException.unsupported("jdbc of another store");
   }

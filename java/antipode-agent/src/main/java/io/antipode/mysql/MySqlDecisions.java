@@ -200,6 +200,37 @@ public final class MySqlDecisions {
         .toList();
   }
 
+  /** Returns what finds the items that a text supersedes. */
+  public static String pattern(String text) {
+    return Superseded.pattern(text);
+  }
+
+  /** Returns how many lineages a statement shows besides. */
+  public static int select(List<String> tables, String sql) {
+    Tables.Rewritten shown = new Tables(tables).select(sql);
+    return shown == null ? 0 : shown.columns();
+  }
+
+  /** Returns the tombstones that a query looks for: tables, each with the values of a key. */
+  public static List<List<String>> sought(Map<String, List<String>> keys, String sql) {
+    Map<String, Map<String, String>> columns = new LinkedHashMap<>();
+    keys.forEach(
+        (table, key) -> {
+          Map<String, String> plain = new LinkedHashMap<>();
+          key.forEach(column -> plain.put(column, ""));
+          columns.put(table, plain);
+        });
+    List<List<String>> found = new ArrayList<>();
+    for (Sought sought : new Tables(keys.keySet()).sought(sql, columns)) {
+      for (List<Sought.Literal> key : sought.keys()) {
+        List<String> row = new ArrayList<>(List.of(sought.table()));
+        key.forEach(value -> row.add(value.sent()));
+        found.add(row);
+      }
+    }
+    return found;
+  }
+
   /** Returns the lineage of the column beside a row. */
   public static Lineage found(String column) {
     return Positions.stored("posts", column);

@@ -67,4 +67,14 @@ class MySqlVectorsTest {
   Stream<DynamicTest> aServersVariablesSayWhatItIsGoodFor() {
     return ofFlavors("S1-positions", "servers", "server", "waits", "numbers");
   }
+
+  @TestFactory
+  Stream<DynamicTest> aStatementShowsTheLineagesOfItsRows() {
+    return ofFlavors("S3-stored", "selects", "select", "columns");
+  }
+
+  @TestFactory
+  Stream<DynamicTest> whoFindsNoRowLooksForItsDeletion() {
+    return ofFlavors("S3-stored", "sought", "sought", "sought");
+  }
 }

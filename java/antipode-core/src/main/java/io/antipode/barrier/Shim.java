@@ -167,6 +167,11 @@ public abstract class Shim implements AutoCloseable {
         "no promise can be abandoned on " + datastore + " by this shim");
   }
 
+  /** Returns whether what its reads depend on enters the current scope. */
+  protected final boolean mergesReads() {
+    return mergesReads;
+  }
+
   /** Lets what a read depends on enter the current scope, unless the shim ignores its reads. */
   protected final void recordRead(Lineage lineage) {
     if (mergesReads) {

@@ -11,9 +11,9 @@ import javax.sql.DataSource;
 import net.ttddyy.dsproxy.ConnectionIdManager;
 import net.ttddyy.dsproxy.ConnectionInfo;
 import net.ttddyy.dsproxy.proxy.ProxyConfig;
-import net.ttddyy.dsproxy.proxy.SimpleResultSetProxyLogicFactory;
 import net.ttddyy.dsproxy.proxy.jdk.JdkJdbcProxyFactory;
 import net.ttddyy.dsproxy.support.ProxyDataSource;
+import org.jspecify.annotations.Nullable;
 
 /** A pool of the application's whose connections record writes and hold reads back. */
 final class Instrumented extends JdkJdbcProxyFactory {
@@ -35,18 +35,22 @@ final class Instrumented extends JdkJdbcProxyFactory {
 
   private final MySqlShim shim;
 
+  /** The tables beside whose rows lineages lie; null for none. */
+  private final @Nullable Migrated migrated;
+
   /** What is known of the drivers' connections. A pool lends them again and again. */
   private final Map<Connection, Tap> taps = Collections.synchronizedMap(new WeakHashMap<>());
 
-  private Instrumented(MySqlShim shim) {
+  private Instrumented(MySqlShim shim, @Nullable Migrated migrated) {
     this.shim = shim;
+    this.migrated = migrated;
   }
 
-  static DataSource of(DataSource pool, MySqlShim shim) {
+  static DataSource of(DataSource pool, MySqlShim shim, @Nullable Migrated migrated) {
     ProxyDataSource instrumented = new ProxyDataSource(pool);
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
-            .jdbcProxyFactory(new Instrumented(shim))
+            .jdbcProxyFactory(new Instrumented(shim, migrated))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
@@ -55,12 +59,13 @@ final class Instrumented extends JdkJdbcProxyFactory {
   @Override
   public Connection createConnection(
       Connection connection, ConnectionInfo info, ProxyConfig unused) {
-    Lent lent = new Lent(shim, wire(connection), this::tap);
+    Lent lent = new Lent(shim, wire(connection), this::tap, migrated);
     ProxyConfig config =
         ProxyConfig.Builder.create()
             .jdbcProxyFactory(this)
             .connectionIdManager(UNNUMBERED)
-            .resultSetProxyLogicFactory(new SimpleResultSetProxyLogicFactory())
+            .queryTransformer(statement -> lent.sent(statement.getQuery()))
+            .resultSetProxyLogicFactory(lent::rows)
             .queryListener(lent)
             .methodListener(lent)
             .build();
@@ -87,11 +92,12 @@ final class Instrumented extends JdkJdbcProxyFactory {
         });
   }
 
-  /** Results whose rows can be written through are the only ones that are looked at. */
+  /** Results are looked at whose rows can be written through, or have lineages. */
   @Override
   public ResultSet createResultSet(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
     try {
-      return rows.getConcurrency() == ResultSet.CONCUR_UPDATABLE
+      boolean isWritable = rows.getConcurrency() == ResultSet.CONCUR_UPDATABLE;
+      return isWritable || (migrated != null && ShownRows.hidden(rows) > 0)
           ? super.createResultSet(rows, info, config)
           : rows;
     } catch (SQLException error) {

@@ -19,11 +19,15 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import net.ttddyy.dsproxy.ConnectionInfo;
 import net.ttddyy.dsproxy.ExecutionInfo;
 import net.ttddyy.dsproxy.QueryInfo;
 import net.ttddyy.dsproxy.listener.MethodExecutionContext;
 import net.ttddyy.dsproxy.listener.MethodExecutionListener;
 import net.ttddyy.dsproxy.listener.QueryExecutionListener;
+import net.ttddyy.dsproxy.proxy.ProxyConfig;
+import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
+import net.ttddyy.dsproxy.proxy.SimpleResultSetProxyLogic;
 import org.jspecify.annotations.Nullable;
 
 /** A connection while the application has it: what happens before and after each of its calls. */
@@ -42,6 +46,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   /** Asks on the driver's own connection, past pools and listeners. */
   private Link link;
 
+  /** Keeps lineages beside rows; null where nothing does. */
+  private final @Nullable Beside beside;
+
   /** What the statement in flight may do. */
   private Set<Effect> flight = Set.of();
 
@@ -54,12 +61,13 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   private boolean isUncommitted;
   private boolean isClosed;
 
-  Lent(MySqlShim shim, Wire wire, Function<Wire, Tap> taps) {
+  Lent(MySqlShim shim, Wire wire, Function<Wire, Tap> taps, @Nullable Migrated migrated) {
     this.shim = shim;
     this.wire = wire;
     this.tap = taps.apply(wire);
     this.session = tap.session();
     this.link = Link.on(wire.connection(), tap.facts());
+    this.beside = migrated == null ? null : new Beside(shim, wire, tap, migrated);
     try {
       session.heard(wire.isAutocommit(), wire.isInTransaction());
     } catch (SQLException error) {
@@ -126,7 +134,44 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (floor != null) {
       hold(floor, flight);
     }
+    if (beside != null) {
+      Beside rows = beside;
+      asking(() -> rows.before(execution.getStatement(), queries, flight));
+    }
     tap.starts(flight);
+  }
+
+  private interface Question {
+    void ask() throws SQLException;
+  }
+
+  /** Asks something on the connection on behalf of the application, which gets the error. */
+  private static void asking(Question question) {
+    try {
+      question.ask();
+    } catch (SQLException error) {
+      throw thrown(error);
+    }
+  }
+
+  /** Returns a statement as it is sent. */
+  String sent(String sql) {
+    try {
+      return beside == null || isClosed ? sql : beside.reading(sql);
+    } catch (SQLException error) {
+      throw thrown(error);
+    }
+  }
+
+  /** Returns a result as the application sees it. */
+  ResultSetProxyLogic rows(ResultSet rows, ConnectionInfo info, ProxyConfig config) {
+    ResultSetProxyLogic plain = new SimpleResultSetProxyLogic(rows, info, config);
+    try {
+      int hidden = beside == null ? 0 : ShownRows.hidden(rows);
+      return beside == null || hidden == 0 ? plain : beside.rows(rows, hidden, plain);
+    } catch (SQLException error) {
+      throw thrown(error);
+    }
   }
 
   private Set<Effect> effects(ExecutionInfo execution, List<QueryInfo> queries) {
@@ -203,6 +248,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       failed(error);
       return;
     }
+    if (beside != null) {
+      beside.after();
+    }
     Object result = execution.getResult();
     boolean hasRows = result instanceof ResultSet || Boolean.TRUE.equals(result);
     if (hasRows && isStreaming(execution.getStatement())) {
@@ -252,6 +300,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       String name = call.getMethod().getName();
       if (name.equals("close") || name.equals("abort")) {
         settleStream();
+        if (beside != null) {
+          beside.settle(name.equals("close"));
+        }
         isUncommitted = session.isUncommitted();
         return;
       }
@@ -262,6 +313,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       }
     } else if (call.getTarget() instanceof ResultSet
         && ROW_WRITES.contains(call.getMethod().getName())) {
+      if (beside != null) {
+        asking(beside::beforeRow);
+      }
       tap.starts(EnumSet.of(Effect.WRITES));
     }
   }
@@ -329,6 +383,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (!(error instanceof SQLException failure)) {
       ended(End.FAILED, -1, 0);
     } else if (isLost(failure)) {
+      if (beside != null) {
+        beside.lost();
+      }
       uncommitted(false);
       if (session.lost()) {
         Recording.markIncomplete(shim.datastore(), "in_doubt");

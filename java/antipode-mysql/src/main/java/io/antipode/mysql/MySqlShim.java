@@ -149,7 +149,26 @@ public final class MySqlShim extends Shim {
    * @param pool of connections to the server that this shim is of
    */
   public DataSource instrument(DataSource pool) {
-    return KillSwitch.isDisabled() ? pool : Instrumented.of(pool, this);
+    return KillSwitch.isDisabled() ? pool : Instrumented.of(pool, this, null);
+  }
+
+  /**
+   * Returns a pool as {@link #instrument(DataSource)} does, which keeps the lineage of each row of
+   * some tables beside it, and lets who reads a row depend on what is there. Servers need an
+   * invisible column and triggers for that: {@code python -m antipode_shims.mysql migration} prints
+   * what to run. A connection says so where they are missing.
+   *
+   * @param tables by their names, each with its schema before it where that is another
+   * @throws ConfigurationException if no table is named
+   */
+  public DataSource instrument(DataSource pool, Set<String> tables) {
+    if (tables.isEmpty() || tables.stream().anyMatch(String::isBlank)) {
+      throw new ConfigurationException(
+          "lineages lie beside the rows of tables: name those of " + datastore());
+    }
+    return KillSwitch.isDisabled()
+        ? pool
+        : Instrumented.of(pool, this, new Migrated(new Tables(tables), datastore()));
   }
 
   /** Returns where runs of numbers begin on its server. */
@@ -538,6 +557,28 @@ public final class MySqlShim extends Shim {
       Counts.count("unsampled_read", datastore());
     }
     return covering;
+  }
+
+  /** Returns whether what is read enters scopes. */
+  boolean takesReads() {
+    return mergesReads();
+  }
+
+  /**
+   * Returns what reads on a connection may have seen so far, marked where nobody knows.
+   *
+   * @param link that connection; null where it cannot be asked any more
+   */
+  Lineage sampled(@Nullable Link link) {
+    try {
+      if (link != null) {
+        return covering(link);
+      }
+    } catch (SQLException error) {
+      // Said below.
+    }
+    Counts.count("unsampled_read", datastore());
+    return Lineage.empty().marked(new Incomplete(datastore(), "unsampled"));
   }
 
   // Connections.

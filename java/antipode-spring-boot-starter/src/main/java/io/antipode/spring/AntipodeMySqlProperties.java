@@ -2,6 +2,7 @@ package io.antipode.spring;
 
 import io.antipode.barrier.ReadsFrom;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 
@@ -25,11 +26,14 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
    * @param url of that server, where barriers wait; by default that of the pool
    * @param username who asks there; by default the pool's
    * @param password by default the pool's
+   * @param tables beside whose rows lineages lie, each with its schema before it where that is
+   *     another; none by default
    */
   public record Pool(
       String datastore,
       @Nullable ReadsFrom readsFrom,
       @Nullable String url,
       @Nullable String username,
-      @Nullable String password) {}
+      @Nullable String password,
+      @Nullable Set<String> tables) {}
 }

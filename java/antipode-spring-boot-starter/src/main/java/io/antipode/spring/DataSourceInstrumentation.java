@@ -7,6 +7,7 @@ import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
@@ -37,7 +38,15 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
     DataSource source = (DataSource) bean;
     return HAS_HIKARI && source instanceof HikariDataSource
         ? Hikari.instrument(this, name, pool, source)
-        : shim(name, pool, pool.url(), pool.username(), pool.password()).instrument(source);
+        : instrumented(
+            shim(name, pool, pool.url(), pool.username(), pool.password()), pool, source);
+  }
+
+  private static DataSource instrumented(MySqlShim shim, Pool pool, DataSource source) {
+    Set<String> tables = pool.tables();
+    return tables == null || tables.isEmpty()
+        ? shim.instrument(source)
+        : shim.instrument(source, tables);
   }
 
   private MySqlShim shim(
@@ -71,13 +80,14 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
       if (!hikari.isRunning() && url != null && url.startsWith("jdbc:mysql:")) {
         hikari.getDataSourceProperties().putIfAbsent(TRACKING, "true");
       }
-      return all.shim(
+      MySqlShim shim =
+          all.shim(
               name,
               pool,
               pool.url() == null ? url : pool.url(),
               pool.username() == null ? hikari.getUsername() : pool.username(),
-              pool.password() == null ? hikari.getPassword() : pool.password())
-          .instrument(source);
+              pool.password() == null ? hikari.getPassword() : pool.password());
+      return instrumented(shim, pool, source);
     }
   }
 

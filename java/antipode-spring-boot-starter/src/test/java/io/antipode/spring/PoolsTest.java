@@ -53,4 +53,13 @@ class PoolsTest {
             context ->
                 assertThat(context).getFailure().rootCause().hasMessageContaining(".datastore"));
   }
+
+  @Test
+  void aTableWithoutANameEndsTheStart() {
+    application
+        .withPropertyValues(DATASTORE, "antipode.mysql.pools.near-posts.tables[0]=")
+        .run(
+            context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("of tables"));
+  }
 }

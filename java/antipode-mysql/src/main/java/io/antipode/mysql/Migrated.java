@@ -1,0 +1,108 @@
+package io.antipode.mysql;
+
+import io.antipode.ConfigurationException;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Whether servers keep lineages beside the rows of tables; and the keys of these. Thread-safe. */
+final class Migrated {
+  private static final String COMMENT = "antipode 1";
+
+  private final Tables tables;
+  private final String datastore;
+  private final Set<String> checked = ConcurrentHashMap.newKeySet();
+  private final Map<String, Map<String, String>> keys = new ConcurrentHashMap<>();
+
+  Migrated(Tables tables, String datastore) {
+    this.tables = tables;
+    this.datastore = datastore;
+  }
+
+  Tables tables() {
+    return tables;
+  }
+
+  /** Returns the columns of each table's primary key, and their character sets. */
+  Map<String, Map<String, String>> keys() {
+    return keys;
+  }
+
+  boolean isChecked(Facts facts) {
+    return checked.contains(facts.server());
+  }
+
+  /**
+   * Makes sure that a server's tables can keep lineages.
+   *
+   * @throws ConfigurationException if some cannot; says what to run
+   * @throws SQLException as the driver does
+   */
+  void check(Link link, Facts facts) throws SQLException {
+    List<String> lacking = new ArrayList<>();
+    for (String table : tables.names()) {
+      if (!hasColumn(link, table)) {
+        lacking.add(table);
+      }
+      keys.put(table, key(link, table));
+    }
+    if (!lacking.isEmpty()) {
+      throw new ConfigurationException(
+          "'"
+              + datastore
+              + "' cannot keep lineages beside "
+              + String.join(", ", lacking)
+              + ": it lacks the column '"
+              + Tables.COLUMN
+              + "'. The library changes no schema by itself: let `python -m antipode_shims.mysql"
+              + " migration "
+              + String.join(" ", lacking)
+              + "` print what to run");
+    }
+    checked.add(facts.server());
+  }
+
+  private static boolean hasColumn(Link link, String table) throws SQLException {
+    List<Map<String, String>> rows =
+        link.rows(
+            "SELECT COLUMN_COMMENT AS said FROM information_schema.COLUMNS WHERE "
+                + place("", table)
+                + " AND COLUMN_NAME = '"
+                + Tables.COLUMN
+                + "'");
+    return rows.size() == 1 && COMMENT.equals(rows.get(0).get("said"));
+  }
+
+  private static Map<String, String> key(Link link, String table) throws SQLException {
+    Map<String, String> key = new LinkedHashMap<>();
+    for (Map<String, String> row :
+        link.rows(
+            "SELECT u.COLUMN_NAME AS name, c.CHARACTER_SET_NAME AS charset"
+                + " FROM information_schema.KEY_COLUMN_USAGE u JOIN information_schema.COLUMNS c"
+                + " ON c.TABLE_SCHEMA = u.TABLE_SCHEMA AND c.TABLE_NAME = u.TABLE_NAME"
+                + " AND c.COLUMN_NAME = u.COLUMN_NAME WHERE "
+                + place("u.", table)
+                + " AND "
+                + place("c.", table)
+                + " AND u.CONSTRAINT_NAME = 'PRIMARY' ORDER BY u.ORDINAL_POSITION")) {
+      key.put(row.getOrDefault("name", ""), row.getOrDefault("charset", ""));
+    }
+    return key;
+  }
+
+  private static String place(String of, String table) {
+    int dot = table.lastIndexOf('.');
+    String schema = dot < 0 ? "DATABASE()" : Tombstones.literal(table.substring(0, dot));
+    return of
+        + "TABLE_SCHEMA = "
+        + schema
+        + " AND "
+        + of
+        + "TABLE_NAME = "
+        + Tombstones.literal(table.substring(dot + 1));
+  }
+}

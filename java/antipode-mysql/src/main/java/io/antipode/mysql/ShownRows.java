@@ -1,0 +1,110 @@
+package io.antipode.mysql;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.charset.StandardCharsets;
+import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
+import java.sql.SQLException;
+import java.util.Set;
+import net.ttddyy.dsproxy.proxy.ResultSetProxyLogic;
+import org.jspecify.annotations.Nullable;
+
+/** A result with lineages in its last columns, of which the application hears nothing. */
+final class ShownRows implements ResultSetProxyLogic {
+  private static final Set<String> MOVES =
+      Set.of("next", "previous", "first", "last", "absolute", "relative", "isBeforeFirst");
+
+  private final ResultSet rows;
+  private final int columns;
+  private final int hidden;
+  private final ResultSetProxyLogic below;
+  private final Shown shown;
+  private boolean isSeen;
+
+  /** Is told what the application sees. */
+  interface Shown {
+    /** The application is about to see the first row, or that there is none. */
+    void read();
+
+    /** It sees a row with these lineages beside it; null for one without. */
+    void row(@Nullable String texts);
+
+    /** It sees that there is no row. */
+    void none() throws SQLException;
+  }
+
+  ShownRows(ResultSet rows, int hidden, ResultSetProxyLogic below, Shown shown)
+      throws SQLException {
+    this.rows = rows;
+    this.hidden = hidden;
+    this.columns = rows.getMetaData().getColumnCount() - hidden;
+    this.below = below;
+    this.shown = shown;
+  }
+
+  /** Returns how many columns of a result are lineages. */
+  static int hidden(ResultSet rows) throws SQLException {
+    ResultSetMetaData columns = rows.getMetaData();
+    int count = columns.getColumnCount();
+    int hidden = 0;
+    while (hidden < count && columns.getColumnLabel(count - hidden).startsWith(Tables.SHOWN)) {
+      hidden++;
+    }
+    return hidden;
+  }
+
+  @Override
+  public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
+      throws Throwable {
+    @Nullable Object result = below.invoke(proxy, method, args);
+    if (method.getName().equals("getMetaData")) {
+      return narrowed((ResultSetMetaData) result);
+    }
+    if (MOVES.contains(method.getName())) {
+      moved(Boolean.TRUE.equals(result), method.getName().equals("isBeforeFirst"));
+    }
+    return result;
+  }
+
+  private void moved(boolean isThere, boolean isOnlyAsked) throws SQLException {
+    if (isThere && isOnlyAsked) {
+      return; // There are rows, of which it sees none yet.
+    }
+    if (!isSeen) {
+      isSeen = true;
+      shown.read();
+      if (!isThere) {
+        shown.none();
+      }
+    }
+    if (isThere) {
+      for (int nth = 1; nth <= hidden; nth++) {
+        shown.row(text(rows.getBytes(columns + nth)));
+      }
+    }
+  }
+
+  /** Returns the texts of lineages that lie beside a row. */
+  static @Nullable String text(byte @Nullable [] beside) {
+    return beside == null ? null : new String(beside, StandardCharsets.US_ASCII);
+  }
+
+  private ResultSetMetaData narrowed(ResultSetMetaData whole) {
+    return (ResultSetMetaData)
+        Proxy.newProxyInstance(
+            ShownRows.class.getClassLoader(),
+            new Class<?>[] {ResultSetMetaData.class},
+            (proxy, method, args) -> {
+              if (method.getName().equals("getColumnCount")) {
+                return columns;
+              }
+              try {
+                return method.invoke(whole, args);
+              } catch (InvocationTargetException error) {
+                throw error.getCause();
+              }
+            });
+  }
+}
