@@ -109,6 +109,20 @@ def test_a_transaction_tells_what_it_read_before_it_ends(java: Java) -> None:
     assert any(each.key == key and int(each.version) >= version for each in scope.lineage)
 
 
+def test_an_unbuffered_result_shows_lineages_as_it_is_read(java: Java) -> None:
+    """Rows count as the application comes to them; a position is asked for at the end."""
+    with antipode.scope(Lineage([CAUSE])):
+        run(beside(java.posts), "INSERT INTO posts VALUES (1, 'a', 'b'), (2, 'c', 'd')")
+    with java.remote.scope() as scope:
+        java.run("stream", "SELECT body FROM posts")
+        assert CAUSE not in scope.lineage
+        java.run("read_on", "")
+        assert CAUSE in scope.lineage
+        java.run("close", "")
+    assert any(each.datastore == NOTES for each in scope.lineage)
+    assert not scope.lineage.incomplete
+
+
 def test_an_update_keeps_what_it_does_not_supersede(java: Java) -> None:
     """Java's updates merge with Python's text, and leave one item of a log that moves along."""
     with antipode.scope(Lineage([CAUSE])):
