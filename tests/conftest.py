@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 from importlib.metadata import version
 from pathlib import Path
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 # Where `make stores` puts the servers that the system has no package of; installed ones come first.
 STORES = Path(__file__).resolve().parents[1] / ".stores" / "bin"
 os.environ["PATH"] = os.pathsep.join((os.environ.get("PATH", os.defpath), str(STORES)))
+
+# A shell ignores Ctrl-C for what it starts in the background, and programs inherit that: tests that
+# interrupt something would wait for ever, or fail.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEAVES_LOOPS = tuple(map(int, version("pytest-asyncio").split(".")[:2])) < (1, 5)
 
