@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,18 @@ pytest.importorskip("itsdangerous")
 
 from antipode.integrations.session import Session
 
-#: What the application writes, just now: what is of another day is not carried on.
-WROTE = WriteId("orders", "order:1", 3, minted_h=SYSTEM_CLOCK.hour())
+#: What the application writes, in the hour of the test.
+WROTE = WriteId("orders", "order:1", 3, minted_h=0)
 KEY, NEW_KEY = "a secret of the service", "another secret of it"
 SERVERS = ["asgi", "wsgi"]
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "sessions.md"
 ATTRIBUTES = "; Max-Age=60; Path=/; HttpOnly; SameSite=Lax"
+
+
+@pytest.fixture(autouse=True)
+def _written_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour that ended a minute ago is not carried on, and tests are collected long before."""
+    monkeypatch.setitem(globals(), "WROTE", replace(WROTE, minted_h=SYSTEM_CLOCK.hour()))
 
 
 def work(path: str) -> list[tuple[str, str]]:
