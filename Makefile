@@ -82,7 +82,10 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@tools/build_cpp.sh asan
 	@for tier in ci nightly; do ANTIPODE_AGENT_CPP=cpp/build/asan/antipode_agent \
 	  $(PY) -m pytest -q --tier=$$tier tests/contract -k "cpp and not java"; done
+	@for preset in asan tsan; do ANTIPODE_AGENT_CPP=cpp/build/$$preset/antipode_agent \
+	  $(PY) -m pytest -q tests/integration/redis/test_hiredis.py tests/integration/mysql/test_libmariadb.py; done
 	@tools/build_cpp.sh release
+	@tools/build_cpp.sh release-clang
 	@tools/tidy_cpp.sh
 	@tools/fuzz_cpp.sh 100000000 decode baggage
 	@tools/fuzz_cpp.sh 5000000 mongodb mysql redis
