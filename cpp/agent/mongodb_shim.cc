@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "antipode/mongodb.h"
+#include "antipode/mongodb_client.h"
 #include "mongodb/beside.h"
 #include "mongodb/commands.h"
 #include "mongodb/position.h"
@@ -13,6 +14,8 @@
 
 namespace antipode::agent {
 namespace {
+
+constexpr const char* kCollection = "posts";
 
 std::uint64_t VersionOf(const Json& found) { return std::stoull(found.get<std::string>()); }
 
@@ -117,9 +120,8 @@ class MongodbShim final : public TableShim<mongodb::Shim> {
   std::string database_;
 };
 
-}  // namespace
-
-std::unique_ptr<OpenShim> OpenMongodb(const Json& given) {
+/// What a request describes: a URI, and a shim of it.
+std::string UriOf(const Json& given) {
   // The client logs to standard output, where the agent's answers go.
   static std::once_flag logged;
   std::call_once(logged, [] {
@@ -134,13 +136,86 @@ std::unique_ptr<OpenShim> OpenMongodb(const Json& given) {
   if (given.contains("timeout_s")) {
     uri += "&socketTimeoutMS=" + std::to_string(static_cast<int>(given.at("timeout_s").get<double>() * 1'000));
   }
+  return uri;
+}
+
+std::string DatabaseOf(const Json& given) { return given.at("server").at("database"); }
+
+std::shared_ptr<mongodb::Shim> Opened(const Json& given) {
   mongodb::Options options;
-  options.database = server.at("database");
-  options.collection = "posts";
+  options.database = DatabaseOf(given);
+  options.collection = kCollection;
   if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
   options.merge_reads = given.value("on_read", "merge") == "merge";
-  return std::make_unique<MongodbShim>(mongodb::Shim::Open(given.at("datastore"), uri, options), uri, options.database);
+  return mongodb::Shim::Open(given.at("datastore"), UriOf(given), options);
 }
+
+/// Plain calls of an instrumented client.
+class MongodbClient final : public OpenShim {
+ public:
+  explicit MongodbClient(const Json& given)
+      : shim_(Opened(given)),
+        native_(mongoc_client_new(UriOf(given).c_str()), mongoc_client_destroy),
+        posts_(mongoc_client_get_collection(native_.get(), DatabaseOf(given).c_str(), kCollection),
+               mongoc_collection_destroy),
+        client_(shim_, native_.get()) {
+    mongoc_client_set_error_api(native_.get(), MONGOC_ERROR_API_VERSION_2);
+  }
+  ~MongodbClient() override { shim_->Close(); }
+  Store& store() override { return *shim_; }
+
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>&,
+                               const std::optional<Promise>&) override {
+    const mongodb::Doc id = mongodb::Only("_id", key);
+    const mongodb::Doc document = mongodb::Only("value", value);
+    const mongodb::Doc options = mongodb::Only("upsert", true);
+    Do([&](bson_error_t* error) {
+      return mongoc_collection_replace_one(posts_.get(), &id.bson(), &document.bson(), &options.bson(), nullptr, error);
+    });
+    return std::nullopt;
+  }
+  std::optional<Lineage> Delete(const std::string& key, const std::optional<Lineage>&) override {
+    const mongodb::Doc id = mongodb::Only("_id", key);
+    Do([&](bson_error_t* error) {
+      return mongoc_collection_delete_one(posts_.get(), &id.bson(), nullptr, nullptr, error);
+    });
+    return std::nullopt;
+  }
+  Found Read(const std::string& key) override {
+    const mongodb::Doc id = mongodb::Only("_id", key);
+    const std::unique_ptr<mongoc_cursor_t, void (*)(mongoc_cursor_t*)> cursor(
+        mongoc_collection_find_with_opts(posts_.get(), &id.bson(), nullptr, nullptr), mongoc_cursor_destroy);
+    const bson_t* found = nullptr;
+    if (client_.Next(cursor.get(), &found)) return {mongodb::TextAt(*found, "value"), std::nullopt};
+    bson_error_t error;
+    if (mongoc_cursor_error(cursor.get(), &error)) throw mongodb::Error(error.message, static_cast<int>(error.code));
+    return {std::nullopt, std::nullopt};
+  }
+  void RollBack(const std::string&, const std::string&, const Promise&) override {
+    throw Unsupported("a client fulfils no promises");
+  }
+
+ private:
+  template <typename Function>
+  void Do(Function function) {
+    bson_error_t error;
+    const bool done = client_.Call([&] { return function(&error); });
+    if (!done) throw mongodb::Error(error.message, static_cast<int>(error.code));
+  }
+
+  std::shared_ptr<mongodb::Shim> shim_;
+  std::unique_ptr<mongoc_client_t, void (*)(mongoc_client_t*)> native_;
+  std::unique_ptr<mongoc_collection_t, void (*)(mongoc_collection_t*)> posts_;
+  mongodb::Client client_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenShim> OpenMongodb(const Json& given) {
+  return std::make_unique<MongodbShim>(Opened(given), UriOf(given), DatabaseOf(given));
+}
+
+std::unique_ptr<OpenShim> OpenMongodbClient(const Json& given) { return std::make_unique<MongodbClient>(given); }
 
 Json DecideMongodb(const std::string& kind, const Json& given) {
   if (kind == "look_at") return LookAt(given);

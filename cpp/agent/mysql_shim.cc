@@ -5,6 +5,7 @@
 
 #include "antipode/mysql.h"
 #include "antipode/mysql_client.h"
+#include "mysql/connection.h"
 #include "mysql/look.h"
 #include "mysql/position.h"
 #include "mysql/statements.h"
@@ -123,6 +124,12 @@ Json SetOf(const Json& given) {
   return {{"logs", logs}};
 }
 
+std::optional<mysql::Tls> TlsOf(const Json& server) {
+  if (!server.contains("tls")) return std::nullopt;
+  const Json& tls = server.at("tls");
+  return mysql::Tls{tls.value("ca", ""), tls.value("cert", ""), tls.value("key", ""), tls.value("verify", true)};
+}
+
 class MysqlShim final : public TableShim<mysql::Shim> {
  public:
   MysqlShim(std::shared_ptr<mysql::Shim> shim, Json server) : TableShim(std::move(shim)), server_(std::move(server)) {}
@@ -138,6 +145,7 @@ class MysqlShim final : public TableShim<mysql::Shim> {
   /// A connection of the application's, with the client alone.
   static std::unique_ptr<MYSQL, void (*)(MYSQL*)> Connected(const Json& server) {
     std::unique_ptr<MYSQL, void (*)(MYSQL*)> connection(mysql_init(nullptr), mysql_close);
+    if (const auto tls = TlsOf(server)) mysql::Encrypt(connection.get(), *tls);
     const auto text = [&](const char* name) { return server.at(name).get<std::string>(); };
     if (mysql_real_connect(connection.get(), text("host").c_str(), text("user").c_str(), text("password").c_str(),
                            text("database").c_str(), server.at("port"), nullptr, 0) == nullptr) {
@@ -160,6 +168,7 @@ std::shared_ptr<mysql::Shim> Opened(const Json& given) {
   mysql::Options options{server.at("user"), server.at("password"), server.at("database")};
   if (given.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
   options.merge_reads = given.value("on_read", "merge") == "merge";
+  options.tls = TlsOf(server);
   const Json timeout_s = given.value("timeout_s", Json());
   if (!timeout_s.is_null()) options.timeout = std::chrono::duration<double>(timeout_s.get<double>());
   return mysql::Shim::Open(given.at("datastore"), server.at("host"), server.at("port").get<std::uint16_t>(), options);

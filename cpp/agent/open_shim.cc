@@ -17,14 +17,14 @@ struct Kind {
 const std::map<std::string, Kind>& Kinds() {
   static const std::map<std::string, Kind> kinds{
 #ifdef ANTIPODE_MONGODB
-      {"mongodb", {OpenMongodb, DecideMongodb}},
+      {"mongodb", {OpenMongodb, DecideMongodb, OpenMongodbClient}},
 #endif
 #ifdef ANTIPODE_MYSQL
       {"mariadb", {OpenMysql, DecideMysql, OpenMysqlClient}},
       {"mysql", {OpenMysql, DecideMysql, OpenMysqlClient}},
 #endif
 #ifdef ANTIPODE_RABBITMQ
-      {"rabbitmq", {OpenRabbitmq, DecideRabbitmq}},
+      {"rabbitmq", {OpenRabbitmq, DecideRabbitmq, OpenRabbitmqClient}},
 #endif
 #ifdef ANTIPODE_REDIS
       {"redis", {OpenRedis, DecideRedis, OpenRedisClient}},

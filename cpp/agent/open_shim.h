@@ -75,11 +75,13 @@ Json Decide(const Json& request);
 
 /// Each store's own, where it was built.
 std::unique_ptr<OpenShim> OpenMongodb(const Json& given);
+std::unique_ptr<OpenShim> OpenMongodbClient(const Json& given);
 Json DecideMongodb(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenMysql(const Json& given);
 std::unique_ptr<OpenShim> OpenMysqlClient(const Json& given);
 Json DecideMysql(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given);
+std::unique_ptr<OpenShim> OpenRabbitmqClient(const Json& given);
 Json DecideRabbitmq(const std::string& kind, const Json& given);
 std::unique_ptr<OpenShim> OpenRedis(const Json& given);
 std::unique_ptr<OpenShim> OpenRedisClient(const Json& given);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "antipode/rabbitmq.h"
+#include "antipode/rabbitmq_client.h"
 #include "antipode/scope.h"
 #include "open_shim.h"
 #include "rabbitmq/channel.h"
@@ -67,16 +68,24 @@ Json MessageSays(const Json& given) {
   return {{"lineage", json::Of(rabbitmq::ReceivedOf(headers, "posts").lineage())}};
 }
 
-/// Publishes a message that fulfils a promise in a transaction of AMQP's own, and rolls that back.
-void PublishAndRollBack(const std::string& url, const std::string& exchange, const std::string& key,
-                        const std::string& value, const Promise& fulfils) {
+using Connected = std::unique_ptr<amqp_connection_state_t_, decltype(&amqp_destroy_connection)>;
+
+/// A connection of the application's, with a channel.
+Connected ConnectedTo(const std::string& url) {
   const rabbitmq::Place place(url);
-  const std::unique_ptr<amqp_connection_state_t_, decltype(&amqp_destroy_connection)> connection(
-      amqp_new_connection(), amqp_destroy_connection);
+  Connected connection(amqp_new_connection(), amqp_destroy_connection);
   amqp_socket_open(amqp_tcp_socket_new(connection.get()), place.host.c_str(), place.port);
   amqp_login(connection.get(), place.vhost.c_str(), 0, AMQP_DEFAULT_FRAME_SIZE, 0, AMQP_SASL_METHOD_PLAIN,
              place.user.c_str(), place.password.c_str());
   amqp_channel_open(connection.get(), 1);
+  amqp_get_rpc_reply(connection.get());
+  return connection;
+}
+
+/// Publishes a message that fulfils a promise in a transaction of AMQP's own, and rolls that back.
+void PublishAndRollBack(const std::string& url, const std::string& exchange, const std::string& key,
+                        const std::string& value, const Promise& fulfils) {
+  const Connected connection = ConnectedTo(url);
   amqp_tx_select(connection.get(), 1);
   const auto [name, token] = rabbitmq::FulfilmentOf(fulfils);
   amqp_table_entry_t entry{};
@@ -129,23 +138,67 @@ class RabbitmqShim final : public OpenShim {
   std::map<std::string, rabbitmq::Delivery> last_;
 };
 
-}  // namespace
-
-std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given) {
+std::shared_ptr<rabbitmq::Shim> Opened(const Json& given, bool listens) {
   const Json& server = given.at("server");
   rabbitmq::Options options;
   options.exchange = server.at("exchange");
   options.queue = server.at("queue");
   options.mandatory = true;
+  if (server.contains("tls")) {
+    const Json& tls = server.at("tls");
+    options.tls = rabbitmq::Tls{tls.value("ca", ""), tls.value("cert", ""), tls.value("key", "")};
+  }
   options.merge_reads = false;
   if (given.value("reads_from", "primary") == "replica") {
     options.reads_from = ReadsFrom::kReplica;
-    options.receipts.emplace();
+    if (listens) options.receipts.emplace();
   }
   const Json timeout_s = given.value("timeout_s", Json());
   if (!timeout_s.is_null()) options.confirm_timeout = timeout_s;
-  return std::make_unique<RabbitmqShim>(rabbitmq::Shim::Open(given.at("datastore"), server.at("url"), options), server);
+  return rabbitmq::Shim::Open(given.at("datastore"), server.at("url"), options);
 }
+
+/// Publications with a confirm by an instrumented channel, and what comes next of the queue.
+class RabbitmqClient final : public OpenShim {
+ public:
+  explicit RabbitmqClient(const Json& given)
+      : shim_(Opened(given, false)),
+        connection_(ConnectedTo(given.at("server").at("url"))),
+        client_(shim_, connection_.get(), 1),
+        exchange_(given.at("server").at("exchange")) {}
+  ~RabbitmqClient() override { shim_->Close(); }
+  Store& store() override { return *shim_; }
+
+  std::optional<Lineage> Write(const std::string& key, const std::string& value, const std::optional<Lineage>&,
+                               const std::optional<Promise>&) override {
+    client_.Publish(exchange_, key, true, nullptr, value);
+    return std::nullopt;
+  }
+  std::optional<Lineage> Delete(const std::string&, const std::optional<Lineage>&) override {
+    throw Unsupported("a published message cannot be deleted");
+  }
+  Found Read(const std::string&) override {
+    const auto next = shim_->Read();
+    return {next ? std::optional(next->value) : std::nullopt, std::nullopt};
+  }
+  void RollBack(const std::string&, const std::string&, const Promise&) override {
+    throw Unsupported("a client fulfils no promises");
+  }
+
+ private:
+  std::shared_ptr<rabbitmq::Shim> shim_;
+  Connected connection_;
+  rabbitmq::Client client_;
+  std::string exchange_;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenShim> OpenRabbitmq(const Json& given) {
+  return std::make_unique<RabbitmqShim>(Opened(given, true), given.at("server"));
+}
+
+std::unique_ptr<OpenShim> OpenRabbitmqClient(const Json& given) { return std::make_unique<RabbitmqClient>(given); }
 
 Json DecideRabbitmq(const std::string& kind, const Json& given) {
   if (kind == "receipts") return ReceiptsSay(given);

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 #: The languages that instrument clients of each store, and a second library of one.
 CLIENTS = {
     "mariadb": ("python", "java", "cpp"),
-    "mongodb": ("python", "java"),
+    "mongodb": ("python", "java", "cpp"),
     "mysql": ("python", "java", "cpp"),
-    "rabbitmq": ("python", "java"),
+    "rabbitmq": ("python", "java", "cpp"),
     "redis": ("python", "java", "java-jedis", "cpp"),
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.

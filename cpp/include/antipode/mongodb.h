@@ -79,10 +79,15 @@ class ANTIPODE_EXPORT Shim final : public Store {
   bool AbandonPromise(const Promise& promise, double timeout_s) override;
   void Close() override;
 
+  /// For the library.
+  struct Inside;
+  [[nodiscard]] Inside& inside() const noexcept { return *inside_; }
+
  private:
   class Table;
   Shim(const std::string& datastore, const std::string& uri, const Options& options);
   std::unique_ptr<Table> table_;
+  std::unique_ptr<Inside> inside_;
 };
 
 }  // namespace antipode::mongodb

@@ -30,6 +30,14 @@ class ANTIPODE_EXPORT Error : public std::runtime_error {
   unsigned number_;
 };
 
+/// How connections are encrypted, those to the servers that a replica follows, too.
+struct Tls {
+  std::string ca;    ///< A file of the certificates that are trusted.
+  std::string cert;  ///< A file of the one that this process shows, and one of its key; empty for none.
+  std::string key;
+  bool verify = true;  ///< Whether a server must show a trusted one, in the name of its host.
+};
+
 /// How one server of MySQL or MariaDB is read and written.
 struct Options {
   std::string user;
@@ -39,6 +47,7 @@ struct Options {
   bool merge_reads = true;                    ///< Whether what a read finds enters the current scope.
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
   std::chrono::duration<double> timeout{60};  ///< After which a read or write gives the server up.
+  std::optional<Tls> tls = {};                ///< None: what is said to the server is not encrypted.
 };
 
 /// What makes the tables that values, deletions and promises need, for whoever runs migrations: the library makes none.
@@ -53,7 +62,8 @@ ANTIPODE_EXPORT const std::vector<std::string>& TableStatements();
 ///     posts->Read("1");             // what the barrier waited for, on whatever connection
 class ANTIPODE_EXPORT Shim final : public Store {
  public:
-  /// Connects when it is first used, and registers the shim.
+  /// Connects when it is first used, and registers the shim. Throws ConfigurationError where its certificates do not
+  /// fit together.
   static std::shared_ptr<Shim> Open(const std::string& datastore, const std::string& host, std::uint16_t port,
                                     const Options& options);
   ~Shim() override;

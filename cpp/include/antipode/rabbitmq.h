@@ -34,6 +34,14 @@ struct Receipts {
   double gap_age = 5;  ///< Seconds after which a publication that may have been missed counts as missed.
 };
 
+/// How connections are encrypted, where the URL says `amqps://`.
+struct Tls {
+  std::string ca;    ///< A file of the certificates that are trusted.
+  std::string cert;  ///< A file of the one that this process shows, and one of its key; empty for none.
+  std::string key;
+  bool verify = true;  ///< Whether the broker must show a trusted one, in the name of its host.
+};
+
 struct Options {
   std::string exchange;        ///< Where messages are published; empty: the default exchange, whose keys are queues.
   std::string queue;           ///< What `Read` and `Receive` take from.
@@ -43,6 +51,7 @@ struct Options {
   std::optional<Receipts> receipts = {};       ///< How barriers learn what was routed; none: they wait for no message.
   ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether that broker is where messages are published first.
   bool by_routing_key = false;  ///< Numbers by routing key, for readers whose receipts are bound to some.
+  std::optional<Tls> tls = {};  ///< For URLs that begin with `amqps://`.
 };
 
 /// One consumed message.
@@ -66,8 +75,8 @@ class ANTIPODE_EXPORT Shim final : public Store {
   using Handler = std::function<void(const Delivery&)>;
 
   /// Registers the shim. Receipts are connected, and a broker that cannot be reached now is no error; all else connects
-  /// when it is first used. Throws ConfigurationError where the URL is none, a gap's age not positive, or the broker
-  /// refuses the receipts: the user, or the exchange, which must exist.
+  /// when it is first used. Throws ConfigurationError where the URL is none, its certificates do not fit together, a
+  /// gap's age is not positive, or the broker refuses the receipts: the user, or the exchange, which must exist.
   static std::shared_ptr<Shim> Open(const std::string& datastore, const std::string& url, const Options& options);
   ~Shim() override;
 
@@ -92,10 +101,15 @@ class ANTIPODE_EXPORT Shim final : public Store {
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
   void Close() override;
 
+  /// For the library.
+  struct Inside;
+  [[nodiscard]] Inside& inside() const noexcept { return *inside_; }
+
  private:
   class Links;
   Shim(const std::string& datastore, const std::string& url, const Options& options);
   std::unique_ptr<Links> links_;
+  std::unique_ptr<Inside> inside_;
 };
 
 /// The headers of a message that you consumed yourself by librabbitmq, for `Shim::Received`. One that is no text counts

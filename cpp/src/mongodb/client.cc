@@ -1,129 +1,363 @@
-#include "mongodb/client.h"
-
 #include <algorithm>
-#include <set>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include "antipode/clock.h"
 #include "antipode/errors.h"
+#include "antipode/mongodb_client.h"
+#include "antipode/observer.h"
+#include "antipode/scope.h"
+#include "antipode/settings.h"
+#include "mongodb/attempts.h"
+#include "mongodb/guard.h"
 
 namespace antipode::mongodb {
 namespace {
 
-constexpr int kUnauthorized = 13;
-/// Shutdown, a change of state, an interruption by hand, a limit of time: maybe in the middle of a write.
-const std::set<int> kInterrupted{24, 50, 64, 89, 91, 189, 262, 10058, 11600, 11601, 11602, 46841};
-/// As these, or before anything began: no primary, not one any more, recovering, starting.
-const std::set<int> kPassing{6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 11602, 13435, 13436, 50, 262};
+/// Sessions that are remembered; over that all are forgotten.
+constexpr std::size_t kMostSessions = 1'000;
 
-/// The library of the client is initialised once in a process, and is never given up: applications may use it, too.
-void Begin() {
-  static const bool begun = [] {
-    mongoc_init();
-    return true;
-  }();
-  static_cast<void>(begun);
-}
-
-Uri Parsed(const std::string& text) {
-  Begin();
-  bson_error_t error;
-  Uri uri(mongoc_uri_new_with_error(text.c_str(), &error));
-  if (!uri) throw ConfigurationError(std::string("no URI of MongoDB: ") + error.message);
-  return uri;
-}
+struct DestroyCallbacks {
+  void operator()(mongoc_apm_callbacks_t* callbacks) const { mongoc_apm_callbacks_destroy(callbacks); }
+};
 
 }  // namespace
 
-Error::~Error() = default;
+/// One call, and whose it is.
+struct Client::Running::State {
+  explicit State(Traffic& of);
 
-bool Interrupted(const Error& error) { return kInterrupted.count(error.code()) > 0; }
+  Traffic& traffic;
+  Attempts attempts;
+  std::exception_ptr refusal;  ///< Why what was read must not be shown.
+  State* outer = nullptr;
+};
 
-bool Passes(const Error& error) {
-  return dynamic_cast<const NoAnswer*>(&error) != nullptr || kPassing.count(error.code()) > 0;
-}
-
-Target::Target(const std::string& text) : uri(Parsed(text)) {
-  direct = mongoc_uri_get_option_as_bool(uri.get(), MONGOC_URI_DIRECTCONNECTION, false);
-  const mongoc_write_concern_t* writes = mongoc_uri_get_write_concern(uri.get());
-  majority_writes = mongoc_write_concern_get_wmajority(writes);
-  if (!mongoc_write_concern_is_acknowledged(writes)) {
-    throw ConfigurationError("writes that are not acknowledged have no positions: do not set w=0");
+/// What a client of the application's sends, and what is asked beside it.
+class Client::Traffic final : private Naming {
+ public:
+  explicit Traffic(std::shared_ptr<Shim> shim) : shim_(std::move(shim)), guard_(*shim_) {}
+  ~Traffic() override {
+    if (client_ != nullptr) mongoc_client_set_apm_callbacks(client_, nullptr, nullptr);
   }
-  const char* level = mongoc_read_concern_get_level(mongoc_uri_get_read_concern(uri.get()));
-  const std::string named = level == nullptr ? "local" : level;
-  majority_reads = named == "majority";
-  if (!majority_reads && named != "local") {
-    throw ConfigurationError("the read concern '" + named + "' cannot wait for a position: use 'local' or 'majority'");
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+
+  void Hear(mongoc_client_t* client) {
+    if (client == nullptr || !mongoc_client_set_apm_callbacks(client, Callbacks().get(), this)) {
+      throw ConfigurationError("there is no client, or it is of a pool: instrument that one before you pop any");
+    }
+    client_ = client;
   }
-}
-
-Uri Target::Within(double timeout_s) const {
-  Uri copy(mongoc_uri_copy(uri.get()));
-  const int limit_ms = std::max(1, static_cast<int>(timeout_s * 1'000));
-  for (const char* option :
-       {MONGOC_URI_SOCKETTIMEOUTMS, MONGOC_URI_CONNECTTIMEOUTMS, MONGOC_URI_SERVERSELECTIONTIMEOUTMS}) {
-    mongoc_uri_set_option_as_int32(copy.get(), option, limit_ms);
+  void Hear(mongoc_client_pool_t* pool) {
+    if (pool == nullptr || !mongoc_client_pool_set_apm_callbacks(pool, Callbacks().get(), this)) {
+      throw ConfigurationError("there is no pool, or it has callbacks for commands already, and takes no more");
+    }
   }
-  return copy;
-}
 
-Doc Client::Ask(const std::string& database, const Doc& command, bool anywhere) {
-  const mongoc_read_prefs_t* preference = anywhere ? mongoc_client_get_read_prefs(client_) : nullptr;
-  bson_error_t error;
-  bson_t reply;
-  const bool done =
-      mongoc_client_command_simple(client_, database.c_str(), &command.bson(), preference, &reply, &error);
-  Doc answer(reply);
-  bson_destroy(&reply);
-  // A write whose concern was not met is done: what its answer says counts.
-  if (done || TrueAt(answer.bson(), "ok")) return answer;
-  if (At(answer.bson(), "ok")) throw Error(error.message, static_cast<int>(error.code));
-  throw NoAnswer(error.message, error.domain != MONGOC_ERROR_SERVER_SELECTION);
-}
+  Naming& naming() { return *this; }
+  /// The call of some client that runs in this thread; null for none.
+  static Running::State*& Current() {
+    static thread_local Running::State* current = nullptr;
+    return current;
+  }
+  std::unique_ptr<Running::State> Begin() {
+    auto state = std::make_unique<Running::State>(*this);
+    state->outer = std::exchange(Current(), state.get());
+    return state;
+  }
+  /// Enters what a call did.
+  void Settle(const Attempts& attempts) {
+    if (Disabled()) return;
+    if (attempts.Doubtful()) MarkIncomplete(shim_->datastore(), "in_doubt");
+    for (const auto& [log, write] : attempts.writes()) RecordWrite(write);
+  }
 
-ServerState Client::Hello(bool anywhere) {
-  Doc command;
-  command.Add("hello", 1);
-  const Doc reply = Ask("admin", AskingWhere(command), anywhere);
-  const auto state = StateOfHello(reply.bson());
-  if (!state) throw Unreachable("the server is neither primary nor secondary now: it recovers, or is an arbiter");
-  return *state;
-}
+  /// Remembers why the batch of a cursor must not be shown.
+  void Refuse(const mongoc_cursor_t* cursor, const std::exception_ptr& why) {
+    const std::lock_guard guard(lock_);
+    refused_[cursor] = why;
+  }
+  void CheckRefused(const mongoc_cursor_t* cursor) {
+    const std::lock_guard guard(lock_);
+    const auto found = refused_.find(cursor);
+    if (found == refused_.end()) return;
+    if (mongoc_cursor_current(cursor) != nullptr) std::rethrow_exception(found->second);
+    refused_.erase(found);  // That one is gone: this is a new one, at the same address.
+  }
 
-Pool::Pool(const Uri& uri) : pool_(mongoc_client_pool_new(uri.get())) {
-  if (pool_ == nullptr) throw ConfigurationError("no client can be made of this URI of MongoDB");
-  mongoc_client_pool_set_error_api(pool_, MONGOC_ERROR_API_VERSION_2);
-}
+ private:
+  static std::unique_ptr<mongoc_apm_callbacks_t, DestroyCallbacks> Callbacks() {
+    std::unique_ptr<mongoc_apm_callbacks_t, DestroyCallbacks> callbacks(mongoc_apm_callbacks_new());
+    mongoc_apm_set_command_started_cb(callbacks.get(), [](const mongoc_apm_command_started_t* event) {
+      static_cast<Traffic*>(mongoc_apm_command_started_get_context(event))->Started(event);
+    });
+    mongoc_apm_set_command_succeeded_cb(callbacks.get(), [](const mongoc_apm_command_succeeded_t* event) {
+      static_cast<Traffic*>(mongoc_apm_command_succeeded_get_context(event))
+          ->Answered(mongoc_apm_command_succeeded_get_command_name(event),
+                     *mongoc_apm_command_succeeded_get_reply(event), true);
+    });
+    mongoc_apm_set_command_failed_cb(callbacks.get(), [](const mongoc_apm_command_failed_t* event) {
+      static_cast<Traffic*>(mongoc_apm_command_failed_get_context(event))
+          ->Answered(mongoc_apm_command_failed_get_command_name(event), *mongoc_apm_command_failed_get_reply(event),
+                     false);
+    });
+    return callbacks;
+  }
 
-std::optional<OpTime> AskedOplog::FirstFrom(std::uint64_t version) {
-  Doc command;
-  command.Add("find", "oplog.rs")
-      .Add("filter", Only("ts", Only("$gte", Stamp{version})))
-      .Add("sort", Only("$natural", 1))
-      .Add("projection", Doc().Add("ts", 1).Add("t", 1))
-      .Add("limit", 1)
-      .Add("singleBatch", true);
+  [[nodiscard]] Running::State* Here() const {
+    Running::State* state = Current();
+    return state != nullptr && &state->traffic == this ? state : nullptr;
+  }
+
+  // What the client reports. It is C: nothing may be thrown through it.
+
+  void Started(const mongoc_apm_command_started_t* event) noexcept {
+    if (Disabled()) return;
+    Running::State* running = Here();
+    try {
+      const bson_t& body = *mongoc_apm_command_started_get_command(event);
+      const Command command{body, mongoc_apm_command_started_get_command_name(event), EffectOf(body),
+                            mongoc_apm_command_started_get_host(event)->host_and_port};
+      if (command.does == Effect::kNeither && !command.InTransaction()) return;
+      if (running == nullptr) return Unseen(command.does);
+      const auto session = SessionOf(command);
+      Pass(*running, command, session.get());
+      running->attempts.Send(Meant(command, session.get()));
+    } catch (...) {
+      Misunderstood();
+    }
+  }
+
+  /// It cannot be stopped any more: where it must not be sent, what it answers is kept back.
+  void Pass(Running::State& running, const Command& command, SessionState* session) {
+    if (running.refusal) return;
+    try {
+      guard_.Pass(command, running.attempts, session);
+    } catch (...) {
+      running.refusal = std::current_exception();
+    }
+  }
+
+  void Answered(const char* name, const bson_t& reply, bool done) noexcept {
+    Running::State* running = Disabled() ? nullptr : Here();
+    const Sent* sent = running == nullptr ? nullptr : running->attempts.Last(name);
+    if (sent == nullptr) return;
+    try {
+      if (done) {
+        guard_.Answered(sent->level);
+        running->attempts.Answered(reply);
+      } else if (At(reply, "ok")) {
+        running->attempts.Refused(reply);
+      } else {
+        running->attempts.Lost();
+      }
+    } catch (...) {
+      Misunderstood();
+    }
+  }
+
+  /// What cannot be understood may have been a write.
+  void Misunderstood() noexcept {
+    try {
+      Unsampled("what its client reported was not understood");
+    } catch (const std::exception&) {
+      // There is no scope: it is counted.
+    }
+  }
+
+  /// A command that no `Call` sends.
+  void Unseen(Effect effect) {
+    WarnOnce("mongodb_unseen", shim_->datastore(), "",
+             "a client of '" + shim_->datastore() +
+                 "' sends commands outside of Call and Next: its writes are not recorded, and its reads do not wait");
+    if (effect == Effect::kWrites || effect == Effect::kUnknown) Unsampled("it was sent outside of Call");
+  }
+
+  void Unsampled(const std::string& why) {
+    const std::string& datastore = shim_->datastore();
+    Count("uncovered_write", datastore);
+    WarnOnce("uncovered_write", datastore, why, "a write to '" + datastore + "' has no position: " + why);
+    MarkIncomplete(datastore, "unsampled");
+  }
+
+  // What commands mean.
+
+  /// What is known of the transaction or the snapshot of a command; null for none.
+  std::shared_ptr<SessionState> SessionOf(const Command& command) {
+    const bool snapshot = TextAt(command.body, "readConcern.level") == "snapshot";
+    const std::string id = SessionIn(command.body);
+    if (id.empty() || !(snapshot || command.InTransaction())) return nullptr;
+    const std::lock_guard guard(lock_);
+    if (sessions_.size() >= kMostSessions) sessions_.clear();
+    auto& state = sessions_[id];
+    if (!state) state = std::make_shared<SessionState>();
+    const bool begun = At(command.body, "readConcern.atClusterTime").has_value();
+    if (command.Starts() || (snapshot && !begun)) *state = SessionState{false, {}};
+    return state;
+  }
+
+  Sent Meant(const Command& command, SessionState* session) {
+    Sent sent = SentAs(command);
+    if (command.InTransaction() && session != nullptr) {
+      // Nothing is written before the commit.
+      const bool wrote = sent.Writes();
+      const bool commit = command.name == "commitTransaction";
+      sent.commits = commit && session->wrote;
+      sent.means = sent.commits ? Effect::kWrites : Effect::kNeither;
+      if (!commit && wrote) session->wrote = true;
+    }
+    if (sent.Writes() && !TellsTerm(sent.name) && sent.concern != "majority" && sent.concern != "0") {
+      sent.term_before = TermOf(sent.server);
+    }
+    return sent;
+  }
+
+  // What a write is named by.
+
+  std::optional<std::int64_t> TermOf(const std::string& server) {
+    {
+      const std::lock_guard guard(lock_);
+      const auto known = terms_.find(server);
+      if (known != terms_.end()) return known->second;
+    }
+    const auto state = Primary(server);
+    return state ? std::optional(state->applied.term) : std::nullopt;
+  }
+
+  /// Where a primary stands; none where it is none, or does not answer.
+  std::optional<ServerState> Primary(const std::string& server) {
+    const auto state = StateOf(server);
+    if (!state || !state->primary) return std::nullopt;
+    Learn(server, state->applied.term);
+    return state;
+  }
+
+  std::optional<ServerState> StateOf(const std::string& server) {
+    try {
+      return Pool::Lease(shim_->inside().members.At(server))->Hello(true);
+    } catch (const ConfigurationError& error) {
+      WarnOnce("mongodb_configuration", shim_->datastore(), "",
+               "writes to '" + shim_->datastore() + "' have no positions: " + error.what());
+    } catch (const Error&) {
+    } catch (const Unreachable&) {
+    }
+    return std::nullopt;
+  }
+
+  /// Terms only grow.
+  void Learn(const std::string& server, std::int64_t term) {
+    const std::lock_guard guard(lock_);
+    auto& known = terms_[server];
+    known = std::max(known, term);
+  }
+
+  std::string SetNameOf(const std::string& server) {
+    {
+      const std::lock_guard guard(lock_);
+      const auto known = sets_.find(server);
+      if (known != sets_.end()) return known->second;
+    }
+    const auto state = StateOf(server);
+    if (!state) return "";
+    const std::lock_guard guard(lock_);
+    return sets_[server] = state->set_name;
+  }
+
+  std::optional<WriteId> Named(const Sent& sent, const bson_t& reply, bool majority) override {
+    const std::string set_name = SetNameOf(sent.server);
+    std::optional<Position> position;
+    if (!set_name.empty()) {
+      Told told = ToldBy(reply, set_name);
+      if (told.written) {
+        Learn(sent.server, told.written->term);
+      } else if (!majority && told.operation) {
+        told = Asked(sent, *told.operation);
+      }
+      position = WritePosition(told, set_name, majority);
+    }
+    if (!position) {
+      Unsampled(set_name.empty() ? "its server does not say which set it is of"
+                                 : "neither its reply nor the log tells");
+      return std::nullopt;
+    }
+    return WriteId{shim_->datastore(), position->first, position->second, shim_->clock().Hour(), false};
+  }
+
+  /// What the server says after a write whose reply told no term. Terms only grow: one that was the server's before and
+  /// is afterwards is the write's. Else the oplog tells.
+  Told Asked(const Sent& sent, std::uint64_t operation) {
+    const auto after = Primary(sent.server);
+    if (after && sent.term_before == after->applied.term) return {std::nullopt, operation, after};
+    return {EntryAt(sent.server, operation), operation, std::nullopt};
+  }
+
+  /// The entry of the oplog that is a write; none where it is gone, or may not be read.
+  std::optional<OpTime> EntryAt(const std::string& server, std::uint64_t version) {
+    try {
+      Pool::Lease link(shim_->inside().members.At(server));
+      const auto found = AskedOplog(*link).FirstFrom(version);
+      return found && found->version == version ? found : std::nullopt;
+    } catch (const Unreachable&) {
+      return std::nullopt;
+    }
+  }
+
+  std::shared_ptr<Shim> shim_;
+  Guard guard_;
+  mongoc_client_t* client_ = nullptr;
+  std::mutex lock_;
+  std::map<std::string, std::shared_ptr<SessionState>> sessions_;
+  std::map<std::string, std::int64_t> terms_;  ///< The latest in which a server was seen to be primary.
+  std::map<std::string, std::string> sets_;    ///< The set of each server.
+  std::map<const mongoc_cursor_t*, std::exception_ptr> refused_;
+};
+
+Client::Running::State::State(Traffic& of) : traffic(of), attempts(of.naming()) {}
+
+Client::Client(std::shared_ptr<Shim> shim, _mongoc_client_t* client)
+    : traffic_(std::make_unique<Traffic>(std::move(shim))) {
+  traffic_->Hear(client);
+}
+Client::Client(std::shared_ptr<Shim> shim, _mongoc_client_pool_t* pool)
+    : traffic_(std::make_unique<Traffic>(std::move(shim))) {
+  traffic_->Hear(pool);
+}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Client::Running::Running(Traffic& traffic) : state_(traffic.Begin()) {}
+
+Client::Running::~Running() {
+  if (!state_) return;
+  Traffic::Current() = state_->outer;
   try {
-    const Doc reply = client_.Ask("local", command, true);
-    const auto found = StampAt(reply.bson(), "cursor.firstBatch.0.ts");
-    if (!found) return std::nullopt;
-    return OpTime{IntAt(reply.bson(), "cursor.firstBatch.0.t").value_or(-1), *found};
-  } catch (const Error& error) {
-    if (error.code() == kUnauthorized) return std::nullopt;
-    throw Unreachable(error.what());
+    state_->traffic.Settle(state_->attempts);
+  } catch (const AntipodeError&) {
+    // There is no scope: it is counted.
   }
 }
 
-Observation Shown(const ServerState& state, const std::set<WriteId>& writes, bool majority, LogHistory& history,
-                  Client& client) {
-  AskedOplog oplog(client);
-  Observation shown;
-  shown.server = state.incarnation;
-  for (const WriteId& each : writes) {
-    const auto [status, cause] = Judge(state, each, majority, history, oplog);
-    shown.statuses[each] = status;
-    if (!cause.empty()) shown.causes[each] = cause;
+void Client::Running::End() {
+  const auto state = std::move(state_);
+  Traffic::Current() = state->outer;
+  state->traffic.Settle(state->attempts);
+  if (state->refusal) std::rethrow_exception(state->refusal);
+}
+
+bool Client::Next(_mongoc_cursor_t* cursor, const _bson_t** document) {
+  traffic_->CheckRefused(cursor);
+  Running running(*traffic_);
+  const bool found = mongoc_cursor_next(cursor, document);
+  if (running.state_->refusal) {
+    if (found) traffic_->Refuse(cursor, running.state_->refusal);
+    *document = nullptr;
   }
-  return shown;
+  running.End();
+  return found;
 }
 
 }  // namespace antipode::mongodb

@@ -1,7 +1,6 @@
 #include "mongodb/commands.h"
 
 #include <set>
-#include <string_view>
 
 namespace antipode::mongodb {
 namespace {
@@ -64,6 +63,9 @@ const std::set<std::string_view> kNeither{"abortTransaction",
                                           "usersInfo",
                                           "waitForFailPoint",
                                           "whatsmyuri"};
+/// Writes that read besides.
+const std::set<std::string_view> kReadingWrites{"aggregate", "findAndModify", "findandmodify", "mapReduce"};
+const std::set<std::string_view> kTelling{"delete", "insert", "update"};
 
 /// Whether an aggregation stores its result: only the last stage may.
 bool Stores(const bson_t& command) {
@@ -107,5 +109,11 @@ Effect EffectOf(const bson_t& command) {
   if (kWrites.count(name) > 0) return Effect::kWrites;
   return kNeither.count(name) > 0 ? Effect::kNeither : Effect::kUnknown;
 }
+
+bool Reads(std::string_view name, Effect effect) {
+  return effect == Effect::kReads || effect == Effect::kUnknown || kReadingWrites.count(name) > 0;
+}
+
+bool TellsTerm(std::string_view name) { return kTelling.count(name) > 0; }
 
 }  // namespace antipode::mongodb

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "mongodb/bson.h"
 
@@ -12,5 +13,9 @@ std::string NameOf(Effect effect);
 
 /// What a command does.
 Effect EffectOf(const bson_t& command);
+/// Whether a command of this name and effect reads data, whatever else it does.
+bool Reads(std::string_view name, Effect effect);
+/// Whether the reply to a write of this name tells the term of its position.
+bool TellsTerm(std::string_view name);
 
 }  // namespace antipode::mongodb

@@ -9,7 +9,8 @@
 #include "antipode/scope.h"
 #include "antipode/settings.h"
 #include "mongodb/beside.h"
-#include "mongodb/client.h"
+#include "mongodb/inside.h"
+#include "mongodb/link.h"
 #include "mongodb/position.h"
 #include "mongodb/promises.h"
 #include "mongodb/transaction.h"
@@ -69,7 +70,7 @@ class MongoEndpoint final : public Endpoint {
     void operator()(mongoc_client_t* client) const { mongoc_client_destroy(client); }
   };
   std::unique_ptr<mongoc_client_t, Destroy> client_;
-  Client asked_;
+  Link asked_;
   bool majority_;
   std::string database_;
   ReadsFrom reads_from_;
@@ -166,11 +167,11 @@ class Shim::Table {
   }
 
   /// Throws PromiseAbandoned where that is why its transaction was refused. `client` is in none any more.
-  void Explain(Client& client, const Promise& promise, const Error& error) {
+  void Explain(Link& client, const Promise& promise, const Error& error) {
     if (error.code() == kDuplicate && IsAbandoned(client, promise)) throw PromiseAbandoned(promise.id);
   }
 
-  bool IsAbandoned(Client& client, const Promise& promise) {
+  bool IsAbandoned(Link& client, const Promise& promise) {
     const auto found = RecordsIn(client.Ask(options_.database, SearchRecords({promise}), false).bson(), {promise});
     return found.count(promise) > 0 && found.at(promise) == Status::kAbandoned;
   }
@@ -181,7 +182,7 @@ class Shim::Table {
 
  private:
   /// The name of the replica set, which replies do not tell.
-  void LearnSet(Client& client) {
+  void LearnSet(Link& client) {
     {
       const std::lock_guard guard(lock_);
       if (!set_name_.empty()) return;
@@ -207,7 +208,7 @@ class Shim::Table {
       if (error.sent()) Mark("in_doubt");
       throw;
     } catch (const Error& error) {
-      if (Interrupted(error)) Mark("in_doubt");
+      if (Interrupted(error.code())) Mark("in_doubt");
       throw;
     }
   }
@@ -239,7 +240,7 @@ class Shim::Table {
   }
 
   /// Where the primary stands after a commit whose reply does not tell; none where it may have been another's.
-  static std::optional<ServerState> OfOneTerm(const std::optional<ServerState>& before, Client& client) {
+  static std::optional<ServerState> OfOneTerm(const std::optional<ServerState>& before, Link& client) {
     try {
       const ServerState after = client.Hello(false);
       const bool one = before && before->primary && after.primary && before->applied.term == after.applied.term;
@@ -286,7 +287,7 @@ class Shim::Table {
     if (const auto scope = CurrentScope()) scope->MarkIncomplete(shim_.datastore(), reason);
   }
 
-  Doc Answered(Client& client, Doc find, const Patience& patience) {
+  Doc Answered(Link& client, Doc find, const Patience& patience) {
     Doc concern;
     if (target_.majority_reads) concern.Add("level", "majority");
     if (patience.after) concern.Add("afterClusterTime", Stamp{*patience.after});
@@ -297,7 +298,7 @@ class Shim::Table {
 
   /// The document of a key, and the lineages of deletions where these are part of it. Tombstones are asked for later,
   /// or at the same time, on whatever server answers.
-  Answer Find(Client& client, std::string_view key, Patience patience) {
+  Answer Find(Link& client, std::string_view key, Patience patience) {
     const Doc find =
         Doc().Add("find", options_.collection).Add("filter", Only("_id", key)).Add("limit", 1).Add("singleBatch", true);
     Doc reply = Answered(client, find, patience);
@@ -317,7 +318,7 @@ class Shim::Table {
   }
 
   /// Reads where and when the floor is met, and tells what the server showed at the read. The read carries the wait.
-  Observation Held(Client& client, const Floor& floor, std::string_view key, double timeout_s,
+  Observation Held(Link& client, const Floor& floor, std::string_view key, double timeout_s,
                    std::optional<Answer>& answer) {
     answer.reset();
     std::set<WriteId> writes = floor.writes();
@@ -355,7 +356,7 @@ class Shim::Table {
   }
 
   /// The records of promises, on whatever server answers. Throws Unreachable.
-  Records RecordsOf(Client& client, const std::set<Promise>& promises) {
+  Records RecordsOf(Link& client, const std::set<Promise>& promises) {
     if (promises.empty()) return {};
     try {
       const Doc reply = Answered(client, SearchRecords(promises), {});
@@ -426,7 +427,9 @@ class Shim::Table {
 };
 
 Shim::Shim(const std::string& datastore, const std::string& uri, const Options& options)
-    : Store(datastore, options.reads_from, options.barriers), table_(std::make_unique<Table>(*this, uri, options)) {
+    : Store(datastore, options.reads_from, options.barriers),
+      table_(std::make_unique<Table>(*this, uri, options)),
+      inside_(std::make_unique<Inside>(table_->target(), table_->history(), options.database)) {
   const std::string& field = options.field;
   if (field.empty() || field.find('.') != std::string::npos || field[0] == '$' || field == "_id" || field == "_ap") {
     throw ConfigurationError("the field must have a plain name other than '_id' and '_ap', not '" + field + "'");
@@ -492,7 +495,7 @@ bool Shim::AbandonPromise(const Promise& promise, double timeout_s) {
   const std::unique_ptr<mongoc_client_t, void (*)(mongoc_client_t*)> owned(mongoc_client_new_from_uri(uri.get()),
                                                                            mongoc_client_destroy);
   mongoc_client_set_error_api(owned.get(), MONGOC_ERROR_API_VERSION_2);
-  Client client(owned.get());
+  Link client(owned.get());
   try {
     const Doc reply = client.Ask(table_->database(), Recording(promise, false), false);
     const auto code = IntAt(reply.bson(), "writeErrors.0.code");

@@ -3,7 +3,7 @@
 #include <exception>
 #include <memory>
 
-#include "mongodb/client.h"
+#include "mongodb/link.h"
 
 namespace antipode::mongodb {
 namespace {

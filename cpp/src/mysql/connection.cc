@@ -45,6 +45,19 @@ bool IsOfClient(unsigned number) {
 
 bool IsEnding(unsigned number) { return kEnding.count(number) != 0; }
 
+void Encrypt(MYSQL* client, const Tls& tls) {
+  const my_bool on = 1;
+  const my_bool verify = tls.verify ? 1 : 0;
+  mysql_options(client, MYSQL_OPT_SSL_ENFORCE, &on);
+  mysql_options(client, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+  const auto use = [client](mysql_option option, const std::string& file) {
+    if (!file.empty()) mysql_options(client, option, file.c_str());
+  };
+  use(MYSQL_OPT_SSL_CA, tls.ca);
+  use(MYSQL_OPT_SSL_CERT, tls.cert);
+  use(MYSQL_OPT_SSL_KEY, tls.key);
+}
+
 void Refuse(const Error& error) {
   if (dynamic_cast<const Lost*>(&error) != nullptr || kPassing.count(error.number()) != 0) {
     throw Unreachable(error.what());
@@ -66,6 +79,7 @@ Connection::Connection(const Address& address, double timeout_s) : owned_(Begun(
   mysql_options(client_, MYSQL_OPT_RECONNECT, &off);
   mysql_options(client_, MYSQL_OPT_LOCAL_INFILE, &local_files);
   mysql_options(client_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  if (address.tls) Encrypt(client_, *address.tls);
   const char* database = address.database.empty() ? nullptr : address.database.c_str();
   Finish(mysql_real_connect_start(&connected_, client_, address.host.c_str(), address.user.c_str(),
                                   address.password.c_str(), database, address.port, nullptr, 0),

@@ -22,9 +22,13 @@ struct Address {
   std::string user;
   std::string password;
   std::string database;
+  std::optional<Tls> tls = {};
 
   [[nodiscard]] std::string name() const { return host + ":" + std::to_string(port); }
 };
+
+/// Makes a client that is not connected yet encrypt what it says.
+void Encrypt(MYSQL* client, const Tls& tls);
 
 /// There is no answer: the connection is gone, or the time is up. Nobody knows how far the statement came.
 class Lost final : public Error {

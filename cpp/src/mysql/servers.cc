@@ -90,7 +90,9 @@ std::vector<Row> AskedServers::Ask(const Source* above, const std::string& sql) 
     }
   }
   if (until_s_ - SystemClock().Now() < kAskS) throw Unreachable("no time left to ask the source");
-  const Address there{above->host, above->port, address_.user, address_.password, address_.database};
+  Address there = address_;
+  there.host = above->host;
+  there.port = above->port;
   if (const auto cause = silent_.Cause(there.name())) throw Unreachable(*cause);
   try {
     Connection connection(there, kAskS);

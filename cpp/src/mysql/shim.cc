@@ -3,6 +3,7 @@
 #include <functional>
 #include <mutex>
 
+#include "antipode/errors.h"
 #include "antipode/floor.h"
 #include "antipode/mysql.h"
 #include "antipode/observer.h"
@@ -28,6 +29,13 @@ void Record(MYSQL* connection, const std::string& sql, const Promise& promise) {
     throw Error(mysql_error(connection), mysql_errno(connection));
   }
   if (mysql_affected_rows(connection) == kOpposite) throw PromiseAbandoned(promise.id);
+}
+
+std::optional<Tls> Checked(const std::optional<Tls>& tls) {
+  if (!tls) return tls;
+  if (tls->verify && tls->ca.empty()) throw ConfigurationError("name the certificates to trust (ca), or do not verify");
+  if (tls->cert.empty() != tls->key.empty()) throw ConfigurationError("a certificate needs its key, and a key it");
+  return tls;
 }
 
 }  // namespace
@@ -330,8 +338,9 @@ std::shared_ptr<Shim> Shim::Open(const std::string& datastore, const std::string
 
 Shim::Shim(const std::string& datastore, const std::string& host, std::uint16_t port, const Options& options)
     : Store(datastore, options.reads_from, options.barriers),
-      table_(std::make_unique<Table>(*this, Address{host, port, options.user, options.password, options.database},
-                                     options)) {}
+      table_(std::make_unique<Table>(
+          *this, Address{host, port, options.user, options.password, options.database, Checked(options.tls)},
+          options)) {}
 Shim::~Shim() = default;
 
 Shim::Inside& Shim::inside() const noexcept { return table_->inside(); }

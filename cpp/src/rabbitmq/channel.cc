@@ -1,18 +1,16 @@
 #include "rabbitmq/channel.h"
 
+#include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "antipode/errors.h"
 #include "rabbitmq/headers.h"
+#include "rabbitmq/words.h"
 
 namespace antipode::rabbitmq {
 namespace {
@@ -20,24 +18,8 @@ namespace {
 constexpr amqp_channel_t kChannel = 1;
 constexpr double kConnectS = 5;
 constexpr int kFrameBytes = 131'072;
-/// Reasons for which a broker closes a channel before it has routed anything.
-constexpr std::array<std::uint16_t, 2> kRefusals{AMQP_NOT_FOUND, AMQP_ACCESS_REFUSED};
-/// What was sent and is not taken for so long ends the connection: librabbitmq sets no limit to sending.
-constexpr unsigned kUnsentMs = 10'000;
 /// A dead connection is noticed after twice as many seconds.
 constexpr int kHeartbeatS = 10;
-
-amqp_bytes_t BytesOf(std::string_view text) {
-  // The library takes pointers to what it only reads.
-  return {text.size(), const_cast<char*>(text.data())};
-}
-
-std::string TextOf(const amqp_bytes_t& bytes) { return {static_cast<const char*>(bytes.bytes), bytes.len}; }
-
-timeval TimeOf(double seconds) {
-  const double whole = std::floor(seconds);
-  return {static_cast<time_t>(whole), static_cast<suseconds_t>((seconds - whole) * 1e6)};
-}
 
 }  // namespace
 
@@ -49,12 +31,12 @@ Headers HeadersOf(const amqp_basic_properties_t& properties) {
   for (int n = 0; n < properties.headers.num_entries; ++n) {
     const amqp_table_entry_t& each = properties.headers.entries[n];
     const bool is_text = each.value.kind == AMQP_FIELD_KIND_UTF8 || each.value.kind == AMQP_FIELD_KIND_BYTES;
-    headers.emplace_back(TextOf(each.key), is_text ? TextOf(each.value.value.bytes) : std::string(kNoText));
+    headers.emplace_back(TextIn(each.key), is_text ? TextIn(each.value.value.bytes) : std::string(kNoText));
   }
   return headers;
 }
 
-Place::Place(const std::string& url) {
+Place::Place(const std::string& url, std::optional<Tls> encrypted) : tls(std::move(encrypted)) {
   std::vector<char> copy(url.begin(), url.end());
   copy.push_back('\0');
   amqp_connection_info info;
@@ -63,7 +45,15 @@ Place::Place(const std::string& url) {
   if (amqp_parse_url(copy.data(), &info) != AMQP_STATUS_OK) {
     throw ConfigurationError("the broker's URL is malformed: amqp://user@host/vhost");
   }
-  if (info.ssl != 0) throw ConfigurationError("brokers are reached by amqp:// alone");
+  if ((info.ssl != 0) != tls.has_value()) {
+    throw ConfigurationError("a broker at amqps:// needs the certificates of its options (tls), and no other does");
+  }
+  if (tls && tls->verify && tls->ca.empty()) {
+    throw ConfigurationError("name the certificates to trust (ca), or do not verify");
+  }
+  if (tls && tls->cert.empty() != tls->key.empty()) {
+    throw ConfigurationError("a certificate needs its key, and a key it");
+  }
   host = info.host;
   port = info.port;
   user = info.user;
@@ -71,35 +61,68 @@ Place::Place(const std::string& url) {
   vhost = info.vhost;
 }
 
-Channel::Channel(const Place& place, For purpose) : connection_(amqp_new_connection()) {
+Channel::Channel(const Place& place, For purpose, Interrupter* interrupter)
+    : connection_(amqp_new_connection()), interrupter_(interrupter) {
   if (connection_ == nullptr) throw std::bad_alloc();
   try {
-    amqp_socket_t* socket = amqp_tcp_socket_new(connection_);
-    const timeval limit = TimeOf(kConnectS);
-    const int opened = amqp_socket_open_noblock(socket, place.host.c_str(), place.port, &limit);
-    if (opened != AMQP_STATUS_OK) throw Error(std::string("no broker: ") + amqp_error_string2(opened));
-    setsockopt(amqp_get_sockfd(connection_), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentMs, sizeof kUnsentMs);
-    amqp_set_rpc_timeout(connection_, &limit);
-    amqp_set_handshake_timeout(connection_, &limit);
-    Check(amqp_login(connection_, place.vhost.c_str(), 0, kFrameBytes, purpose == For::kListening ? kHeartbeatS : 0,
-                     AMQP_SASL_METHOD_PLAIN, place.user.c_str(), place.password.c_str()),
-          "login");
-    amqp_channel_open(connection_, kChannel);
-    Check(amqp_get_rpc_reply(connection_), "channel");
-    if (purpose == For::kPublishing) {
-      amqp_confirm_select(connection_, kChannel);
-      Check(amqp_get_rpc_reply(connection_), "confirms");
-    }
-    open_ = true;
+    Open(place, purpose);
   } catch (const Error&) {
-    amqp_destroy_connection(connection_);
+    Destroy();
     throw;
   }
 }
 
 Channel::~Channel() {
   if (open_) amqp_connection_close(connection_, AMQP_REPLY_SUCCESS);
+  Destroy();
+}
+
+void Channel::Destroy() {
+  if (interrupter_ != nullptr) interrupter_->End();
   amqp_destroy_connection(connection_);
+}
+
+void Channel::Connect(const Place& place) {
+  amqp_socket_t* socket = amqp_tcp_socket_new(connection_);
+  if (socket == nullptr) throw Error("no memory for a connection");
+  amqp_tcp_socket_set_sockfd(socket, Connected(place.host, place.port, kConnectS, interrupter_));
+}
+
+/// The library takes no socket for that: the connection cannot be interrupted before it stands.
+void Channel::ConnectEncrypted(const Place& place) {
+  amqp_socket_t* socket = amqp_ssl_socket_new(connection_);
+  if (socket == nullptr) throw Error("no memory for a connection");
+  const Tls& tls = *place.tls;
+  amqp_ssl_socket_set_verify_peer(socket, tls.verify ? 1 : 0);
+  amqp_ssl_socket_set_verify_hostname(socket, tls.verify ? 1 : 0);
+  if (!tls.ca.empty()) Sent(amqp_ssl_socket_set_cacert(socket, tls.ca.c_str()), "trusted certificates");
+  if (!tls.cert.empty()) Sent(amqp_ssl_socket_set_key(socket, tls.cert.c_str(), tls.key.c_str()), "certificate");
+  const timeval limit = TimeOf(kConnectS);
+  Sent(amqp_socket_open_noblock(socket, place.host.c_str(), place.port, &limit), "no broker");
+  const int connected = amqp_get_sockfd(connection_);
+  Tune(connected);
+  if (interrupter_ != nullptr) interrupter_->Begin(connected);
+}
+
+void Channel::Open(const Place& place, For purpose) {
+  if (place.tls) {
+    ConnectEncrypted(place);
+  } else {
+    Connect(place);
+  }
+  const timeval limit = TimeOf(kConnectS);
+  amqp_set_rpc_timeout(connection_, &limit);
+  amqp_set_handshake_timeout(connection_, &limit);
+  Check(amqp_login(connection_, place.vhost.c_str(), 0, kFrameBytes, purpose == For::kListening ? kHeartbeatS : 0,
+                   AMQP_SASL_METHOD_PLAIN, place.user.c_str(), place.password.c_str()),
+        "login");
+  amqp_channel_open(connection_, kChannel);
+  Check(amqp_get_rpc_reply(connection_), "channel");
+  if (purpose == For::kPublishing) {
+    amqp_confirm_select(connection_, kChannel);
+    Check(amqp_get_rpc_reply(connection_), "confirms");
+  }
+  open_ = true;
 }
 
 void Channel::Check(const amqp_rpc_reply_t& reply, const char* what) {
@@ -118,16 +141,10 @@ void Channel::Sent(int status, const char* what) {
 /// The broker says something else than was asked: that it closes, as a rule.
 void Channel::Ended(const amqp_method_t& method, const char* what) {
   open_ = false;
-  const std::string start = std::string(what) + ": ";
-  if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
-    const auto* close = static_cast<amqp_channel_close_t*>(method.decoded);
-    throw Closed(close->reply_code, start + TextOf(close->reply_text));
-  }
-  if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
-    const auto* close = static_cast<amqp_connection_close_t*>(method.decoded);
-    throw Closed(close->reply_code, start + TextOf(close->reply_text));
-  }
-  throw Error(start + "the broker says " + amqp_method_name(method.id));
+  const auto [code, said] = SaidAtTheEnd(method);
+  const std::string message = std::string(what) + ": " + said;
+  if (code != 0) throw Closed(code, message);
+  throw Error(message);
 }
 
 amqp_frame_t Channel::Next(const timeval* limit) {
@@ -149,13 +166,7 @@ bool Channel::Alive() {
 void Channel::Publish(const std::string& exchange, std::string_view key, std::string_view body, const Headers& headers,
                       bool mandatory, double timeout_s) {
   std::vector<amqp_table_entry_t> entries;
-  for (const auto& [name, value] : headers) {
-    amqp_table_entry_t entry{};
-    entry.key = BytesOf(name);
-    entry.value.kind = AMQP_FIELD_KIND_UTF8;
-    entry.value.value.bytes = BytesOf(value);
-    entries.push_back(entry);
-  }
+  for (const auto& [name, value] : headers) entries.push_back(EntryOf(name, value));
   amqp_basic_properties_t properties{};
   properties._flags = AMQP_BASIC_HEADERS_FLAG | AMQP_BASIC_DELIVERY_MODE_FLAG;
   properties.headers = {static_cast<int>(entries.size()), entries.data()};
@@ -186,7 +197,7 @@ void Channel::Confirmed(double timeout_s) {
     try {
       Ended(method, "no confirm");
     } catch (const Closed& closed) {
-      if (std::find(kRefusals.begin(), kRefusals.end(), closed.code()) == kRefusals.end()) throw;
+      if (!IsRefusal(closed.code())) throw;
       throw Refused(closed.what());
     }
   }
@@ -202,7 +213,7 @@ void Channel::Content(Message& message, const timeval* limit) {
   while (message.body.size() < size) {
     const amqp_frame_t piece = Next(limit);
     if (piece.frame_type == AMQP_FRAME_METHOD) Ended(piece.payload.method, "a message");
-    message.body += TextOf(piece.payload.body_fragment);
+    message.body += TextIn(piece.payload.body_fragment);
   }
 }
 
@@ -213,7 +224,7 @@ std::optional<Message> Channel::Get(const std::string& queue, bool acknowledged)
   if (reply.reply.id == AMQP_BASIC_GET_EMPTY_METHOD) return std::nullopt;
   const auto* got = static_cast<amqp_basic_get_ok_t*>(reply.reply.decoded);
   Message message;
-  message.key = TextOf(got->routing_key);
+  message.key = TextIn(got->routing_key);
   message.redelivered = got->redelivered != 0;
   message.tag = got->delivery_tag;
   const timeval limit = TimeOf(kConnectS);
@@ -239,7 +250,7 @@ std::string Channel::Bind(const std::string& exchange, const std::vector<std::st
   const amqp_table_t arguments{1, &most};
   const auto* declared = amqp_queue_declare(connection_, kChannel, amqp_empty_bytes, 0, 0, 1, 1, arguments);
   Check(amqp_get_rpc_reply(connection_), "a queue of receipts");
-  const std::string queue = TextOf(declared->queue);
+  const std::string queue = TextIn(declared->queue);
   for (const std::string& key : keys) {
     amqp_queue_bind(connection_, kChannel, BytesOf(queue), BytesOf(exchange), BytesOf(key), amqp_empty_table);
     Check(amqp_get_rpc_reply(connection_), "binding to the exchange");
@@ -261,7 +272,5 @@ Headers Channel::Heard() {
   Content(message, nullptr);
   return message.headers;
 }
-
-void Channel::Interrupt() const { shutdown(amqp_get_sockfd(connection_), SHUT_RDWR); }
 
 }  // namespace antipode::rabbitmq

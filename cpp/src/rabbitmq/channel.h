@@ -11,6 +11,7 @@
 
 #include "antipode/propagation.h"
 #include "antipode/rabbitmq.h"
+#include "rabbitmq/socket.h"
 
 namespace antipode::rabbitmq {
 
@@ -32,12 +33,13 @@ class Closed : public Error {
 
 /// Where a broker is, and as whom one connects.
 struct Place {
-  explicit Place(const std::string& url);  ///< Throws ConfigurationError.
+  explicit Place(const std::string& url, std::optional<Tls> encrypted = {});  ///< Throws ConfigurationError.
   std::string host;
   int port;
   std::string user;
   std::string password;
   std::string vhost;
+  std::optional<Tls> tls;
 };
 
 /// A message as it came.
@@ -56,11 +58,12 @@ enum class For {
   kListening,  ///< With heartbeats, which somebody must wait for.
 };
 
-/// Used by one thread at a time, but for `Interrupt`. Any error but Refused by a return ends it.
+/// Used by one thread at a time. Any error but Refused by a return ends it.
 class Channel {
  public:
-  /// Connects. Throws Error where that fails, Closed where the broker refuses it; then nothing was sent.
-  Channel(const Place& place, For purpose);
+  /// Connects. Throws Error where that fails, Closed where the broker refuses it; then nothing was sent. `interrupter`,
+  /// which outlives it, makes fail soon whatever waits at the broker.
+  Channel(const Place& place, For purpose, Interrupter* interrupter = nullptr);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -82,8 +85,6 @@ class Channel {
   /// Lets messages of a queue come, acknowledged; and the headers of the next one, however long that takes.
   void Consume(const std::string& queue);
   Headers Heard();
-  /// Makes whoever waits at the broker fail soon.
-  void Interrupt() const;
 
  private:
   [[nodiscard]] amqp_frame_t Next(const timeval* limit);
@@ -93,7 +94,13 @@ class Channel {
   void Sent(int status, const char* what);
   [[noreturn]] void Ended(const amqp_method_t& method, const char* what);
 
+  void Open(const Place& place, For purpose);
+  void Connect(const Place& place);
+  void ConnectEncrypted(const Place& place);
+  void Destroy();
+
   amqp_connection_state_t connection_;
+  Interrupter* interrupter_;
   bool open_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "rabbitmq/channel.h"
 #include "rabbitmq/endpoint.h"
 #include "rabbitmq/headers.h"
+#include "rabbitmq/inside.h"
 #include "rabbitmq/ledger.h"
 #include "rabbitmq/publisher.h"
 #include "rabbitmq/tap.h"
@@ -31,12 +32,13 @@ std::shared_ptr<Ledger> LedgerOf(const Options& options, const Clock& clock) {
 class Shim::Links {
  public:
   Links(Shim& shim, const std::string& url, Options options)
-      : shim_(shim), place_(url), options_(std::move(options)), ledger_(LedgerOf(options_, shim.clock())) {
+      : shim_(shim), place_(url, options.tls), options_(std::move(options)), ledger_(LedgerOf(options_, shim.clock())) {
     if (!ledger_ || options_.receipts->bindings.empty()) return;
     tap_ = std::make_shared<Tap>(place_, options_.exchange, *options_.receipts, ledger_, shim.datastore());
   }
 
   [[nodiscard]] bool HasReceipts() const { return ledger_ != nullptr; }
+  [[nodiscard]] const Options& options() const { return options_; }
 
   std::unique_ptr<Endpoint> Open() {
     if (!ledger_) throw Unreachable("'" + shim_.datastore() + "' has no receipts");
@@ -176,7 +178,9 @@ class Shim::Links {
 };
 
 Shim::Shim(const std::string& datastore, const std::string& url, const Options& options)
-    : Store(datastore, options.reads_from), links_(std::make_unique<Links>(*this, url, options)) {}
+    : Store(datastore, options.reads_from),
+      links_(std::make_unique<Links>(*this, url, options)),
+      inside_(new Inside{links_->options()}) {}
 
 Shim::~Shim() { links_->Close(); }
 

@@ -27,30 +27,6 @@ bool IsRefusal(const Closed& error) {
 
 }  // namespace
 
-/// The tap's state while it hears.
-class Tap::Listening {
- public:
-  Listening(Tap& tap, const Channel& channel, const std::string& queue) : tap_(tap) {
-    const std::lock_guard guard(tap_.lock_);
-    if (tap_.closed_) throw Error("closed");
-    tap_.channel_ = &channel;
-    tap_.queue_ = queue;
-    tap_.cause_.clear();
-    tap_.refused_.reset();
-    tap_.tried_ = true;
-    tap_.changed_.notify_all();
-  }
-  ~Listening() {
-    const std::lock_guard guard(tap_.lock_);
-    tap_.channel_ = nullptr;
-  }
-  Listening(const Listening&) = delete;
-  Listening& operator=(const Listening&) = delete;
-
- private:
-  Tap& tap_;
-};
-
 Tap::Tap(Place place, std::string exchange, Receipts receipts, std::shared_ptr<Ledger> ledger, std::string datastore)
     : place_(std::move(place)),
       exchange_(std::move(exchange)),
@@ -89,8 +65,8 @@ void Tap::Close() {
     const std::lock_guard guard(lock_);
     closed_ = true;
     changed_.notify_all();
-    if (channel_ != nullptr) channel_->Interrupt();
   }
+  interrupter_.Interrupt();
   const std::lock_guard guard(joining_);
   if (thread_.joinable()) thread_.join();
 }
@@ -138,7 +114,7 @@ void Tap::Listen() {
   std::unique_ptr<Channel> channel;
   std::string queue;
   try {
-    channel = std::make_unique<Channel>(place_, For::kListening);
+    channel = std::make_unique<Channel>(place_, For::kListening, &interrupter_);
     queue = channel->Bind(exchange_, receipts_.bindings, kMostQueued);
   } catch (const Closed& error) {
     if (!IsRefusal(error)) throw;
@@ -147,9 +123,19 @@ void Tap::Listen() {
   }
   ledger_->Listening();  // What is routed from here on lies in the queue.
   channel->Consume(queue);
-  const Listening listening(*this, *channel, queue);
+  Listening(queue);
   ledger_->WakeUp();
   while (true) Heard(channel->Heard());
+}
+
+/// The tap hears from now on.
+void Tap::Listening(const std::string& queue) {
+  const std::lock_guard guard(lock_);
+  queue_ = queue;
+  cause_.clear();
+  refused_.reset();
+  tried_ = true;
+  changed_.notify_all();
 }
 
 void Tap::Heard(const Headers& headers) {

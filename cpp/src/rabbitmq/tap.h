@@ -35,9 +35,9 @@ class Tap {
   void Close();
 
  private:
-  class Listening;
   void Run();
   void Listen();
+  void Listening(const std::string& queue);
   void Heard(const Headers& headers);
   void Lost(const std::string& cause, bool refused);
   [[nodiscard]] bool ClosedWithin(double seconds);
@@ -54,7 +54,7 @@ class Tap {
   std::optional<std::string> refused_;
   std::string queue_;
   std::string cause_ = "not connected yet";
-  const Channel* channel_ = nullptr;
+  Interrupter interrupter_;
   std::mutex joining_;
   std::thread thread_;
 };

@@ -3,7 +3,9 @@
 #include <functional>
 
 #ifdef WITH_MONGODB
+#include "antipode/errors.h"
 #include "antipode/mongodb.h"
+#include "antipode/mongodb_client.h"
 #endif
 #ifdef WITH_MYSQL
 #include "antipode/errors.h"
@@ -11,7 +13,9 @@
 #include "antipode/mysql_client.h"
 #endif
 #ifdef WITH_RABBITMQ
+#include "antipode/errors.h"
 #include "antipode/rabbitmq.h"
+#include "antipode/rabbitmq_client.h"
 #endif
 #ifdef WITH_REDIS
 #include "antipode/errors.h"
@@ -43,6 +47,10 @@ int main() {
             "posts", "mongodb://127.0.0.1:1/?directConnection=true&serverSelectionTimeoutMS=100", {"app", "posts"});
         shim->Write("1", "hello");
       });
+  as_said = as_said && Fails<antipode::ConfigurationError>("mongodb client", [] {
+              const auto shim = antipode::mongodb::Shim::Open("posts", "mongodb://127.0.0.1:1", {"app", "posts"});
+              antipode::mongodb::Client(shim, static_cast<_mongoc_client_t*>(nullptr)).Call([] {});
+            });
 #endif
 #ifdef WITH_MYSQL
   as_said = as_said && Fails<antipode::mysql::Error>("mysql", [] {
@@ -56,6 +64,10 @@ int main() {
 #ifdef WITH_RABBITMQ
   as_said = as_said && Fails<antipode::rabbitmq::Error>("rabbitmq", [] {
               antipode::rabbitmq::Shim::Open("news", "amqp://127.0.0.1:1", {"posts", "inbox"})->Write("eu", "1");
+            });
+  as_said = as_said && Fails<antipode::ConfigurationError>("rabbitmq client", [] {
+              const auto shim = antipode::rabbitmq::Shim::Open("news", "amqp://127.0.0.1:1", {"posts", "inbox"});
+              antipode::rabbitmq::Client(shim, nullptr, 1).Confirm();
             });
 #endif
 #ifdef WITH_REDIS

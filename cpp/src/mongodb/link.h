@@ -23,8 +23,8 @@ class NoAnswer : public Error {
   bool sent_;
 };
 
-/// Whether a write that a server refused may have been done in part: it was interrupted.
-bool Interrupted(const Error& error);
+/// Whether a write that a server refused with this code may have been done in part: it was interrupted.
+bool Interrupted(int code);
 /// Whether the server may answer later: it is not there, shuts down, or changes its state.
 bool Passes(const Error& error);
 
@@ -38,6 +38,8 @@ struct Target {
   explicit Target(const std::string& text);
   /// The same for a client that gives up a server after so many seconds.
   [[nodiscard]] Uri Within(double timeout_s) const;
+  /// The same for one of the member at an address alone. Throws ConfigurationError where it is no address.
+  [[nodiscard]] Uri Of(const std::string& address, double timeout_s) const;
 
   Uri uri;
   bool direct;           ///< Whether there is one server.
@@ -46,9 +48,9 @@ struct Target {
 };
 
 /// A client that is used by one thread at a time.
-class Client {
+class Link {
  public:
-  explicit Client(mongoc_client_t* client) : client_(client) {}
+  explicit Link(mongoc_client_t* client) : client_(client) {}
   /// What the server answers; `anywhere` where the URI's preference decides which, else the primary. Throws Error.
   Doc Ask(const std::string& database, const Doc& command, bool anywhere);
   /// Where the server stands. Throws Error, ConfigurationError, or Unreachable where it has no data to read now.
@@ -74,13 +76,13 @@ class Pool {
     ~Lease() { mongoc_client_pool_push(pool_, leased_); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    Client* operator->() { return &client_; }
-    Client& operator*() { return client_; }
+    Link* operator->() { return &client_; }
+    Link& operator*() { return client_; }
 
    private:
     mongoc_client_pool_t* pool_;
     mongoc_client_t* leased_;
-    Client client_;
+    Link client_;
   };
 
  private:
@@ -90,15 +92,15 @@ class Pool {
 /// The oplog, as a client asks for it.
 class AskedOplog final : public Oplog {
  public:
-  explicit AskedOplog(Client& client) : client_(client) {}
+  explicit AskedOplog(Link& client) : client_(client) {}
   std::optional<OpTime> FirstFrom(std::uint64_t version) override;
 
  private:
-  Client& client_;
+  Link& client_;
 };
 
 /// What a server in this state shows of writes.
 Observation Shown(const ServerState& state, const std::set<WriteId>& writes, bool majority, LogHistory& history,
-                  Client& client);
+                  Link& client);
 
 }  // namespace antipode::mongodb

@@ -1,0 +1,248 @@
+#include <amqp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "antipode/clock.h"
+#include "antipode/errors.h"
+#include "antipode/members.h"
+#include "antipode/observer.h"
+#include "antipode/rabbitmq_client.h"
+#include "antipode/settings.h"
+#include "antipode/stored.h"
+#include "rabbitmq/confirms.h"
+#include "rabbitmq/headers.h"
+#include "rabbitmq/inside.h"
+#include "rabbitmq/publisher.h"
+#include "rabbitmq/words.h"
+
+namespace antipode::rabbitmq {
+namespace {
+
+/// What depends on a lineage of the application's own in `baggage`, on the current one, or both, as text.
+std::string CausesOf(const Headers& given, const std::string& datastore) {
+  const auto scope = CurrentScope();
+  const std::vector<std::string> members = Members(ValuesOf(given, kBaggage));
+  if (members.empty()) return scope ? scope->text() : "";
+  Lineage lineage = Current();
+  for (const std::string& each : members) lineage = lineage.Merge(Readable(datastore, each));
+  return StoredText(lineage);
+}
+
+/// The headers of ours that a message gets.
+Headers Outgoing(const Headers& given, const std::optional<WriteId>& write, const std::string& datastore) {
+  Headers headers;
+  if (write) headers.emplace_back(kWriteHeader, Lineage({*write}).Serialize());
+  std::string rest;
+  for (const std::string_view each : ValuesOf(given, kBaggage)) {
+    if (each != kNoText) rest += (rest.empty() ? "" : ",") + std::string(each);
+  }
+  const std::string text = CausesOf(given, datastore);
+  rest = text.empty() ? WithoutMember(rest).value_or("") : WithMember(WithoutMember(rest).value_or(""), text);
+  if (!rest.empty()) headers.emplace_back(kBaggage, rest);
+  return headers;
+}
+
+/// Properties with headers, some of which are in place of what was given.
+class Outfitted {
+ public:
+  Outfitted(const amqp_basic_properties_t* given, Headers ours) : ours_(std::move(ours)) {
+    if (given != nullptr) of_ = *given;
+    const bool has = (of_._flags & AMQP_BASIC_HEADERS_FLAG) != 0;
+    for (int n = 0; has && n < of_.headers.num_entries; ++n) {
+      const std::string name = TextIn(of_.headers.entries[n].key);
+      if (name != kWriteHeader && name != kBaggage) entries_.push_back(of_.headers.entries[n]);
+    }
+    for (const auto& [name, value] : ours_) entries_.push_back(EntryOf(name, value));
+    of_.headers = {static_cast<int>(entries_.size()), entries_.data()};
+    if (has || !entries_.empty()) of_._flags |= AMQP_BASIC_HEADERS_FLAG;
+  }
+  Outfitted(const Outfitted&) = delete;
+  Outfitted& operator=(const Outfitted&) = delete;
+  [[nodiscard]] const amqp_basic_properties_t* get() const { return &of_; }
+
+ private:
+  Headers ours_;
+  std::vector<amqp_table_entry_t> entries_;
+  amqp_basic_properties_t of_{};
+};
+
+}  // namespace
+
+/// What goes over one channel of the application's, and what the broker says of it.
+class Client::Traffic {
+ public:
+  Traffic(std::shared_ptr<Shim> shim, amqp_connection_state_t connection, amqp_channel_t channel)
+      : shim_(std::move(shim)), connection_(connection), channel_(channel) {
+    if (connection_ == nullptr) throw ConfigurationError("a client is of a connection that is logged in");
+    amqp_confirm_select(connection_, channel_);
+    const amqp_rpc_reply_t reply = amqp_get_rpc_reply(connection_);
+    if (reply.reply_type == AMQP_RESPONSE_NORMAL) return;
+    throw Error(reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION
+                    ? SaidAtTheEnd(reply.reply).second
+                    : std::string("confirms: ") + amqp_error_string2(reply.library_error));
+  }
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+  ~Traffic() { DoubtAll(); }
+
+  void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t* properties,
+            std::string_view body) {
+    if (closed_) throw Error("publishing: the channel was closed");
+    Publication publication;
+    if (!Disabled()) publication = Named(exchange, key);
+    const Headers given = properties == nullptr ? Headers() : HeadersOf(*properties);
+    const Outfitted outfitted(properties,
+                              Disabled() ? Headers() : Outgoing(given, publication.write, shim_->datastore()));
+    const int status = amqp_basic_publish(connection_, channel_, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0,
+                                          Disabled() ? properties : outfitted.get(), BytesOf(body));
+    confirms_.Sent(std::move(publication));
+    if (status != AMQP_STATUS_OK) Fail(std::string("publishing: ") + amqp_error_string2(status));
+  }
+
+  void Confirm() {
+    const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double>(shim_->inside().options.confirm_timeout));
+    failure_.clear();
+    while (confirms_.size() > 0) {
+      const std::chrono::duration<double> left = end - Clock::now();
+      const timeval limit = TimeOf(std::max(left.count(), 0.0));
+      amqp_frame_t frame;
+      amqp_maybe_release_buffers(connection_);
+      const int status = amqp_simple_wait_frame_noblock(connection_, &frame, &limit);
+      if (status == AMQP_STATUS_TIMEOUT) {
+        DoubtAll();
+        throw Error("no confirm in time: the message is in doubt");
+      }
+      if (status != AMQP_STATUS_OK) Fail(std::string("no confirm: ") + amqp_error_string2(status));
+      Take(frame);
+    }
+    if (!failure_.empty()) throw Error(std::exchange(failure_, {}));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// The next publication of the current scope, with its name where receipts can hear it.
+  Publication Named(std::string_view exchange, std::string_view key) {
+    const Options& options = shim_->inside().options;
+    Publication publication;
+    publication.scope = CurrentScope();
+    if (exchange != options.exchange) {
+      Count("unheard_publish", shim_->datastore());
+      return publication;
+    }
+    const antipode::Clock& clock = shim_->clock();
+    if (options.by_routing_key || exchange.empty()) publication.lane = key;
+    const auto unix_ms = static_cast<std::uint64_t>(clock.UnixSeconds() * 1'000);
+    const auto [publisher, number] = publications_.Next(publication.lane, clock.Now(), unix_ms);
+    publication.write = WriteId{shim_->datastore(), publisher, number, clock.Hour()};
+    return publication;
+  }
+
+  void Take(const amqp_frame_t& frame) {
+    if (frame.frame_type == AMQP_FRAME_HEADER && frame.channel == channel_ && returning_) return Returned(frame);
+    if (frame.frame_type != AMQP_FRAME_METHOD) return;
+    const amqp_method_t& method = frame.payload.method;
+    if (method.id == AMQP_CONNECTION_CLOSE_METHOD) Fail(SaidAtTheEnd(method).second);
+    if (frame.channel != channel_) return;
+    if (method.id == AMQP_CHANNEL_CLOSE_METHOD) Closed(method);
+    if (method.id == AMQP_BASIC_RETURN_METHOD) returning_ = true;
+    if (method.id == AMQP_BASIC_ACK_METHOD) {
+      const auto* ack = static_cast<amqp_basic_ack_t*>(method.decoded);
+      Settle(confirms_.Settled(ack->delivery_tag, ack->multiple != 0), true);
+    }
+    if (method.id == AMQP_BASIC_NACK_METHOD) {
+      const auto* nack = static_cast<amqp_basic_nack_t*>(method.decoded);
+      Settle(confirms_.Settled(nack->delivery_tag, nack->multiple != 0), false);
+    }
+  }
+
+  /// A message came back; the broker acknowledges it all the same.
+  void Returned(const amqp_frame_t& frame) {
+    returning_ = false;
+    std::optional<WriteId> write;
+    try {
+      write = OwnWrite(HeadersOf(*static_cast<amqp_basic_properties_t*>(frame.payload.properties.decoded)));
+    } catch (const std::exception&) {  // It is none of ours.
+    }
+    confirms_.Returned(write);
+  }
+
+  void Settle(std::vector<Publication> settled, bool taken) {
+    for (Publication& each : settled) {
+      if (each.returned) {
+        publications_.End(each.lane);
+        Failed("no queue takes the message");
+      } else if (!taken) {
+        Doubt(each);
+        Failed("a queue refused the message; another may have it");
+      } else if (each.write && each.scope) {
+        each.scope->Append(*each.write);
+      } else if (each.write) {
+        Count("unscoped_write", shim_->datastore());
+      }
+    }
+  }
+
+  void Failed(const char* why) {
+    if (failure_.empty()) failure_ = why;
+  }
+
+  /// The broker may have it, in some queues.
+  void Doubt(const Publication& publication) {
+    if (!publication.write) return;
+    publications_.End(publication.lane);
+    if (publication.scope) publication.scope->MarkIncomplete(shim_->datastore(), "in_doubt");
+  }
+  void DoubtAll() {
+    for (const Publication& each : confirms_.Rest()) Doubt(each);
+  }
+
+  /// The broker closed the channel. It names what it has refused where that is all that waits.
+  [[noreturn]] void Closed(const amqp_method_t& method) {
+    const auto [code, text] = SaidAtTheEnd(method);
+    amqp_channel_close_ok_t ok{};
+    amqp_send_method(connection_, channel_, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
+    if (IsRefusal(code) && confirms_.size() == 1) {
+      for (const Publication& each : confirms_.Rest()) publications_.End(each.lane);
+    }
+    Fail(text);
+  }
+
+  [[noreturn]] void Fail(const std::string& why) {
+    closed_ = true;
+    DoubtAll();
+    throw Error(why);
+  }
+
+  std::shared_ptr<Shim> shim_;
+  amqp_connection_state_t connection_;
+  amqp_channel_t channel_;
+  Publications publications_;
+  Confirms confirms_;
+  bool returning_ = false;  ///< The headers of a message that came back are next.
+  bool closed_ = false;
+  std::string failure_;  ///< The first of what was confirmed since it was thrown last.
+};
+
+Client::Client(std::shared_ptr<Shim> shim, amqp_connection_state_t_* connection, std::uint16_t channel)
+    : traffic_(std::make_unique<Traffic>(std::move(shim), connection, channel)) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+void Client::Publish(std::string_view exchange, std::string_view key, bool mandatory,
+                     const amqp_basic_properties_t_* properties, std::string_view body) {
+  traffic_->Send(exchange, key, mandatory, properties, body);
+  traffic_->Confirm();
+}
+void Client::Send(std::string_view exchange, std::string_view key, bool mandatory,
+                  const amqp_basic_properties_t_* properties, std::string_view body) {
+  traffic_->Send(exchange, key, mandatory, properties, body);
+}
+void Client::Confirm() { traffic_->Confirm(); }
+
+}  // namespace antipode::rabbitmq

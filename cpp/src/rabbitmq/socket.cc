@@ -1,0 +1,106 @@
+#include "rabbitmq/socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "antipode/rabbitmq.h"
+
+namespace antipode::rabbitmq {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What was sent and is not taken for so long ends the connection.
+constexpr unsigned kUnsentMs = 10'000;
+
+std::unique_ptr<addrinfo, void (*)(addrinfo*)> AddressesOf(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (failed != 0) throw Error(std::string("no broker: ") + gai_strerror(failed));
+  return {found, freeaddrinfo};
+}
+
+/// Waits for a connection that is being made; 0, or why there is none.
+int Await(int socket, Clock::time_point end) {
+  while (true) {
+    const double left_s = std::chrono::duration<double>(end - Clock::now()).count();
+    if (left_s <= 0) return ETIMEDOUT;
+    pollfd made{socket, POLLOUT, 0};
+    if (poll(&made, 1, static_cast<int>(std::ceil(left_s * 1'000))) <= 0) continue;
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return error;
+    return (made.revents & (POLLERR | POLLHUP)) != 0 ? ECONNABORTED : 0;
+  }
+}
+
+}  // namespace
+
+void Tune(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentMs, sizeof kUnsentMs);
+}
+
+void Interrupter::Interrupt() {
+  const std::lock_guard guard(lock_);
+  interrupted_ = true;
+  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);
+}
+
+void Interrupter::Begin(int socket) {
+  const std::lock_guard guard(lock_);
+  if (interrupted_) throw Error("closed");
+  socket_ = socket;
+}
+
+void Interrupter::End() {
+  const std::lock_guard guard(lock_);
+  socket_ = -1;
+}
+
+int Connected(const std::string& host, int port, double timeout_s, Interrupter* interrupter) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_s));
+  const auto addresses = AddressesOf(host, port);
+  int error = EADDRNOTAVAIL;
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    const int made = socket(each->ai_family, each->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol);
+    if (made < 0) {
+      error = errno;
+      continue;
+    }
+    try {
+      if (interrupter != nullptr) interrupter->Begin(made);
+    } catch (const Error&) {
+      close(made);
+      throw;
+    }
+    error = connect(made, each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) error = Await(made, end);
+    if (error == 0) {
+      Tune(made);
+      return made;
+    }
+    if (interrupter != nullptr) interrupter->End();
+    close(made);
+  }
+  throw Error(std::string("no broker: ") + std::strerror(error));
+}
+
+}  // namespace antipode::rabbitmq

@@ -1,0 +1,129 @@
+// An instrumented publisher of librabbitmq, for tests/integration/rabbitmq/test_librabbitmq.py.
+#include <amqp.h>
+#include <amqp_tcp_socket.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "antipode/rabbitmq_client.h"
+#include "antipode/scope.h"
+
+namespace {
+
+using antipode::rabbitmq::Client;
+
+void Check(bool holds) {
+  if (!holds) std::exit(1);
+}
+
+/// The application's own connection, with a channel.
+struct Connection {
+  explicit Connection(const char* port) : of(amqp_new_connection()) {
+    Check(amqp_socket_open(amqp_tcp_socket_new(of), "127.0.0.1", std::atoi(port)) == AMQP_STATUS_OK);
+    amqp_login(of, "/", 0, AMQP_DEFAULT_FRAME_SIZE, 0, AMQP_SASL_METHOD_PLAIN, "guest", "guest");
+    amqp_channel_open(of, 1);
+    Check(amqp_get_rpc_reply(of).reply_type == AMQP_RESPONSE_NORMAL);
+  }
+  ~Connection() { amqp_destroy_connection(of); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  amqp_connection_state_t of;
+};
+
+/// What a test asserts: the scope.
+void Print() { std::cout << antipode::Serialize() << std::endl; }
+
+void Fails(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const antipode::rabbitmq::Error& error) {
+    std::cout << error.what() << std::endl;
+    return;
+  }
+  Check(false);
+}
+
+/// Headers of the application's: its own, a lineage that it depends on, and a name that was copied.
+void Headers(Client& client, const std::string& exchange, const std::string& key, const std::string& given) {
+  const std::vector<std::pair<std::string, std::string>> headers{
+      {"own", "kept"}, {"baggage", "theirs=1,antipode=" + given}, {"antipode-write", "copied"}};
+  std::vector<amqp_table_entry_t> entries;
+  for (const auto& [name, value] : headers) {
+    amqp_table_entry_t entry{};
+    entry.key = amqp_cstring_bytes(name.c_str());
+    entry.value.kind = AMQP_FIELD_KIND_UTF8;
+    entry.value.value.bytes = amqp_cstring_bytes(value.c_str());
+    entries.push_back(entry);
+  }
+  amqp_basic_properties_t properties{};
+  properties._flags = AMQP_BASIC_HEADERS_FLAG | AMQP_BASIC_CONTENT_TYPE_FLAG;
+  properties.headers = {static_cast<int>(entries.size()), entries.data()};
+  properties.content_type = amqp_cstring_bytes("text/plain");
+  client.Publish(exchange, key, true, &properties, "1");
+  Print();
+}
+
+/// One wait for several.
+void Several(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  for (const char* body : {"1", "2", "3"}) client.Send(exchange, key, true, nullptr, body);
+  client.Confirm();
+  Print();
+}
+
+/// One of several comes back; the others are there.
+void Unroutable(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  client.Send(exchange, key, true, nullptr, "1");
+  client.Send(exchange, "nowhere", true, nullptr, "2");
+  Fails([&] { client.Confirm(); });
+  Print();
+  client.Publish(exchange, key, true, nullptr, "3");
+  Print();
+}
+
+/// The broker closes the channel.
+void Missing(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  Fails([&] { client.Publish(exchange, key, true, nullptr, "1"); });
+  Print();
+  Fails([&] { client.Publish(exchange, key, true, nullptr, "2"); });
+}
+
+/// What no receipts hear.
+void Unheard(Client& client, const std::string&, const std::string& key, const std::string&) {
+  client.Publish("", key, true, nullptr, "1");
+  Print();
+}
+
+/// Publishes once more when it is told to, and is not answered.
+void Lost(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  client.Publish(exchange, key, true, nullptr, "1");
+  Print();
+  std::cin.get();
+  Fails([&] { client.Publish(exchange, key, true, nullptr, "2"); });
+  Print();
+}
+
+}  // namespace
+
+/// client PORT EXCHANGE KEY CHECK LINEAGE
+int main(int count, char** words) {
+  Check(count == 6);
+  const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
+      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},
+             {"missing", Missing}, {"unheard", Unheard}, {"lost", Lost}};
+  antipode::rabbitmq::Options options;
+  options.exchange = words[2];
+  const auto shim = antipode::rabbitmq::Shim::Open("news", "amqp://127.0.0.1", options);
+  {
+    const Connection connection(words[1]);
+    Client client(shim, connection.of, 1);
+    const antipode::ScopeGuard request;
+    checks.at(words[4])(client, words[2], words[3], words[5]);
+  }
+  shim->Close();
+}
