@@ -88,7 +88,7 @@ Settings FromEnvironment() {
   const std::map<std::string, Policy> policies{{"raise", Policy::kRaise}, {"report", Policy::kReport}};
   Settings settings;
   const auto given = [](std::string_view name, auto take) {
-    const char* value = std::getenv(Variable(name).c_str());  // NOLINT(concurrency-mt-unsafe): we set none
+    const char* value = std::getenv(Variable(name).c_str());
     const std::string text(text::Trimmed(value == nullptr ? "" : value));
     if (!text.empty()) take(name, text);
   };
@@ -142,7 +142,7 @@ std::shared_ptr<const Settings>& InForce() {
 }
 
 bool IsDisabled() {
-  const char* value = std::getenv("ANTIPODE_DISABLED");  // NOLINT(concurrency-mt-unsafe): we set none
+  const char* value = std::getenv("ANTIPODE_DISABLED");
   const std::string word = text::Lower(text::Trimmed(value == nullptr ? "" : value));
   if (!word.empty() && word != "true" && word != "false") {
     WarnOnce("disabled", "", "",
