@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <memory>
+#include <system_error>
 
 #include "antipode/rabbitmq.h"
 
@@ -100,7 +100,7 @@ int Connected(const std::string& host, int port, double timeout_s, Interrupter* 
     if (interrupter != nullptr) interrupter->End();
     close(made);
   }
-  throw Error(std::string("no broker: ") + std::strerror(error));
+  throw Error(std::string("no broker: ") + std::generic_category().message(error));
 }
 
 }  // namespace antipode::rabbitmq
