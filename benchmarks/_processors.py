@@ -57,6 +57,8 @@ class Processors:
 
 #: Nothing is done about them.
 AS_IS = Processors("as the machine has them")
+#: Rounds of a benchmark that holds processors, and of one that leaves them beside it.
+ROUNDS, AS_IS_ROUNDS = 5, 2
 #: What the option is for that asks for it.
 AS_IS_HELP = (
     "leave processors to the system; else clients and servers are kept apart on processors that "

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.judge import in_use
+
 from ._machine import commit, machine
 from ._processors import AS_IS
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._processors import Processors
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +34,22 @@ class Start:
         at: when.
         at_s: the same by a clock that is never set.
         commit: of the project, with a plus where files differed; what is measured is loaded by now.
+        in_use: how many processors others used.
         load: of the machine.
     """
 
     at: datetime
     at_s: float
     commit: str
+    in_use: float
     load: tuple[float, float, float]
 
     @classmethod
     def now(cls) -> Self:
         """Begin."""
-        return cls(datetime.now(timezone.utc), time.monotonic(), commit(), os.getloadavg())
+        return cls(
+            datetime.now(timezone.utc), time.monotonic(), commit(), in_use(), os.getloadavg()
+        )
 
     def conditions(
         self,
@@ -73,7 +79,12 @@ class Start:
             "began": self.at.isoformat(timespec="seconds"),
             "took_s": round(time.monotonic() - self.at_s, 1),
             "commit": self.commit,
-            "machine": {**machine(), "load": self.load, "load_after": os.getloadavg()},
+            "machine": {
+                **machine(),
+                "in_use": self.in_use,
+                "load": self.load,
+                "load_after": os.getloadavg(),
+            },
             "versions": versions,
             **held,
         }

@@ -38,13 +38,12 @@ fresh=no
 # Few of everything, to see that it works.
 few=() turns=()
 [[ " $* " != *" --quick "* ]] || few=(--rounds 1) turns=(--blocks 1 --turn 0.5)
-# Beside the bounds, which are judged where processors are held.
-as_is=(--as-is --rounds 2)
 measure micro "" "${few[@]}"
+# The bounds are judged where processors are held; beside that they are as they are.
 measure overhead "" "${few[@]}"
-measure overhead -as-is "${as_is[@]}" "${few[@]}" --clients redis-py "PyMySQL, MySQL"
+measure overhead -as-is --as-is "${few[@]}" --clients redis-py "PyMySQL, MySQL"
 measure requests "" "${few[@]}"
-measure requests -as-is "${as_is[@]}" "${few[@]}"
+measure requests -as-is --as-is "${few[@]}"
 measure throughput "" "${turns[@]}"
 
 echo "== evaluation: what is finished is not run again"

@@ -158,6 +158,7 @@ def _measured(section: Section, report: Report, as_is: Report | None) -> Iterato
             "**A short run:** fewer rounds or calls than by default, to see that everything "
             "works. Its figures mean little."
         )
+    yield from (f"**{each.busy}.**" for each in filter(None, (report, as_is)) if each.busy)
     yield _verdict(report)
     yield section.says
     failures = any(each.failed is not None for each in report.cases)

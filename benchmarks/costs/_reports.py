@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks._machine import described
 from benchmarks._report import FORMAT
+from benchmarks.judge import busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,7 @@ class Report:
         took_s: seconds, servers included.
         commit: of the project, with a plus where files differed.
         machine: where, as rows of a table.
+        busy: what is to be said first of a machine that was not quiet; empty where it was.
         load: of the machine, before and after, over one minute.
         versions: of what was measured, by name.
         cases: in their order.
@@ -82,6 +84,7 @@ class Report:
     took_s: float
     commit: str
     machine: list[tuple[str, str]]
+    busy: str
     load: tuple[float, float]
     versions: dict[str, str]
     cases: tuple[Case, ...]
@@ -220,6 +223,7 @@ def _report(found: dict[str, Any]) -> Report:
         took_s=found["took_s"],
         commit=found["commit"],
         machine=described(machine),
+        busy=busy(found["machine"]["in_use"], found["machine"]["processors"]),
         load=(machine["load"][0], machine["load_after"][0]),
         versions=found["versions"],
         cases=tuple(_CASES[benchmark](case, found) for case in found["cases"]),

@@ -64,7 +64,7 @@ def _run(run: Run, record: Record, path: Path) -> RunResult:
     return RunResult(
         **known,
         verdict=found["verdict"]["text"],
-        busy=busy(found["machine"]["load"], found["machine"]["processors"]),
+        busy=busy(found["machine"]["in_use"], found["machine"]["processors"]),
         load=[round(found["machine"][name][0], 2) for name in ("load", "load_after")],
         rounds=[_round(each, drawn=drawn) for each in found["rounds"]],
     )

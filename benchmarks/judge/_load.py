@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-#: The share of its processors that may be wanted by others before a run begins.
+#: The share of its processors that may be in use by others before a run begins.
 _QUIET = 0.25
+#: Looked at for so long, in seconds.
+_LOOK_S = 0.5
 
 
-def busy(load: Sequence[float], processors: int | None) -> str:
+def in_use() -> float:
+    """How many processors are in use: asked before a run begins, it is what others use.
+
+    The time that they were not idle, over half a second from now. A load average says what was a
+    minute ago, and so names the run before this one.
+    """
+    import psutil
+
+    return round(psutil.cpu_percent(_LOOK_S) / 100 * (psutil.cpu_count() or 1), 2)
+
+
+def busy(used: float, processors: int | None) -> str:
     """What a report says first of a machine that was not quiet; empty where it was.
 
     Args:
-        load: of the minute before the run, then of longer times; the run's own is not in it.
+        used: how many processors were in use before the run, by others.
         processors: how many there are; None where nobody knows.
     """
-    if load[0] <= _QUIET * (processors or 1):
+    if used <= _QUIET * (processors or 1):
         return ""
     return (
-        f"LOADED MACHINE: {load[0]:.1f} processes wanted to run before this one began, on "
-        f"{processors or 'an unknown number of'} processors: counts hold, times do not"
+        f"LOADED MACHINE: others used {used:.1f} of {processors or 'an unknown number of'} "
+        "processors before this run began: counts hold, times do not"
     )

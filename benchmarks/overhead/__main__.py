@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from antipode import AntipodeError
 from benchmarks._machine import versions
-from benchmarks._processors import AS_IS, AS_IS_HELP, steady
+from benchmarks._processors import AS_IS, AS_IS_HELP, AS_IS_ROUNDS, ROUNDS, steady
 from benchmarks._report import Start, write
 
 from ._clients import CLIENTS, PACKAGES
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from benchmarks._processors import Processors
 
-ROUNDS = 5
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130
@@ -39,13 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "client is missing; else 0",
     )
     add = parser.add_argument
-    rounds = f"rounds of {CALLS} calls of each kind ({ROUNDS})"
-    add("--rounds", type=int, default=ROUNDS, help=rounds)
+    rounds = f"rounds of {CALLS} calls of each kind ({ROUNDS}, with --as-is {AS_IS_ROUNDS})"
+    add("--rounds", type=int, help=rounds)
     add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
     given = parser.parse_args(arguments)
+    usual = AS_IS_ROUNDS if given.as_is else ROUNDS
+    given.rounds = usual if given.rounds is None else given.rounds
+    given.short = given.rounds < usual
     if given.rounds < 1:
         parser.error("argument --rounds: at least 1")
     start = Start.now()
@@ -119,7 +121,7 @@ def _write(
         **start.conditions(
             "python -m benchmarks.overhead",
             options,
-            short=given.rounds < ROUNDS,
+            short=given.short,
             versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
             processors=processors,
         ),

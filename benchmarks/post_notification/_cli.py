@@ -298,7 +298,7 @@ def _measure(options: Options) -> int:
     console = Console()
     if not console.is_terminal:
         console.width = _report.WIDTH
-    _report.show(console, options, summaries, busy(before["load"], before["processors"]))
+    _report.show(console, options, summaries, busy(before["in_use"], before["processors"]))
     if options.json_path is not None:
         write_json(options.json_path, options, rounds, before, status=status, said=said)
         console.print(f"observations: {options.json_path}", soft_wrap=True, highlight=False)

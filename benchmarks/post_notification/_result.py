@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks._statistics import Interval, Summary, percentile, upper_bound
-from benchmarks.judge import Verdict, judge, over_blocks
+from benchmarks.judge import Verdict, in_use, judge, over_blocks
 
 from ._options import OURS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._options import Kind, Options, Strategy
     from ._run import Round
 
-FORMAT = 4
+FORMAT = 5
 OUTCOMES = ("consistent", "violation", "timed_out", "failed", "missing")
 #: Times whose medians are compared.
 _COMPARED = ("window_ms", "writer_ms", "reader_ms", "wait_ms", "overshoot_ms")
@@ -207,6 +207,7 @@ def machine() -> dict[str, Any]:
     """What the figures depend on beside the options."""
     return {
         "processors": os.cpu_count(),
+        "in_use": in_use(),
         "load": os.getloadavg(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

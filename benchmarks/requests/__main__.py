@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks._machine import versions
-from benchmarks._processors import AS_IS, AS_IS_HELP, steady
+from benchmarks._processors import AS_IS, AS_IS_HELP, AS_IS_ROUNDS, ROUNDS, steady
 from benchmarks._report import Start, write
 
 from ._cases import CASES, PACKAGES
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from ._measure import Measured
 
-ROUNDS = 5
 CALLS = 2000
 FAILED = 1
 MISSING = 2
@@ -40,13 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "bound; 2 if a side did not start; else 0",
     )
     add = parser.add_argument
-    add("--rounds", type=int, default=ROUNDS, help=f"each of fresh processes ({ROUNDS})")
+    rounds = f"each of fresh processes ({ROUNDS}, with --as-is {AS_IS_ROUNDS})"
+    add("--rounds", type=int, help=rounds)
     add("--calls", type=int, default=CALLS, help=f"of each side in a round ({CALLS})")
     add("--cases", nargs="+", choices=CASES, default=list(CASES), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
     given = parser.parse_args(arguments)
+    usual = AS_IS_ROUNDS if given.as_is else ROUNDS
+    given.rounds = usual if given.rounds is None else given.rounds
+    given.short = given.rounds < usual
     if given.rounds < 1 or given.calls < 1:
         parser.error("arguments --rounds, --calls: at least 1")
     start = Start.now()
@@ -120,7 +123,7 @@ def _write(
         **start.conditions(
             "python -m benchmarks.requests",
             options,
-            short=given.rounds < ROUNDS or given.calls < CALLS,
+            short=given.short or given.calls < CALLS,
             versions=versions(PACKAGES, ()),
             processors=processors,
         ),

@@ -65,7 +65,7 @@ def report(benchmark: str, *cases: dict[str, Any], **more: Any) -> dict[str, Any
     """What a benchmark writes."""
     return {
         "benchmark": benchmark,
-        "format": 3,
+        "format": 4,
         "command": f"python -m benchmarks.{benchmark} --rounds 60",
         "short": False,
         "began": "2026-01-02T03:04:05+00:00",
@@ -77,6 +77,7 @@ def report(benchmark: str, *cases: dict[str, Any], **more: Any) -> dict[str, Any
             "memory_gib": 8.0,
             "system": "Linux",
             "python": "CPython 3.11",
+            "in_use": 0.1,
             "load": [0.5, 0, 0],
             "load_after": [1.5, 0, 0],
         },
@@ -181,6 +182,14 @@ def test_a_short_run_says_so(tmp_path: Path) -> None:
     assert section(page, "micro").strip().startswith("**A short run:**")
 
 
+def test_a_loaded_machine_is_said_before_the_verdict(tmp_path: Path) -> None:
+    """Whoever reads whether a bound is kept has read that times do not hold."""
+    loaded = report("micro", micro(2.0))
+    loaded["machine"]["in_use"] = 1.2
+    found = section(page_of(tmp_path, loaded), "micro").strip()
+    assert found.startswith("**LOADED MACHINE: others used 1.2 of 2 processors")
+
+
 def test_files_are_kept_as_they_are_and_others_stay(tmp_path: Path) -> None:
     """A benchmark that is measured anew takes the place of its own earlier report alone."""
     page_of(tmp_path, report("micro", micro(2.0)), report("requests", request(1.01)))
@@ -199,7 +208,7 @@ def test_files_are_kept_as_they_are_and_others_stay(tmp_path: Path) -> None:
         ("[1]", "is of none of the benchmarks micro, overhead, requests"),
         ('{"evaluation": "post-notification", "format": 1}', "is of none of the benchmarks"),
         ('{"benchmark": "micro", "format": 1}', "is of another format: run benchmarks.micro anew"),
-        ('{"benchmark": "micro", "format": 3}', "is damaged"),
+        ('{"benchmark": "micro", "format": 4}', "is damaged"),
     ],
 )
 def test_a_file_of_something_else_is_one_line(

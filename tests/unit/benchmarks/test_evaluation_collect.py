@@ -55,7 +55,7 @@ def result(observations: list[dict[str, Any]]) -> dict[str, Any]:
     }
     return {
         "verdict": {"text": "done"},
-        "machine": {"load": [1.234, 0, 0], "load_after": [2, 0, 0], "processors": 2},
+        "machine": {"in_use": 1.2, "load": [1.234, 0, 0], "load_after": [2, 0, 0], "processors": 2},
         "rounds": [{"summary": summary, "observations": observations}],
     }
 
