@@ -37,6 +37,8 @@ _SERVERS = {
 }
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _TIMEOUT_S = 30.0
+#: How long is looked at how busy the machine is.
+_LOOK_S = 0.5
 
 
 @cache
@@ -59,6 +61,17 @@ def described(machine: dict[str, Any]) -> list[tuple[str, str]]:
         ("machine", f"{processors}, {machine['memory_gib']} GiB, {machine['system']}"),
         ("Python", machine["python"]),
     ]
+
+
+def in_use() -> float:
+    """How many processors are in use: asked before a run begins, it is what others use.
+
+    The time that they were not idle, over half a second from now. A load average says what was a
+    minute ago, and so names the run before this one.
+    """
+    import psutil
+
+    return round(psutil.cpu_percent(_LOOK_S) / 100 * (psutil.cpu_count() or 1), 2)
 
 
 def _model() -> str:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.judge import in_use
-
-from ._machine import commit, machine
+from ._machine import commit, in_use, machine
 from ._processors import AS_IS
 
 if TYPE_CHECKING:

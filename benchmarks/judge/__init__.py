@@ -5,7 +5,7 @@ is shown, is refuted, or whether nobody can tell: a run that could not fail prov
 """
 
 from ._blocks import LEAST_BLOCKS, differ, over_blocks, rotated, shares
-from ._load import busy, in_use
+from ._load import busy
 from ._verdict import FAILED, INCONCLUSIVE, SHOWN, Trial, Verdict, judge
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Verdict",
     "busy",
     "differ",
-    "in_use",
     "judge",
     "over_blocks",
     "rotated",

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 #: The share of its processors that may be in use by others before a run begins.
 _QUIET = 0.25
-#: Looked at for so long, in seconds.
-_LOOK_S = 0.5
-
-
-def in_use() -> float:
-    """How many processors are in use: asked before a run begins, it is what others use.
-
-    The time that they were not idle, over half a second from now. A load average says what was a
-    minute ago, and so names the run before this one.
-    """
-    import psutil
-
-    return round(psutil.cpu_percent(_LOOK_S) / 100 * (psutil.cpu_count() or 1), 2)
 
 
 def busy(used: float, processors: int | None) -> str:

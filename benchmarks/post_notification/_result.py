@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from benchmarks._machine import in_use
 from benchmarks._statistics import Interval, Summary, percentile, upper_bound
-from benchmarks.judge import Verdict, in_use, judge, over_blocks
+from benchmarks.judge import Verdict, judge, over_blocks
 
 from ._options import OURS
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks._machine import in_use
 from benchmarks.judge import (
     FAILED,
     INCONCLUSIVE,
@@ -18,7 +19,6 @@ from benchmarks.judge import (
     Verdict,
     busy,
     differ,
-    in_use,
     judge,
     over_blocks,
     rotated,
