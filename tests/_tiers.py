@@ -48,8 +48,6 @@ SLOW_S = 1.0
 SLOW_TOGETHER_S = 8.0
 #: A test without the mark that takes this long fails in CI.
 TOO_SLOW_S = 3.0
-#: Where more processes want each processor, servers are late as well: nobody can tell what is slow.
-TOO_BUSY = 3.0
 HEADER = """\
 # Tests that take more than a second: seconds (all parametrisations together), file::function.
 # Written by `pytest --record-durations`; `tests/_tiers.py` says what it is for.
@@ -161,11 +159,6 @@ def starved_s() -> float:
     return 0.0
 
 
-def too_busy() -> bool:
-    """Whether this machine has far more to do than CI gives it."""
-    return os.getloadavg()[0] > TOO_BUSY * (os.cpu_count() or 1)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
     before_s = starved_s()
@@ -182,7 +175,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     held = os.environ.get("CI") == "true" and quick and call.when == "call" and report.passed
     # A busy machine makes no test slow: what the test waited for a processor is not its own.
     took_s = call.duration - item.stash.get(STARVED_S, 0.0)
-    if held and took_s > TOO_SLOW_S and not too_busy():
+    if held and took_s > TOO_SLOW_S:
         report.outcome = "failed"
         report.longrepr = (
             f"It took {took_s:.1f} s, and `make test` is for tests of about a second. "
