@@ -39,7 +39,7 @@ fresh=no
 few=() turns=()
 [[ " $* " != *" --quick "* ]] || few=(--rounds 1) turns=(--blocks 1 --turn 0.5)
 measure micro "" "${few[@]}"
-# The bounds are judged where processors are held; beside that they are as they are.
+# Bounds are judged with clients and servers pinned to processors; without pinning it is measured, too.
 measure overhead "" "${few[@]}"
 measure overhead -as-is --as-is "${few[@]}" --clients redis-py "PyMySQL, MySQL"
 measure requests "" "${few[@]}"
