@@ -21,6 +21,7 @@ need /usr/include/libmongoc-1.0/mongoc/mongoc.h libmongoc-dev
 need /usr/include/mariadb/mysql.h libmariadb-dev
 need /usr/include/amqp.h librabbitmq-dev
 need /usr/include/grpcpp/grpcpp.h libgrpc++-dev
+need /usr/include/google/protobuf/message.h libprotobuf-dev
 need protoc protobuf-compiler
 need grpc_cpp_plugin protobuf-compiler-grpc
 case $preset in

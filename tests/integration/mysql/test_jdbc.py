@@ -308,18 +308,26 @@ def test_a_pool_over_several_servers_is_refused_at_the_read(application: Applica
 def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
     application: Application, primary: Client, replica: Client, tmp_path: Path
 ) -> None:
-    """A look behind the read shows that it was stale; what is not committed has no position."""
-    application.topology.set_lag(1500)
-    application.remote.configure(mode="dry-run", dry_run_dir=str(tmp_path))
-    with application.remote.scope():
-        primary.call("begin")
-        primary.call("update", INSERT)
-        application.remote.ask("request_headers", headers=[])
-        primary.call("commit")
-        replica.call("query", "SELECT body FROM jdbc_notes")
-        application.remote.ask("request_headers", headers=[])
-        application.remote.barrier(timeout=TIMEOUT_S, mode="enforce")
-    application.remote.configure(mode="enforce")
+    """A look after the read shows that it was stale; what is not committed has no position."""
+    remote, topology = application.remote, application.topology
+    remote.configure(mode="dry-run", dry_run_dir=str(tmp_path))
+    topology.pause()
+    try:
+        with remote.scope():
+            primary.call("begin")
+            primary.call("update", INSERT)
+            remote.ask("request_headers", headers=[])
+            primary.call("commit")
+            replica.call("query", "SELECT body FROM jdbc_notes")
+            remote.ask("request_headers", headers=[])
+            # It is told what the look after the read is told, which began before it.
+            with pytest.raises(BarrierTimeout):
+                remote.barrier(timeout=0.5, mode="enforce")
+            topology.resume()
+            remote.barrier(timeout=TIMEOUT_S, mode="enforce")
+    finally:
+        topology.resume()
+    remote.configure(mode="enforce")
     (file,) = tmp_path.iterdir()
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [each["lint"] for each in records if each["kind"] == "lint"] == ["in-transaction"]
