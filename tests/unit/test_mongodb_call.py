@@ -94,17 +94,101 @@ def test_doubt_needs_a_lost_connection(rules: Rules) -> None:
             assert scope.lineage.incomplete == (IN_DOUBT if doubtful else set())
 
 
-def test_second_attempt_settles_the_first(rules: Rules) -> None:
-    """A write that is repeated by its number was made once."""
+def numbered(number: int | None, session: bytes = b"s") -> dict[str, Any]:
+    """An insert; with the same number in the same session it is an attempt of the same one."""
+    number_of = {} if number is None else {"txnNumber": number}
+    return {"insert": "c", "lsid": {"id": session}, **number_of}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "doubtful"),
+    [
+        (numbered(1), numbered(1), False),
+        (numbered(1), numbered(2), True),
+        (numbered(1), numbered(1, b"t"), True),
+        (numbered(None), numbered(None), True),
+        (numbered(None), numbered(1), True),
+    ],
+)
+@pytest.mark.parametrize("lost", [True, False])
+def test_only_an_attempt_of_the_same_number_ends_doubt(
+    rules: Rules, first: dict[str, Any], second: dict[str, Any], *, doubtful: bool, lost: bool
+) -> None:
+    """A write that is repeated by its number was made once; the answer to another says nothing."""
     with antipode.scope() as scope:
         call = Call(rules)
-        call.announce({"insert": "c", "txnNumber": 1}, None)
-        call.failed(CLOSED, AutoReconnect("reset"))
-        call.announce({"insert": "c", "txnNumber": 1}, None)
+        call.announce(dict(first), None)
+        if lost:
+            call.failed(CLOSED, AutoReconnect("reset"))
+        else:
+            call.took({"ok": 0.0, "code": 91})
+        call.announce(dict(second), None)
         call.took(acknowledged())
         call.settle()
-        assert not scope.lineage.incomplete
+        assert scope.lineage.incomplete == (IN_DOUBT if doubtful else set())
         assert len(scope.lineage) == 1
+
+
+def test_doubt_is_settled_one_by_one(rules: Rules) -> None:
+    """Of two operations in doubt each needs an answer to itself."""
+    for answered, doubtful in (((1,), True), ((2,), True), ((1, 2), False)):
+        with antipode.scope() as scope:
+            call = Call(rules)
+            for number in (1, 2):
+                call.announce(numbered(number), None)
+                call.failed(CLOSED, AutoReconnect("reset"))
+            for number in answered:
+                call.announce(numbered(number), None)
+                call.took(acknowledged())
+            call.settle()
+            assert scope.lineage.incomplete == (IN_DOUBT if doubtful else set())
+
+
+def test_attempt_that_was_refused_leaves_the_doubt(rules: Rules) -> None:
+    """A server that is no primary any more says nothing of what it did before."""
+    with antipode.scope() as scope:
+        call = Call(rules)
+        call.announce(numbered(1), None)
+        call.failed(CLOSED, AutoReconnect("reset"))
+        call.announce(numbered(1), None)
+        call.took({"ok": 0.0, "code": 10107})
+        call.settle()
+    assert scope.lineage.incomplete == IN_DOUBT
+
+
+@pytest.mark.parametrize(("code", "doubtful"), [(11600, True), (237, True), (11000, False)])
+def test_error_of_one_document_is_looked_into(rules: Rules, code: int, *, doubtful: bool) -> None:
+    """A reply that is no error has those of its documents, and one may say an interruption."""
+    errors = [{"index": 0, "code": 11000}, {"index": 1, "code": code}]
+    with antipode.scope() as scope:
+        call = Call(rules)
+        call.announce(numbered(1), None)
+        call.took(acknowledged(writeErrors=errors))
+        call.settle()
+    assert scope.lineage.incomplete == (IN_DOUBT if doubtful else set())
+    assert len(scope.lineage) == 1
+
+
+class Session:
+    """Of the application's; its transaction's beginning was not seen, so it may have written."""
+
+    options = SimpleNamespace(snapshot=False)
+
+
+@pytest.mark.parametrize("vouched", [True, False])
+def test_commit_is_in_doubt_unless_the_server_vouches(rules: Rules, *, vouched: bool) -> None:
+    """Its second attempt has the first one's number; with the label nothing was committed."""
+    commit = {"commitTransaction": 1, "lsid": {"id": b"s"}, "txnNumber": 3, "autocommit": False}
+    labels = ["TransientTransactionError"] if vouched else ["UnknownTransactionCommitResult"]
+    session = Session()
+    with antipode.scope() as scope:
+        call = Call(rules)
+        call.announce(dict(commit), session)
+        call.failed(CLOSED, AutoReconnect("reset"))
+        call.announce(dict(commit), session)
+        call.took({"ok": 0.0, "code": 251, "errorLabels": labels})
+        call.settle()
+    assert scope.lineage.incomplete == (set() if vouched else IN_DOUBT)
 
 
 def test_reply_that_tells_nothing_is_unsampled(rules: Rules) -> None:

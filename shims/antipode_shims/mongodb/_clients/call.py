@@ -44,6 +44,8 @@ _INTERRUPTED = INTERRUPTED | {237}
 _WRITING = (Kind.WRITE, Kind.OTHER)
 
 _NONE: Mapping[str, WriteId] = {}
+#: No operation at all.
+_SETTLED: frozenset[tuple[Any, Any] | None] = frozenset()
 _NOTHING: MutableMapping[str, Any] = {}
 _UNACKNOWLEDGED: MutableMapping[str, Any] = {"bulkWrite": 1, "writeConcern": {"w": 0}}
 
@@ -135,7 +137,7 @@ class Call:
     __slots__ = (
         "_command",
         "_commits",
-        "_in_doubt",
+        "_doubted",
         "_kind",
         "_name",
         "_open",
@@ -152,7 +154,8 @@ class Call:
         self._name, self._kind = "", Kind.NEUTRAL
         self.session: Any = None
         self._writes: Mapping[str, WriteId] = _NONE
-        self._open = self._in_doubt = self._told = False
+        self._open = self._told = False
+        self._doubted = _SETTLED
         self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
         self.proved: dict[str, int] | None = None
@@ -273,18 +276,38 @@ class Call:
 
     def _took_write(self, reply: MutableMapping[str, Any]) -> None:
         if reply.get("ok"):
-            self._in_doubt = False
+            self._settled()
             if not self._wrote_nothing(reply):
                 self._sample(reply)
+            if any(each.get("code") in _INTERRUPTED for each in reply.get("writeErrors", ())):
+                self._doubt()
         elif self._commits is not None:
             # With this label the server vouches for it that nothing was committed.
-            self._in_doubt = "TransientTransactionError" not in reply.get("errorLabels", ())
+            if "TransientTransactionError" in reply.get("errorLabels", ()):
+                self._settled()
+            else:
+                self._doubt()
         elif self._may_be_half_done(reply):
             self._sample(reply)
         elif reply.get("code") in _INTERRUPTED:
-            self._in_doubt = True
+            self._doubt()
         if self._name not in TELLING:
             self._strip(reply)
+
+    @property
+    def _operation(self) -> tuple[Any, Any] | None:
+        """Session and number, the same in all attempts that count as one; None for one alone."""
+        number = self._command.get("txnNumber")
+        return None if number is None else (self._command.get("lsid", _NOTHING).get("id"), number)
+
+    def _doubt(self) -> None:
+        """Nobody knows what became of the command that was announced last."""
+        self._doubted |= {self._operation}
+
+    def _settled(self) -> None:
+        """This attempt was answered: it ends the doubt about earlier ones of the same number."""
+        if self._doubted and (operation := self._operation) is not None:
+            self._doubted -= {operation}
 
     def _may_be_half_done(self, reply: Mapping[str, Any]) -> bool:
         """Whether what failed may have written before that."""
@@ -323,7 +346,7 @@ class Call:
         if self._kind in _WRITING and (
             (cancelled and self._open) or (connection.closed and (cancelled or _is_lost(error)))
         ):
-            self._in_doubt = True
+            self._doubt()
         if self._waits_for != 0:
             self._open = False
         self._begin()
@@ -336,16 +359,16 @@ class Call:
         """
         if self._commits is not None:
             self._settle_commit(self._commits)
-        if self._in_doubt or self._open:  # Open in the end: nobody waited for a reply.
+        if self._doubted or self._open:  # Open in the end: nobody waited for a reply.
             mark_incomplete(self._rules.shim.datastore, "in_doubt")
         if self._writes:
             record_write(*self._writes.values())
 
     def _settle_commit(self, state: SessionState) -> None:
         """Let ``with_transaction`` repeat a commit before its outcome counts as unknown."""
-        state.in_doubt = self._in_doubt and state.retries
+        state.in_doubt = bool(self._doubted) and state.retries
         if state.in_doubt:
-            self._in_doubt = False
+            self._doubted = _SETTLED
 
     def settle_failed(self) -> None:
         """The same behind an exception of the client, which goes on to the application."""

@@ -5,9 +5,11 @@ import io.antipode.ConfigurationException;
 import io.antipode.Recording;
 import io.antipode.WriteId;
 import io.antipode.mongodb.Commands.Kind;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.bson.BsonDocument;
 import org.jspecify.annotations.Nullable;
 
@@ -26,7 +28,11 @@ final class Call {
   /** Whether a write was sent that was not answered yet. */
   private boolean isOpen;
 
+  /** Whether nobody knows what became of a write that has no attempts but itself. */
   private boolean isInDoubt;
+
+  /** Operations in doubt: one that is answered in the end is in none. */
+  private final Set<Sent.Operation> doubted = new HashSet<>();
 
   /** Whether the read was asked for already. */
   private boolean isTold;
@@ -90,7 +96,7 @@ final class Call {
       return;
     }
     isOpen = false;
-    isInDoubt = false;
+    settled(answered);
     boolean isUntouched =
         Long.valueOf(0).equals(Bson.integerAt(reply, "n"))
             && (answered.name().equals("insert") || !reply.containsKey("writeErrors"));
@@ -98,7 +104,7 @@ final class Call {
       wrote(answered, reply, answered.isMajority() && !reply.containsKey("writeConcernError"));
     }
     if (Bson.docsAt(reply, "writeErrors").stream().map(Errors::code).anyMatch(Errors::isDoubtful)) {
-      isInDoubt = true;
+      doubt(answered);
     }
   }
 
@@ -110,11 +116,15 @@ final class Call {
     isOpen = false;
     if (refused.commits() != null) {
       // With this label the server vouches for it that nothing was committed.
-      isInDoubt = !error.hasErrorLabel(MongoException.TRANSIENT_TRANSACTION_ERROR_LABEL);
+      if (error.hasErrorLabel(MongoException.TRANSIENT_TRANSACTION_ERROR_LABEL)) {
+        settled(refused);
+      } else {
+        doubt(refused);
+      }
     } else if (isMaybeHalfDone(refused, error.getCode())) {
       wrote(refused, reply, false);
     } else if (Errors.isDoubtful(error.getCode())) {
-      isInDoubt = true;
+      doubt(refused);
     }
   }
 
@@ -129,7 +139,23 @@ final class Call {
   void lost(Sent lost) {
     if (lost.isWrite()) {
       isOpen = false;
+      doubt(lost);
+    }
+  }
+
+  /** Nobody knows what became of this attempt. */
+  private void doubt(Sent attempt) {
+    if (attempt.operation() == null) {
       isInDoubt = true;
+    } else {
+      doubted.add(attempt.operation());
+    }
+  }
+
+  /** An answer ends the doubt about earlier attempts of the same operation, and of no other. */
+  private void settled(Sent attempt) {
+    if (attempt.operation() != null) {
+      doubted.remove(attempt.operation());
     }
   }
 
@@ -146,7 +172,7 @@ final class Call {
    * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
    */
   void settle() {
-    if (isInDoubt || isOpen) { // Open in the end: nobody waited for a reply.
+    if (isInDoubt || isOpen || !doubted.isEmpty()) { // Open in the end: nobody waited for a reply.
       Recording.markIncomplete(client.datastore(), "in_doubt");
     }
     List.copyOf(writes.values()).forEach(Recording::recordWrite);

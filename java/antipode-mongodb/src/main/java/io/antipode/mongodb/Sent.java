@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param level of its read concern; null where it states none
  * @param commits the session whose transaction it commits; null for none
  * @param termBefore a term in which its server was primary before; null where nobody asked
+ * @param operation the same in all attempts that count as one; null for one alone
  */
 record Sent(
     String name,
@@ -24,7 +25,15 @@ record Sent(
     @Nullable String level,
     @Nullable SessionState commits,
     @Nullable Long termBefore,
+    @Nullable Operation operation,
     ConnectionDescription connection) {
+  /** What all attempts of a write that count as one have in common: retries have its number. */
+  record Operation(@Nullable BsonValue session, long number) {
+    static @Nullable Operation of(BsonDocument command) {
+      Long number = Bson.integerAt(command, "txnNumber");
+      return number == null ? null : new Operation(Bson.at(command, "lsid", "id"), number);
+    }
+  }
 
   static Sent of(
       CommandStartedEvent event,
@@ -40,6 +49,7 @@ record Sent(
         level instanceof BsonString named ? named.getValue() : null,
         commits,
         termBefore,
+        Operation.of(command),
         event.getConnectionDescription());
   }
 
