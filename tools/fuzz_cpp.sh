@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, mongodb, mysql, redis.
+# Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, session, mongodb, mysql, redis.
 # Two targets at a time, from the corpus in the tree; what is found lies in cpp/build/fuzz, and fails it.
 set -euo pipefail
 runs=$1

@@ -15,6 +15,7 @@
 #include "antipode/propagation.h"
 #include "barrier/watcher.h"
 #include "barrier_json.h"
+#include "headers_json.h"
 #include "open_shim.h"
 #include "scripts.h"
 #include "settings_json.h"
@@ -55,6 +56,12 @@ BarrierOptions OptionsOf(const Json& request) {
   const Json text = request.value("lineage", Json());
   if (!text.is_null()) options.lineage = Lineage::Deserialize(text.get<std::string>());
   return options;
+}
+
+Json DecidedHeaders(const Json& request) {
+  const std::string kind = request.at("kind");
+  if (auto value = json::DecideHeaders(kind, request.at("given"))) return *std::move(value);
+  throw Unsupported("C++ has no headers of the kind '" + kind + "'");
 }
 
 Json Statistics() {
@@ -161,6 +168,7 @@ Json Agent::Value(const Json& request) {
   if (op == "algebra") return json::Algebra(request.at("steps"));
   if (op == "explain") return Json::array({Lineage::Deserialize(request.at("text").get<std::string>()).Serialize()});
   if (op == "decide") return Decide(request);
+  if (op == "headers") return DecidedHeaders(request);
   if (op == "script") return RunScript(request.at("script"));
   if (op == "cancel") return Cancel(request.at("request"));
   if (op == "configure") {

@@ -59,6 +59,8 @@ Settings SettingsOf(const Json& given, Settings base) {
       base.horizon = seconds(value);
     } else if (name == "max_promise_s") {
       base.max_promise = seconds(value);
+    } else if (name == "session_max_age_s") {
+      base.session_max_age = seconds(value);
     } else if (name == "barriers") {
       base.barriers = value == "auto" ? ReadBarriers::kAuto : ReadBarriers::kExplicit;
     } else if (name == "auto_timeout_s" || name == "auto_timeout") {
@@ -94,6 +96,7 @@ Json Of(const Settings& settings) {
           {"max_timeout_s", settings.max_timeout.count()},
           {"horizon_s", settings.horizon.count()},
           {"max_promise_s", settings.max_promise.count()},
+          {"session_max_age_s", settings.session_max_age.count()},
           {"barriers", kBarriers[static_cast<int>(settings.barriers)]},
           {"auto_timeout_s", settings.auto_timeout.count()},
           {"on_stale", kStale[static_cast<int>(settings.on_stale)]},

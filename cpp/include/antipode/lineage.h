@@ -66,6 +66,9 @@ class ANTIPODE_EXPORT Lineage {
   [[nodiscard]] Lineage Merge(const Lineage& other) const;
   /// With what there is of these datastores, and the marks of nobody in particular.
   [[nodiscard]] Lineage Only(const std::set<std::string>& datastores) const;
+  /// With what may be named outside of this process, which is what is of these datastores; with a mark where there is
+  /// more.
+  [[nodiscard]] Lineage Allowed(const std::set<std::string>& egress) const;
   /// What it has and the other one, which came first, has not: nobody is told what they sent.
   [[nodiscard]] Lineage Beyond(const Lineage& came) const;
   /// Without the promises of these ids.

@@ -36,7 +36,10 @@ struct Settings {
   std::size_t max_lineage_bytes = 1024;               ///< Most bytes of the member, `antipode=` included: 64 to 4,096.
   std::chrono::duration<double> horizon{7 * 86'400};  ///< After which an unknown log counts as aged.
   std::chrono::duration<double> max_promise{7 * 86'400};  ///< The longest that a promise may live.
-  std::optional<Policy> on_unknown;                       ///< None: as the specification says of unknown datastores.
+  /// For how long a user's requests depend on what an earlier one wrote, where a session cookie carries it: longer than
+  /// replication ever lags.
+  std::chrono::duration<double> session_max_age{60};
+  std::optional<Policy> on_unknown;  ///< None: as the specification says of unknown datastores.
   Policy on_incomplete = Policy::kRaise;
   ReadBarriers barriers = ReadBarriers::kExplicit;
   std::chrono::duration<double> auto_timeout{1};  ///< What reads of one request wait by themselves, together.

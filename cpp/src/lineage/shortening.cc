@@ -32,7 +32,7 @@ std::uint32_t Crc32(std::string_view text) {
 }
 
 /// What of `data` may leave.
-Lineage::Data Allowed(const Lineage::Data& data, const std::set<std::string>& egress) {
+Lineage::Data AllowedOf(const Lineage::Data& data, const std::set<std::string>& egress) {
   Lineage::Data left;
   bool lost = false;
   const auto may = [&](const std::string& name) {
@@ -225,11 +225,15 @@ std::string Lineage::Serialize(const Bound& bound, bool* whole) const {
       return text;
     }
   }
-  Data allowed = bound.egress ? Allowed(*data_, *bound.egress) : *data_;
+  Data allowed = bound.egress ? AllowedOf(*data_, *bound.egress) : *data_;
   const Room room{bytes, grammar::kMaxItems, bytes / 4, kMostMarks};
   if (const auto shortened = Shortening(std::move(allowed), room).Shortened()) return codec::Encode(*shortened);
   if (kNothingFits.size() > bytes) throw LineageTooLarge(bound.max_bytes);
   return std::string(kNothingFits);
+}
+
+Lineage Lineage::Allowed(const std::set<std::string>& egress) const {
+  return Lineage(std::make_shared<const Data>(AllowedOf(*data_, egress)));
 }
 
 Lineage Lineage::Holdable() const {

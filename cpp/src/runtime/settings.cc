@@ -36,6 +36,7 @@ void Validate(const Settings& settings) {
   span("max_timeout", settings.max_timeout);
   span("horizon", settings.horizon);
   span("max_promise", settings.max_promise);
+  span("session_max_age", settings.session_max_age);
   const double budget_s = settings.auto_timeout.count();
   if (!(budget_s >= 0) || !std::isfinite(budget_s)) Refuse("auto_timeout", "a number of seconds, 0 or more");
   if (settings.max_lineage_bytes < kMinLineageBytes || settings.max_lineage_bytes > kMaxLineageBytes) {
@@ -104,6 +105,7 @@ Settings FromEnvironment() {
   given("max_timeout", span(settings.max_timeout));
   given("horizon", span(settings.horizon));
   given("max_promise", span(settings.max_promise));
+  given("session_max_age", span(settings.session_max_age));
   given("barriers", [&](auto name, const auto& text) {
     settings.barriers =
         OneOf<ReadBarriers>(name, text, {{"explicit", ReadBarriers::kExplicit}, {"auto", ReadBarriers::kAuto}});
