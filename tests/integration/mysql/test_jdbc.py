@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode import BarrierTimeout, ConfigurationError, Lineage, StaleSnapshot, WriteId
+from antipode import (
+    BarrierTimeout,
+    ConfigurationError,
+    Lineage,
+    StaleSnapshot,
+    VisibilityCheckError,
+    WriteId,
+)
 from antipode.testing import LagProxy
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
@@ -303,6 +310,35 @@ def test_a_pool_over_several_servers_is_refused_at_the_read(application: Applica
         application.remote.barrier(lineage, timeout=TIMEOUT_S, at="read")
         with pytest.raises(ConfigurationError):
             client.call("query", "SELECT body FROM jdbc_notes")
+
+
+SEVERAL = {
+    "mysql": ("", "replication:", "loadbalance:"),
+    "mariadb": ("", "replication:", "sequential:", "loadbalance:", "load-balance-read:"),
+}
+
+
+def test_barriers_are_refused_for_a_pool_over_several_servers(application: Application) -> None:
+    """They would look at one server for reads that go to another; from before its first use on."""
+    topology = application.topology
+    hosts = ",".join(f"{each.host}:{each.port}" for each in (topology.primary, topology.replica))
+    lineage = Lineage([WriteId(NOTES, *application.position())])
+    for mode in SEVERAL[application.store]:
+        with (
+            application.client(topology.primary, url_hosts=hosts, url_mode=mode) as client,
+            application.remote.scope() as scope,
+        ):
+            for used in (False, True):
+                if used:
+                    client.call("update", INSERT)
+                    assert minted(scope) or UNSAMPLED in scope.lineage.incomplete
+                with pytest.raises(VisibilityCheckError, match="one pool and one shim") as refusal:
+                    application.remote.barrier(lineage, timeout=TIMEOUT_S)
+                (outcome,) = refusal.value.result.outcomes
+                assert outcome.status == "undecidable"
+                application.remote.barrier(lineage, timeout=TIMEOUT_S, at="read")
+                with pytest.raises(ConfigurationError, match="one pool and one shim"):
+                    client.call("query", "SELECT body FROM jdbc_notes")
 
 
 def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(

@@ -48,9 +48,18 @@ final class OpenMySqlClient extends OpenClient {
   private static String url(String store, JsonNode server, JsonNode given) {
     String options = given.path("url_options").asText("");
     String hosts = given.path("url_hosts").asText("");
+    String mode = given.path("url_mode").asText("");
     return hosts.isEmpty()
         ? OpenMySql.url(store, server) + options
-        : "jdbc:" + store + "://" + hosts + "/" + Values.text(server, "database") + options;
+        : "jdbc:"
+            + store
+            + ":"
+            + mode
+            + "//"
+            + hosts
+            + "/"
+            + Values.text(server, "database")
+            + options;
   }
 
   @Override

@@ -47,6 +47,9 @@ final class Instrumented extends JdkJdbcProxyFactory {
   }
 
   static DataSource of(DataSource pool, MySqlShim shim, @Nullable Migrated migrated) {
+    if (Reach.isSeveral(pool)) {
+      shim.readsFromSeveral();
+    }
     ProxyDataSource instrumented = new ProxyDataSource(pool);
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()

@@ -16,7 +16,6 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import net.ttddyy.dsproxy.ConnectionInfo;
@@ -32,10 +31,6 @@ import org.jspecify.annotations.Nullable;
 
 /** A connection while the application has it: what happens before and after each of its calls. */
 final class Lent implements QueryExecutionListener, MethodExecutionListener {
-  /** A URL that leads to one server. */
-  private static final Pattern ONE_SERVER =
-      Pattern.compile("jdbc:(?:mysql|mariadb)://[^,/?]*+(?:[/?].*+)?");
-
   private static final Set<String> ROW_WRITES = Set.of("insertRow", "updateRow", "deleteRow");
 
   private final MySqlShim shim;
@@ -115,9 +110,11 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return "its driver is neither Connector/J nor MariaDB's";
     }
     String url = String.valueOf(wire.connection().getMetaData().getURL());
-    return ONE_SERVER.matcher(url).matches()
-        ? ""
-        : "its URL names several servers, and a statement may go to any of them";
+    if (Reach.isOne(url)) {
+      return "";
+    }
+    shim.readsFromSeveral();
+    return Reach.SEVERAL;
   }
 
   // Statements.

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Looks at what a server has executed. */
 final class MySqlEndpoint implements Endpoint {
+  private final MySqlShim shim;
   private final Link link;
   private final Address address;
   private final LinkServers.Silent silent;
@@ -36,24 +37,20 @@ final class MySqlEndpoint implements Endpoint {
    * @throws ConfigurationException if it has no positions
    */
   MySqlEndpoint(
-      String datastore,
-      Address address,
-      Duration timeout,
-      Runs runs,
-      LinkServers.Silent silent,
-      String promises)
+      MySqlShim shim, Address address, Duration timeout, LinkServers.Silent silent, String promises)
       throws RefusedException {
+    this.shim = shim;
     this.address = address;
     this.silent = silent;
     this.promises = promises;
     try {
-      this.link = Link.open(address, timeout, runs);
+      this.link = Link.open(address, timeout, shim.runs());
     } catch (SQLException error) {
       throw Errors.refused(error);
     }
     try {
-      link.facts().require(datastore);
-      this.caveat = caveat(datastore, filters(timeout));
+      link.facts().require(shim.datastore());
+      this.caveat = caveat(shim.datastore(), filters(timeout));
     } catch (RuntimeException error) {
       link.close();
       throw error;
@@ -101,6 +98,7 @@ final class MySqlEndpoint implements Endpoint {
 
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
+    shim.requireOneServer();
     setTimeout(timeout);
     LinkServers servers = new LinkServers(link, address, silent, timeout);
     Look.Shown shown = Look.at(servers, link.facts().isGroup(), writes);
@@ -116,6 +114,7 @@ final class MySqlEndpoint implements Endpoint {
   @Override
   public Observation promised(Collection<Promise> wanted, Duration timeout)
       throws RefusedException {
+    shim.requireOneServer();
     setTimeout(timeout);
     Observation.Builder observation = Observation.of(server());
     Records.of(link, promises, wanted).forEach(observation::promise);

@@ -69,6 +69,9 @@ public final class MySqlShim extends Shim {
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
   private volatile boolean isClosed;
 
+  /** Whether a pool of the application's leads to several servers. */
+  private volatile boolean isReadingFromSeveral;
+
   /**
    * What a read found.
    *
@@ -146,7 +149,8 @@ public final class MySqlShim extends Shim {
    * the pool wraps. Connections of Connector/J get their positions with the replies where the pool
    * opens them with {@code trackSessionState=true}; all others ask for each, in a round trip.
    *
-   * @param pool of connections to the server that this shim is of
+   * @param pool of connections to the server that this shim is of, and to no other: where its URL
+   *     names several, barriers and the reads that they hold back are refused
    */
   public DataSource instrument(DataSource pool) {
     return KillSwitch.isDisabled() ? pool : Instrumented.of(pool, this, null);
@@ -205,7 +209,30 @@ public final class MySqlShim extends Shim {
 
   @Override
   public Endpoint openEndpoint(Duration timeout) throws RefusedException {
-    return new MySqlEndpoint(datastore(), address, timeout, runs, silent, promises());
+    requireOneServer();
+    return new MySqlEndpoint(this, address, timeout, silent, promises());
+  }
+
+  /** Notes that a pool of the application's leads to several servers. */
+  void readsFromSeveral() {
+    isReadingFromSeveral = true;
+  }
+
+  /**
+   * Refuses to look at one server for reads that may go to another one.
+   *
+   * @throws ConfigurationException that says what to change
+   */
+  void requireOneServer() {
+    if (isReadingFromSeveral) {
+      throw new ConfigurationException(
+          "barriers cannot wait at "
+              + address
+              + " for reads of a pool of "
+              + datastore()
+              + ": "
+              + Reach.SEVERAL);
+    }
   }
 
   private String promises() {
