@@ -1,4 +1,4 @@
-// Carries out requests, each in a thread of its own, and answers on a stream.
+// Carries out requests, each in a separate thread, and answers on a stream.
 #pragma once
 
 #include <condition_variable>

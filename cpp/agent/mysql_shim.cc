@@ -14,7 +14,7 @@
 namespace antipode::agent {
 namespace {
 
-/// The server that looks at MariaDB's vectors.
+/// The server that checks MariaDB's vectors.
 constexpr std::uint64_t kServerId = 2;
 
 /// The servers of a vector.

@@ -163,7 +163,7 @@ class VirtualBarrier {
   std::optional<BarrierResult> result_;
 };
 
-/// A read on a virtual clock, held back by a floor where there is one.
+/// A read on a virtual clock, held back where something is demanded.
 class VirtualRead final : public Stepper, public std::enable_shared_from_this<VirtualRead> {
  public:
   VirtualRead(VirtualClock& clock, std::shared_ptr<FakeStore> store, std::shared_ptr<FakeStore> connection,
@@ -239,7 +239,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     }
   }
 
-  /// Seconds until the next look; a frozen server takes all the time that there is.
+  /// Seconds until the next check; a frozen server takes all the time that there is.
   std::optional<double> Look() {
     if (silent_) throw Unreachable("scripted to be frozen");
     connection_->RaiseIfDown();

@@ -104,7 +104,7 @@ class FakeStore final : public Store {
   std::map<Promise, Timeline<Status>> records_;
   std::map<std::string, Timeline<std::uint64_t>> positions_;
   Timeline<std::string> servers_{{0.0, "server-1"}};
-  Timeline<std::string> records_servers_;  ///< Which looks for promises reach, and no others do.
+  Timeline<std::string> records_servers_;  ///< Which checks for promises reach, and no others do.
   Timeline<double> down_;
   Timeline<double> etas_;
   Timeline<WriteId> primary_;

@@ -1,6 +1,7 @@
-// What the library's operations cost beside opentelemetry-cpp's, with texts of the same length: five dependencies.
+// What the library's operations cost compared with opentelemetry-cpp's, with texts of the same length: five
+// dependencies.
 //
-// Each operation has a bound: at most twice its floor, or a microsecond more. The table at the end says so.
+// Each operation has a bound: at most twice its baseline, or a microsecond more. The table at the end says so.
 #include <benchmark/benchmark.h>
 #include <opentelemetry/baggage/propagation/baggage_propagator.h>
 
@@ -184,7 +185,7 @@ class Table final : public benchmark::ConsoleReporter {
   }
 
   void Finalize() override {
-    std::puts("| operation | ns | allocations | beside | ns | allocations | ratio | more ns | within bound |");
+    std::puts("| operation | ns | allocations | compared with | ns | allocations | ratio | more ns | within bound |");
     std::puts("|---|---|---|---|---|---|---|---|---|");
     for (const Case& each : kCases) {
       const Figure ours = medians_[std::string(each.operation) + "/antipode"];

@@ -1,4 +1,4 @@
-// What servers of MySQL and MariaDB answer as positions, and what lies in the column beside a value.
+// What servers of MySQL and MariaDB answer as positions, and what is stored in the column of the lineage.
 #include "holds.h"
 #include "mysql/gtid_set.h"
 #include "mysql/mariadb_position.h"

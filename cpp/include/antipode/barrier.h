@@ -18,8 +18,8 @@ namespace antipode {
 
 using Seconds = std::chrono::duration<double>;
 
-/// `kNow` waits at once, where the library looks. `kRead` leaves a floor, which each instrumented connection satisfies
-/// just before its next read.
+/// `kNow` waits at once, where the library checks. `kRead` leaves a minimum position, which each instrumented
+/// connection satisfies just before its next read.
 enum class At { kNow, kRead };
 
 struct BarrierOptions {
@@ -34,7 +34,7 @@ struct BarrierOptions {
   std::optional<Mode> mode;
 };
 
-/// Blocks until a lineage is visible where the caller is about to read. It neither hangs nor passes silently.
+/// Blocks until a lineage is visible where the caller is about to read. It neither hangs nor succeeds silently.
 ///
 ///     antipode::BarrierOptions options;
 ///     options.timeout = std::chrono::seconds(5);
@@ -54,7 +54,7 @@ struct BarrierAttempt {
 /// As `Barrier`, but throws nothing. A mistake in an argument has the code `argument`.
 ANTIPODE_EXPORT BarrierAttempt TryBarrier(const BarrierOptions& options) noexcept;
 
-/// As `Barrier`, in a thread of its own and in the caller's scope. What is wrong with the call is thrown at once.
+/// As `Barrier`, in a separate thread and in the caller's scope. What is wrong with the call is thrown at once.
 ANTIPODE_EXPORT std::future<BarrierResult> BarrierAsync(const BarrierOptions& options);
 
 /// A barrier that runs in the background.

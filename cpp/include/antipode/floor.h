@@ -25,32 +25,32 @@ class ANTIPODE_EXPORT Floor {
   /// What the next read by a client of `store` must see; null where nothing: the read is sent as it is. Asked once for
   /// each read, in the thread whose scope it belongs to, just before it is sent. `reads` is false for more of a read
   /// that was asked for already, and for what may turn out to be none. Throws UnmetError where something is known
-  /// without a look not to be visible, and stale reads are to throw.
+  /// without a check not to be visible, and stale reads are to throw.
   static std::shared_ptr<Floor> Current(Store& store, bool reads = true);
 
   virtual ~Floor();
   [[nodiscard]] virtual const std::string& datastore() const = 0;
   [[nodiscard]] virtual const std::set<Dependency>& demanded() const = 0;
   [[nodiscard]] std::set<WriteId> writes() const;
-  /// None where no shim of the datastore looks for promises.
+  /// None where no shim of the datastore checks promises.
   [[nodiscard]] std::set<Promise> promises() const;
 
   /// Whether this incarnation has shown all of it, in the last so many seconds. Then a pinned connection to it need not
   /// ask again.
   [[nodiscard]] virtual bool Proved(const std::string& server, double within_s) const = 0;
-  /// How long a look may last: what time there is left, but enough for one honest try.
+  /// How long a check may last: what time there is left, but enough for one honest try.
   [[nodiscard]] virtual double LookS() const = 0;
-  /// How long the server may block during a look: what time there is left, but no longer than is given; 0 once it is
+  /// How long the server may block during a check: what time there is left, but no longer than is given; 0 once it is
   /// up.
   [[nodiscard]] virtual double BlockS(double longest_s) const = 0;
   /// Whether the read is answered, and was counted, although it was not shown all of it.
   [[nodiscard]] virtual bool Served() const = 0;
 
-  /// Whether a read made at or after this look may be answered. Throws UnmetError where waiting cannot help.
+  /// Whether a read made at or after this check may be answered. Throws UnmetError where waiting cannot help.
   virtual bool Accepts(const Observation& observation) = 0;
-  /// Holds a read back until a look shows it all; then read on that connection. Where the server does not itself hold
-  /// the look back, `watched` is the client's store, whose watcher looks for all held reads. Throws UnmetError, or what
-  /// `look` throws.
+  /// Holds a read back until a check shows it all; then read on that connection. Where the server does not itself hold
+  /// the check back, `watched` is the client's store, whose watcher checks for all held reads. Throws UnmetError, or
+  /// what `look` throws.
   virtual void Hold(const Look& look, Store* watched = nullptr) = 0;
   /// Ends a read whose own connection showed nothing until the time was up. Throws BarrierTimeout; where it does not,
   /// the client's own error follows, since there is nothing that could be served.

@@ -5,7 +5,7 @@
 ///
 ///     auto posts = Posts::NewStub(antipode::grpc::CreateChannel("dns:///posts:50051", credentials));
 ///
-/// A server gives each call a scope of its own, and answers with what it added:
+/// A server gives each call a separate scope, and answers with what it added:
 ///
 ///     builder.experimental().SetInterceptorCreators(
 ///         antipode::grpc::ServerInterceptors(antipode::grpc::Handlers::kSynchronous));

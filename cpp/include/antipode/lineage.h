@@ -69,7 +69,7 @@ class ANTIPODE_EXPORT Lineage {
   /// With what may be named outside of this process, which is what is of these datastores; with a mark where there is
   /// more.
   [[nodiscard]] Lineage Allowed(const std::set<std::string>& egress) const;
-  /// What it has and the other one, which came first, has not: nobody is told what they sent.
+  /// What it has and the other one, which came first, has not: nobody gets what they sent.
   [[nodiscard]] Lineage Beyond(const Lineage& came) const;
   /// Without the promises of these ids.
   [[nodiscard]] Lineage WithoutPromises(const std::set<std::string>& ids) const;

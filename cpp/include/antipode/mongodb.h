@@ -37,7 +37,7 @@ struct Options {
   std::optional<ReadBarriers> barriers = {};   ///< Whether its reads wait by themselves; none: as configured.
 };
 
-/// Table 2 of one collection, in the layout that all languages share: the lineage lies in the field `_ap` beside the
+/// Table 2 of one collection, in the layout that all languages share: the lineage is in the field `_ap` next to the
 /// value. Thread-safe; connections are pooled.
 ///
 ///     auto posts = antipode::mongodb::Shim::Open("posts", "mongodb://posts.internal/?replicaSet=rs0", {"app",
@@ -51,7 +51,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   static std::shared_ptr<Shim> Open(const std::string& datastore, const std::string& uri, const Options& options);
   ~Shim() override;
 
-  /// Sets the document `key` to a value, kept as bytes, with its lineage beside it; whatever else was in the document
+  /// Sets the document `key` to a value, kept as bytes, with its lineage; whatever else was in the document
   /// goes. One round trip. `lineage` is what the value depends on, the current one unless given. Returns it with the
   /// write, which enters the current scope. Throws Error; where the server did not acknowledge, the scope is marked.
   /// With a promise that it fulfils it is a transaction, of four round trips; then it throws PromiseAbandoned where
@@ -60,7 +60,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
                 const std::optional<Promise>& fulfils = std::nullopt);
   /// Deletes it; a tombstone keeps the lineage for who finds nothing. Two round trips.
   Lineage Delete(std::string_view key, const std::optional<Lineage>& lineage = std::nullopt);
-  /// One round trip, two where there is no document. Under a floor the server holds it back until that is met. Throws
+  /// One round trip, two where there is no document. The server holds it back until it has what barriers demand. Throws
   /// UnmetError where it is not, or Error.
   Reading Read(std::string_view key);
 

@@ -15,14 +15,14 @@ struct _mongoc_cursor_t;       ///< and `mongoc_cursor_t`.
 namespace antipode::mongodb {
 
 /// An instrumented client: one of your own, or a pool, whose calls are those of libmongoc. What they write enters the
-/// current scope with its position, what they read is held back by floors. Nothing is stored beside values.
+/// current scope with its position, what they read waits for what barriers demand. Nothing is stored with values.
 ///
 ///     antipode::mongodb::Client client(shim, pool);               // a mongoc_client_pool_t* of yours
 ///     client.Call([&] { return mongoc_collection_insert_one(posts, &post, nullptr, nullptr, &error); });
 ///     while (client.Next(cursor, &document)) Show(*document);     // for mongoc_cursor_next(cursor, &document)
 ///
-/// It hears each command as the client's monitoring of commands reports it, in the thread that calls, and looks at the
-/// member that will answer a read on connections of the library's own, as the user of the shim's URI. Thread-safe.
+/// It observes each command as the client's monitoring of commands reports it, in the thread that calls, and checks
+/// the member that will answer a read on separate connections, as the user of the shim's URI. Thread-safe.
 class ANTIPODE_EXPORT Client {
  public:
   /// `shim` is of the same replica set. The client is no pool's, has no callbacks of its own for commands, and outlives

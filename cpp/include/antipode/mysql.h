@@ -68,7 +68,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
                                     const Options& options);
   ~Shim() override;
 
-  /// Sets a key to a value, with a lineage beside it, in one statement; in a transaction where it fulfils a promise.
+  /// Sets a key to a value, with its lineage, in one statement; in a transaction where it fulfils a promise.
   /// `lineage` is what the value depends on, the current one unless given. Returns it with the write, which enters the
   /// current scope. Throws PromiseAbandoned, ConfigurationError where a table is missing, or Error; where nobody knows
   /// whether it was committed the scope is marked.
@@ -76,7 +76,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
                 const std::optional<Promise>& fulfils = std::nullopt);
   /// Deletes a key; a tombstone keeps the lineage for who finds nothing.
   Lineage Delete(std::string_view key, const std::optional<Lineage>& lineage = std::nullopt);
-  /// Under a floor the read is held back until its own connection shows that. Throws UnmetError where it does not, or
+  /// A read is held back until its own connection shows what barriers demand. Throws UnmetError where it does not, or
   /// as `Write`.
   Reading Read(std::string_view key);
   /// Records, in the open transaction of a connection of your own, that a promise is fulfilled: with its commit the

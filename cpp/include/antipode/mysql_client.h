@@ -14,7 +14,7 @@ struct st_mysql_stmt;  ///< The client's `MYSQL_STMT`.
 namespace antipode::mysql {
 
 /// An instrumented client: a connection of your own, whose calls are those of libmariadb. What they commit enters the
-/// current scope with its position, what they read is held back by floors. Nothing is stored beside values.
+/// current scope with its position, what they read waits for what barriers demand. Nothing is stored with values.
 ///
 ///     MYSQL* connection = mysql_real_connect(...);
 ///     antipode::mysql::Client client(shim, connection);         // a shim of the same server

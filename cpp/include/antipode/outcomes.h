@@ -55,7 +55,7 @@ struct Outcome {
 struct ANTIPODE_EXPORT BarrierResult {
   std::vector<Outcome> outcomes;  ///< One for each dependency, sorted.
   double waited_s = 0;
-  std::optional<double> eta_s;      ///< Seconds until the pending ones may be visible, where a store can tell.
+  std::optional<double> eta_s;      ///< Seconds until the pending ones may be visible, where a store can say it.
   std::set<Incomplete> incomplete;  ///< What the lineage is known to miss.
   bool incomplete_ok = false;       ///< Whether the policy lets that pass.
 

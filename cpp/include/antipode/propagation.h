@@ -66,7 +66,7 @@ class ANTIPODE_EXPORT OutgoingCall {
   /// Lets the headers carry the lineage, or nothing of ours where the host may not get it.
   void Outfit(Headers& headers) const;
   void Answered(int status, std::optional<std::string_view> lineage);
-  /// The service itself has answered, with success or an error of its own, and without a lineage.
+  /// The service itself has answered, with success or its own error, and without a lineage.
   void AnsweredWithout(bool success);
   void Failed();
 

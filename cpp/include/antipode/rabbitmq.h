@@ -87,7 +87,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
                 const std::optional<Promise>& fulfils = std::nullopt);
   /// Takes the next message off the queue, at most once; none where there is none. Throws Error.
   std::optional<Delivery> Read();
-  /// Handles the next message of the queue in a scope of its own, at least once: it is acknowledged when the handler
+  /// Handles the next message of the queue in a separate scope, at least once: it is acknowledged when the handler
   /// returns, and put back when that throws, as a barrier in it does. Returns whether there was one. Throws Error, and
   /// what the handler throws; a message whose acknowledgement is lost is delivered again.
   bool Receive(const Handler& handler);

@@ -42,7 +42,7 @@ class ANTIPODE_EXPORT Client {
             std::string_view body);
   /// Waits until all that was sent is confirmed, for the shim's `confirm_timeout`. Throws Error where a message came
   /// back or a queue refused it, where the broker closed the channel, or nobody knows; each message has entered its
-  /// scope, or marked it, as it was with that one. After a closed channel open another one, with a client of its own.
+  /// scope, or marked it, as it was with that one. After a closed channel open another one, with a new client.
   void Confirm();
 
  private:

@@ -32,7 +32,7 @@ struct Options {
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
 };
 
-/// Table 2 of one server, in the layout that all languages share: the lineage lies in a companion key beside the value.
+/// Table 2 of one server, in the layout that all languages share: the lineage is in a companion key.
 /// Thread-safe; connections are pooled.
 ///
 ///     auto posts = antipode::redis::Shim::Open("posts", "posts.internal", 6379);
@@ -46,14 +46,14 @@ class ANTIPODE_EXPORT Shim final : public Store {
                                     const Options& options = {});
   ~Shim() override;
 
-  /// Sets a key to a value, with a lineage beside it, in one round trip; two where it fulfils a promise, which is of
+  /// Sets a key to a value, with its lineage, in one round trip; two where it fulfils a promise, which is of
   /// the same transaction. `lineage` is what the value depends on, the current one unless given. Returns it with the
   /// write, which enters the current scope. Throws PromiseAbandoned, or Error; without an answer the scope is marked.
   Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& lineage = std::nullopt,
                 const std::optional<Promise>& fulfils = std::nullopt);
   /// Deletes a key; a tombstone keeps the lineage for who finds nothing.
   Lineage Delete(std::string_view key, const std::optional<Lineage>& lineage = std::nullopt);
-  /// One round trip. Under a floor the read is held back until its own connection shows that. Throws UnmetError where
+  /// One round trip. A read is held back until its own connection shows what barriers demand. Throws UnmetError where
   /// it does not, or Error.
   Reading Read(std::string_view key);
 

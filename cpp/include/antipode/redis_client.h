@@ -19,7 +19,7 @@ struct ANTIPODE_EXPORT ReplyDeleter {
 using OwnedReply = std::unique_ptr<redisReply, ReplyDeleter>;
 
 /// An instrumented client: a connection of your own, whose commands are those of hiredis. What they write enters the
-/// current scope with its position, what they read is held back by floors. Nothing is stored beside values.
+/// current scope with its position, what they read waits for what barriers demand. Nothing is stored with values.
 ///
 ///     redisContext* context = redisConnect("posts.internal", 6379);
 ///     antipode::redis::Client client(shim, context);           // a shim of the same server

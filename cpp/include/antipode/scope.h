@@ -54,7 +54,7 @@ class ANTIPODE_EXPORT Scope {
   std::unique_ptr<Inside> inside_;
 };
 
-/// A branch of a request while it runs without a promise: what leaves meanwhile says so.
+/// A branch of a request while it runs without a promise: what is sent meanwhile says so.
 class ANTIPODE_EXPORT OpenBranch {
  public:
   explicit OpenBranch(std::shared_ptr<Scope> scope);
@@ -82,7 +82,7 @@ ANTIPODE_EXPORT Captured Capture();
 
 /// Makes a scope the current one of this thread, as long as the guard lives.
 ///
-///     antipode::ScopeGuard request;                      // a request begins, with a scope of its own
+///     antipode::ScopeGuard request;                      // a request begins, with a new scope
 ///     std::thread([captured = antipode::Capture()] {
 ///       antipode::ScopeGuard guard(captured);            // the same request, on another thread
 ///     }).join();

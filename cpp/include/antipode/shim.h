@@ -22,18 +22,18 @@ namespace antipode {
 class Fencer;
 class Watcher;
 
-/// A look failed in a way that a later look may not: refused, reset, timed out, loading.
+/// A check failed in a way that a later check may not: refused, reset, timed out, loading.
 class ANTIPODE_EXPORT Unreachable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   ~Unreachable() override;
 };
 
-/// What one server showed of some writes and promises at one look. What is left out is `not_yet`.
+/// What one server showed of some writes and promises at one check. What is left out is `not_yet`.
 struct ANTIPODE_EXPORT Observation {
   std::string server;  ///< The incarnation: changes whenever the server's history may have; never an address.
   std::map<WriteId, Status> statuses;
-  std::optional<double> eta_s;            ///< Seconds until the last of them may be visible, if the store can tell.
+  std::optional<double> eta_s;            ///< Seconds until the last of them may be visible, if the store can say it.
   std::map<WriteId, std::string> causes;  ///< For people.
   std::map<Promise, Status> promises;     ///< `visible` where the record says fulfilled, `abandoned`, or `not_yet`.
   std::map<Promise, std::string> promise_causes;
@@ -65,11 +65,11 @@ class ANTIPODE_EXPORT Endpoint {
   virtual ~Endpoint();
   /// Whether the server's history cannot have changed under the live connection.
   [[nodiscard]] virtual bool Pinned() const { return false; }
-  /// Whether the server ends `Pause` once what the last look missed may be visible; for promises, too.
+  /// Whether the server ends `Pause` once what the last check missed may be visible; for promises, too.
   [[nodiscard]] virtual bool Blocks() const { return false; }
   [[nodiscard]] virtual bool PushesPromises() const { return false; }
   /// Looks once, without waiting for the writes, which are not empty. Throws Unreachable where that is worth
-  /// repeating; any other exception says that looking again cannot help.
+  /// repeating; any other exception says that another check cannot help.
   virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;
   /// Looks once for the records of promises; the incarnation and the promises alone are answered.
   virtual Observation Promised(const std::set<Promise>& promises, double timeout_s);
@@ -77,7 +77,7 @@ class ANTIPODE_EXPORT Endpoint {
   virtual void Pause(double timeout_s, Wake& wake);
   /// Nobody waits any more: ends what the server pushes until the next pause.
   virtual void Rest();
-  /// Makes a look that another thread is in fail soon; may do nothing.
+  /// Makes a check that another thread is in fail soon; may do nothing.
   virtual void Interrupt();
 };
 
@@ -101,9 +101,9 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
 
   [[nodiscard]] virtual bool Waitable() const { return true; }   ///< Whether its writes can be waited for at all.
   [[nodiscard]] virtual bool Looks() const { return true; }      ///< Whether it can open endpoints.
-  [[nodiscard]] virtual bool Floors() const { return false; }    ///< Whether its client satisfies floors.
+  [[nodiscard]] virtual bool Floors() const { return false; }    ///< Whether its client holds reads back.
   [[nodiscard]] virtual bool Fences() const { return false; }    ///< Whether its primary can be asked for a position.
-  [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether looks, and floors, know promises.
+  [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether checks and held reads know promises.
   [[nodiscard]] virtual bool Abandons() const { return false; }  ///< Whether it can record an abandonment.
 
   virtual std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) = 0;

@@ -11,7 +11,7 @@ namespace antipode {
 
 // For shims: lineages that are stored with values, as text.
 
-/// What to store with a value for a lineage: bounded and filtered, as all that leaves this process, and without the
+/// What to store with a value for a lineage: bounded and filtered, as all that is sent, and without the
 /// notes of a dry run.
 ANTIPODE_EXPORT std::string StoredText(const Lineage& lineage);
 /// The lineage of a text that was found with a value; where it is none, the mark (`datastore`, `unreadable`), counted

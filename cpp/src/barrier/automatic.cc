@@ -99,7 +99,7 @@ bool AutomaticFloor::Accepts(const Observation& observation) {
   if (below_ && !below_->Accepts(observation)) return false;
   if (served_) return true;
   Wait wait = Begin();
-  return Judge(wait, observation) || EndsLate(wait);  // Another look would be for nothing.
+  return Judge(wait, observation) || EndsLate(wait);  // Another check would be for nothing.
 }
 
 void AutomaticFloor::Hold(const Look& look, Store* watched) {

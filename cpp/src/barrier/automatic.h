@@ -16,7 +16,7 @@ namespace antipode {
 std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads);
 
 /// What an automatic barrier demands of one read, on top of the floor of one that was called. Its time is the
-/// request's. When that is used up, or no look can help, the read is answered all the same, and counted, unless stale
+/// request's. When that is used up, or no check can help, the read is answered all the same, and counted, unless stale
 /// reads are to throw.
 class AutomaticFloor final : public BarrierFloor {
  public:

@@ -136,7 +136,7 @@ std::map<std::string, std::shared_ptr<Fence>> Call::AskFences() {
 }
 
 double Call::FenceS() const {
-  return std::min(LeftS() / 2, kConnectS);  // The other half is for looks.
+  return std::min(LeftS() / 2, kConnectS);  // The other half is for checks.
 }
 
 void Call::RaiseFences(const std::map<std::string, std::shared_ptr<Fence>>& fences) {

@@ -14,7 +14,7 @@
 
 namespace antipode {
 
-/// One look at each registered store: does it have the logs of datastores that are unknown here?
+/// One check of each registered store: does it have the logs of datastores that are unknown here?
 class Comparison {
  public:
   Comparison(const std::set<WriteId>& strangers, Policies policies, const Clock& clock, double timeout_s);

@@ -121,7 +121,7 @@ bool Wait::Judge(const Dependency& dependency, const Observation& observation, d
   return IsPending(status);
 }
 
-/// A look left something to wait for.
+/// A check left something to wait for.
 void Wait::WaitOn(double now_s) {
   late_s_ = now_s;
   fresh_from_s_.reset();

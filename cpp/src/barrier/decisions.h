@@ -1,4 +1,4 @@
-// The barrier's decisions, without I/O, threads or clocks: all faces and floors share them.
+// The barrier's decisions, without I/O, threads or clocks: all APIs and held reads share them.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace antipode {
 
 /// Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
 inline constexpr double kPromiseGraceS = 3'600;
-/// The longest pause between two looks; looks this far apart are of one moment.
+/// The longest pause between two checks; checks this far apart are of one moment.
 inline constexpr double kMostPauseS = 0.050;
 
 struct Policies {
@@ -37,7 +37,7 @@ using Pending = std::map<std::string, std::set<Dependency>>;
 
 /// One barrier, or one floor, while it waits. Not thread-safe.
 ///
-/// A datastore is met by one look that shows all that is asked of it: two looks may reach servers of different
+/// A datastore is met by one check that shows all that is asked of it: two may reach servers of different
 /// histories. Where others had to be waited for, its server may have been replaced meanwhile: it is asked again before
 /// the barrier succeeds.
 class Wait {
@@ -54,7 +54,7 @@ class Wait {
   [[nodiscard]] bool Finished() const;
   /// Waits for the primary's position in place of what marks say is missing.
   void Discharge(const std::string& datastore, const std::set<WriteId>& writes, const std::set<Incomplete>& marks);
-  /// Takes over an outcome that needs no look.
+  /// Takes over an outcome that needs no check.
   void Settle(const Outcome& outcome);
   void Record(const std::string& datastore, const Observation& observation, double now_s);
   void Unreached(const std::string& datastore, const std::string& cause, double now_s);
@@ -84,7 +84,7 @@ class Wait {
   bool fatal_ = false;
 };
 
-/// How long to pause between two looks where the store can neither block nor push.
+/// How long to pause between two checks where the store can neither block nor push.
 class Pacer {
  public:
   double PauseS(double waited_s);

@@ -28,7 +28,7 @@ class Demand {
   [[nodiscard]] const std::set<Dependency>& wanted() const { return wanted_; }
   [[nodiscard]] const Policies& policies() const { return policies_; }
   [[nodiscard]] const Settings& settings() const { return *settings_; }
-  /// Of what no look can show; null where there is no such thing.
+  /// Of what no check can show; null where there is no such thing.
   [[nodiscard]] std::unique_ptr<UnmetError> Hopeless() const;
   [[nodiscard]] Proofs proofs() const;
   void Prove(const std::string& server, double now_s);

@@ -41,7 +41,7 @@ class Fence {
   bool cancelled_ = false;
 };
 
-/// A client may take longer than it is told: so no barrier asks in its own thread, nor in one for each barrier.
+/// A client may take longer than its limit: so no barrier asks in its own thread, nor in one for each barrier.
 class Fencer : public Stepper, public std::enable_shared_from_this<Fencer> {
  public:
   explicit Fencer(Store& store);
@@ -56,7 +56,7 @@ class Fencer : public Stepper, public std::enable_shared_from_this<Fencer> {
  protected:
   /// Takes in who wants to know by now; whether anybody does.
   bool Begin();
-  /// Asks, and tells them.
+  /// Asks, and notifies them.
   void End();
 
  private:

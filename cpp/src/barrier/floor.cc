@@ -9,9 +9,9 @@
 namespace antipode {
 namespace {
 
-/// How many times as long a held read pauses while a watcher looks for it: that one may look at another server.
+/// How many times as long a held read pauses while a watcher checks for it: that one may check another server.
 constexpr double kRarely = 8;
-/// Seconds that a look gets although the time is up.
+/// Seconds that a check gets although the time is up.
 constexpr double kLeastLookS = 0.05;
 
 }  // namespace

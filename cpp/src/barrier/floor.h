@@ -52,12 +52,12 @@ class BarrierFloor : public Floor, public std::enable_shared_from_this<BarrierFl
   [[nodiscard]] const Clock& clock() const { return clock_; }
   /// Seconds left for holding reads back.
   [[nodiscard]] virtual double LeftS() const;
-  /// Seconds that a look gets although the time is up.
+  /// Seconds that a check gets although the time is up.
   [[nodiscard]] virtual double LeastLookS() const;
   virtual void Prove(const std::string& server, double now_s);
   /// Ends a read that is not shown what it demands.
   virtual void Fail(const UnmetError& error);
-  /// Ends a read whose look failed, if the time is up.
+  /// Ends a read whose check failed, if the time is up.
   virtual void FailLate(Wait& wait, const Unreachable& cause);
 
   /// The same of another floor.
@@ -100,7 +100,7 @@ class Hint final : public Subscriber {
   Wake given_;
 };
 
-/// One read that a floor holds back: when it looks, how it ends. Neither looks nor pauses.
+/// One read that a floor holds back: when it checks, how it ends. Neither checks nor pauses.
 class HeldRead {
  public:
   HeldRead(std::shared_ptr<BarrierFloor> floor, std::shared_ptr<Watcher> watcher);
@@ -109,11 +109,11 @@ class HeldRead {
   HeldRead(const HeldRead&) = delete;
   HeldRead& operator=(const HeldRead&) = delete;
 
-  /// How long the next look may last.
+  /// How long the next check may last.
   [[nodiscard]] double LookS() const;
-  /// Seconds until the next look; none where the read may be answered. Throws UnmetError.
+  /// Seconds until the next check; none where the read may be answered. Throws UnmetError.
   std::optional<double> Take(const Observation& observation);
-  /// The last look failed: throws BarrierTimeout where the time is up.
+  /// The last check failed: throws BarrierTimeout where the time is up.
   void Failed(const Unreachable& error) { floor_->FailLate(wait_, error); }
   /// May end the present pause; null where nothing does.
   [[nodiscard]] const std::shared_ptr<Hint>& hint() const { return hint_; }

@@ -27,7 +27,7 @@ std::optional<Status> Way(const std::string& datastore, At at) {
   return can ? std::nullopt : std::optional(Status::kUnknownStore);
 }
 
-/// The same for a promise. One that expired is looked for all the same.
+/// The same for a promise. One that expired is checked all the same.
 std::optional<Status> PromiseWay(const Promise& promise, At at, double unix_s) {
   const Stores stores = registry::StoresOf(promise.datastore);
   if (stores.empty()) return Status::kUnknownStore;

@@ -15,11 +15,11 @@ std::vector<std::shared_ptr<Store>> StoresOf(const std::string& datastore);
 std::vector<std::string> Registered();
 /// Whether there is any datastore whose writes this process can wait for.
 bool WaitsForAny();
-/// Where to wait for now: at the replica where there is one, else the primary; null where none can look. Throws
+/// Where to wait for now: at the replica where there is one, else the primary; null where none can check. Throws
 /// ConfigurationError where two are alike.
 std::shared_ptr<Store> Looking(const std::string& datastore);
 
-/// What looks where the clients of a store read; null where barriers look elsewhere.
+/// What checks where the clients of a store read; null where barriers check elsewhere.
 std::shared_ptr<Watcher> WatcherBeside(Store& store);
 
 }  // namespace antipode::registry

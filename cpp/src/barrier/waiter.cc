@@ -70,7 +70,7 @@ bool Waiter::LookHere() {
   } catch (const Unreachable& error) {
     Unreached(datastore, error.what());
   } catch (const std::exception&) {
-    return false;  // The watcher looks again, and knows what to retry.
+    return false;  // The watcher checks again, and knows what to retry.
   }
   return true;
 }

@@ -16,13 +16,13 @@ namespace antipode {
 /// A `Wait` that watchers feed. Thread-safe; held by `std::shared_ptr`.
 class Waiter final : public Subscriber, public std::enable_shared_from_this<Waiter> {
  public:
-  /// Calls `notify` once, from any thread, when `wait` is finished; `once`: one look at each datastore is enough.
+  /// Calls `notify` once, from any thread, when `wait` is finished; `once`: one check of each datastore is enough.
   Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once);
 
   [[nodiscard]] bool Finished();
   /// Settles what the watchers know already, without a round trip.
   void Recall();
-  /// Looks from this thread, where there is one datastore and nobody looks at it; false where the watcher has to.
+  /// Checks from this thread, where there is one datastore and nobody checks it; false where the watcher has to.
   bool LookHere();
   void Subscribe();
   /// Waits no longer; nothing is recorded any more. Idempotent.

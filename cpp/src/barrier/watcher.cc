@@ -9,9 +9,9 @@
 namespace antipode {
 namespace {
 
-/// The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
+/// The longest pause at a server that ends it by itself; what it cannot say is checked then.
 constexpr double kSliceS = 1.0;
-/// What the second half of a look gets at least: clients take 0 for no limit.
+/// What the second half of a check gets at least: clients take 0 for no limit.
 constexpr double kLeastLookS = 0.005;
 
 void SortOut(const std::set<Dependency>& wanted, std::set<WriteId>& writes, std::set<Promise>& promises) {
@@ -160,7 +160,7 @@ void Watcher::Subscribe(const std::shared_ptr<Subscriber>& subscriber) {
         try {
           clock_.Spawn(shared_from_this());
           SetRunning(true);
-        } catch (const std::system_error& error) {  // Nobody looks; who comes later tries again.
+        } catch (const std::system_error& error) {  // Nobody checks; who comes later tries again.
           subscribers_.erase(std::remove(subscribers_.begin(), subscribers_.end(), subscriber), subscribers_.end());
           cause = std::string("no thread: ") + error.what();
         }
@@ -322,7 +322,7 @@ void Watcher::Pause(double timeout_s) {
   try {
     endpoint->Pause(timeout_s, wake_);
   } catch (const std::exception&) {
-    DropEndpoint();  // The next look connects anew and tells.
+    DropEndpoint();  // The next check connects anew and shows it.
   }
 }
 

@@ -1,4 +1,4 @@
-// Looks at one server for everybody who waits there: equal waits share each look.
+// Checks one server for everybody who waits there: equal waits share each check.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace antipode {
 
-inline constexpr double kLookS = 1.0;     ///< The longest one look may take.
+inline constexpr double kLookS = 1.0;     ///< The longest one check may take.
 inline constexpr double kConnectS = 5.0;  ///< The longest that making a connection may take.
 inline constexpr const char* kClosed = "its shim was closed";
 
@@ -65,10 +65,10 @@ class TimedMutex {
   bool held_ = false;
 };
 
-/// The datastores at which a thread looks now.
+/// The datastores at which a thread checks now.
 std::vector<std::string> WatchersAtWork();
 
-/// What an endpoint shows of writes and promises: one look at one history.
+/// What an endpoint shows of writes and promises: one check of one history.
 Observation ObserveAll(Endpoint& endpoint, const std::set<Dependency>& wanted, double deadline_s, const Clock& clock);
 
 class Watcher final : public Stepper, public std::enable_shared_from_this<Watcher> {
@@ -78,9 +78,9 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
 
   void Subscribe(const std::shared_ptr<Subscriber>& subscriber);
   void Unsubscribe(const std::shared_ptr<Subscriber>& subscriber);
-  /// What is known to be visible without a look.
+  /// What is known to be visible without a check.
   std::optional<Observation> Recall(const std::set<Dependency>& wanted);
-  /// Why the last look failed; empty where it did not.
+  /// Why the last check failed; empty where it did not.
   std::string Away();
   /// Looks from the caller's thread; none when the watcher has to: it is at work, or has no connection.
   std::optional<Observation> TryLook(const std::set<Dependency>& wanted, double timeout_s);

@@ -11,7 +11,7 @@ namespace {
 
 /// What a receiver takes by default; beyond it gRPC refuses calls.
 constexpr std::size_t kMaxBytes = 8'192;
-/// What HTTP/2 counts for each entry besides its characters.
+/// What HTTP/2 counts for each entry in addition to its characters.
 constexpr std::size_t kEntryBytes = 32;
 /// Left free in a request: gRPC's own entries, and what call credentials add after us.
 constexpr std::size_t kRequestSpare = 2'048;
@@ -57,7 +57,7 @@ void Set(Entries& entries, const char* name, const std::string& value) {
   if (!value.empty()) entries.emplace(name, value);
 }
 
-/// Lets the lineage in `baggage` be one that fits. Without it, the entry that says it was sent tells what is missing.
+/// Lets the lineage in `baggage` be one that fits. Without it, the entry that says it was sent shows what is missing.
 void Shorten(Entries& entries, const std::string& baggage, const std::string& text, std::size_t fixed) {
   const std::size_t used = Size(entries) + fixed - text.size();
   std::size_t room = Left(kMaxBytes - kRequestSpare, used);

@@ -61,7 +61,7 @@ std::shared_ptr<Scope> Arrived(const Received& metadata) {
 
 bool Repeated(const Received& metadata) { return metadata.count(kAttempts) != 0; }
 
-/// What the call added, as it fits beside the application's own trailing metadata, of which it takes the lineages.
+/// What the call added, as it fits with the application's own trailing metadata, of which it takes the lineages.
 std::string AnswerFor(Scope& scope, const std::string& service, bool repeated, Entries& own, std::string_view message) {
   // By hand, or by another of these interceptors: the last one speaks for all.
   for (const std::string& text : TakeLineages(own)) ExtractResponse({{kLineage, text}}, service, &scope);

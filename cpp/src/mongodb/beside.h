@@ -13,15 +13,15 @@
 
 namespace antipode::mongodb {
 
-/// How a value and the lineage beside it go together; `NameOf` is the name in vectors and counts.
+/// How a value and the lineage stored with it go together; `NameOf` is the name in vectors and counts.
 enum class Match { kOwn, kAbsent, kForeign, kUnreadable };
 std::string NameOf(Match match);
 
-/// What a write of a whole value stores beside it. `holder` has the value as its field `v`.
+/// What a write of a whole value stores with it. `holder` has the value as its field `v`.
 Doc Whole(const Doc& holder, const Lineage& lineage);
 /// What the digest of a field's value is made of; a missing value has that of null.
 Doc HolderOf(const std::optional<Value>& value);
-/// The lineage beside a value; foreign and absent ones are empty, what cannot be read is marked.
+/// The lineage stored with a value; foreign and absent ones are empty, what cannot be read is marked.
 std::pair<Lineage, Match> FoundBeside(const Doc& holder, const std::optional<Value>& beside,
                                       const std::string& datastore);
 /// The same whatever the value is.

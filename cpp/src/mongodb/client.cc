@@ -35,7 +35,7 @@ struct Client::Running::State {
   State* outer = nullptr;
 };
 
-/// What a client of the application's sends, and what is asked beside it.
+/// What a client of the application's sends, and what is asked in addition.
 class Client::Traffic final : private Naming {
  public:
   explicit Traffic(std::shared_ptr<Shim> shim) : shim_(std::move(shim)), guard_(*shim_) {}
@@ -286,8 +286,8 @@ class Client::Traffic final : private Naming {
     return WriteId{shim_->datastore(), position->first, position->second, shim_->clock().Hour(), false};
   }
 
-  /// What the server says after a write whose reply told no term. Terms only grow: one that was the server's before and
-  /// is afterwards is the write's. Else the oplog tells.
+  /// What the server says after a write whose reply has no term. Terms only grow: one that was the server's before and
+  /// is afterwards is the write's. Else the oplog says it.
   Told Asked(const Sent& sent, std::uint64_t operation) {
     const auto after = Primary(sent.server);
     if (after && sent.term_before == after->applied.term) return {std::nullopt, operation, after};

@@ -63,7 +63,7 @@ const std::set<std::string_view> kNeither{"abortTransaction",
                                           "usersInfo",
                                           "waitForFailPoint",
                                           "whatsmyuri"};
-/// Writes that read besides.
+/// Writes that also read.
 const std::set<std::string_view> kReadingWrites{"aggregate", "findAndModify", "findandmodify", "mapReduce"};
 const std::set<std::string_view> kTelling{"delete", "insert", "update"};
 

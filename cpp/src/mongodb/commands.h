@@ -15,7 +15,7 @@ std::string NameOf(Effect effect);
 Effect EffectOf(const bson_t& command);
 /// Whether a command of this name and effect reads data, whatever else it does.
 bool Reads(std::string_view name, Effect effect);
-/// Whether the reply to a write of this name tells the term of its position.
+/// Whether the reply to a write of this name has the term of its position.
 bool TellsTerm(std::string_view name);
 
 }  // namespace antipode::mongodb

@@ -33,7 +33,7 @@ void Guard::Pass(const Command& command, Attempts& attempts, SessionState* sessi
     Check(*floor, shows(*floor), shows);
   }
   Hold(command, *floor);
-  // The snapshot is taken behind it.
+  // The snapshot is taken after it.
   if (session != nullptr && !snapshot && !floor->Served()) session->shown = Proof(*floor);
 }
 

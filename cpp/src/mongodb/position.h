@@ -31,8 +31,8 @@ struct ServerState {
   OpTime applied;    ///< The last entry that it applied: what reads with the concern `local` show.
   OpTime committed;  ///< The last that it knows a majority to have, never beyond `applied`.
   bool primary = false;
-  std::uint64_t initiated_s = 0;  ///< Unix second in which the set was initiated; 0 where not told.
-  std::string incarnation;        ///< The server's process, as far as told, and its rollback id.
+  std::uint64_t initiated_s = 0;  ///< Unix second in which the set was initiated; 0 where not reported.
+  std::string incarnation;        ///< The server's process, as far as reported, and its rollback id.
   std::uint64_t heard = 0;        ///< The latest version that it has heard of.
 
   [[nodiscard]] const OpTime& Shown(bool majority) const { return majority ? committed : applied; }
@@ -48,7 +48,7 @@ struct Told {
 /// A log and a version in it.
 using Position = std::pair<std::string, std::uint64_t>;
 
-/// With these fields a command's reply tells where the server stands.
+/// With these fields a command's reply says where the server stands.
 Doc& AskingWhere(Doc& command);
 /// What the reply to `hello` says; none where the server has no data to read now. Throws ConfigurationError where it
 /// is a mongos, or no member of a set.
@@ -56,7 +56,7 @@ std::optional<ServerState> StateOfHello(const bson_t& reply);
 /// What a reply of a member of the set says.
 Told ToldBy(const bson_t& reply, const std::string& set_name);
 
-/// What a write is named, where its reply tells: `majority` where its concern was that, and was met.
+/// What a write is named, where its reply says it: `majority` where its concern was that, and was met.
 std::optional<Position> WritePosition(const Told& told, const std::string& set_name, bool majority);
 /// What covers a read.
 std::optional<Position> ReadPosition(const Told& told, const std::string& set_name, bool majority);
@@ -65,7 +65,7 @@ Position LocalPosition(const ServerState& state, std::optional<std::uint64_t> op
 /// Whether a key names a log of this set.
 bool IsLogOf(const std::string& key, const std::string& set_name);
 
-/// The oplog of the server that is looked at.
+/// The oplog of the server that is checked.
 class Oplog {
  public:
   virtual ~Oplog() = default;

@@ -14,12 +14,12 @@ namespace antipode::mongodb {
 class Proof {
  public:
   Proof() = default;
-  /// What a floor demands.
+  /// What a read demands.
   explicit Proof(const Floor& floor);
 
-  /// Whether it reaches all that a floor demands.
+  /// Whether it reaches all that a read demands.
   [[nodiscard]] bool Covers(const Floor& floor) const;
-  /// Whether it names every promise that a floor demands.
+  /// Whether it names every promise that a read demands.
   [[nodiscard]] bool Keeps(const Floor& floor) const;
   /// Whether no position is after a time.
   [[nodiscard]] bool Until(std::uint64_t version) const;

@@ -181,7 +181,7 @@ class Shim::Table {
   }
 
  private:
-  /// The name of the replica set, which replies do not tell.
+  /// The name of the replica set, which replies do not have.
   void LearnSet(Link& client) {
     {
       const std::lock_guard guard(lock_);
@@ -239,7 +239,7 @@ class Shim::Table {
     return Entered(WritePosition(told, SetName(), target_.majority_writes), base);
   }
 
-  /// Where the primary stands after a commit whose reply does not tell; none where it may have been another's.
+  /// Where the primary stands after a commit whose reply does not say it; none where it may have been another's.
   static std::optional<ServerState> OfOneTerm(const std::optional<ServerState>& before, Link& client) {
     try {
       const ServerState after = client.Hello(false);
@@ -317,7 +317,8 @@ class Shim::Table {
     return answer;
   }
 
-  /// Reads where and when the floor is met, and tells what the server showed at the read. The read carries the wait.
+  /// Reads where and when all that is demanded is there, and reports what the server showed at the read. The read
+  /// carries the wait.
   Observation Held(Link& client, const Floor& floor, std::string_view key, double timeout_s,
                    std::optional<Answer>& answer) {
     answer.reset();
@@ -375,7 +376,7 @@ class Shim::Table {
     return shown;
   }
 
-  /// A look without a read: what it proves about the past holds, what it showed must be read.
+  /// A check without a read: what it proves about the past holds, what it showed must be read.
   static Observation Unread(Observation shown) {
     for (auto& [write, status] : shown.statuses) {
       if (status == Status::kVisible) status = Status::kNotYet;

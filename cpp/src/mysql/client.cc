@@ -19,7 +19,7 @@
 namespace antipode::mysql {
 namespace {
 
-/// How long what the library asks beside statements may take.
+/// How long what the library asks in addition to statements may take.
 constexpr double kAskS = 5;
 constexpr const char* kWho = ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only";
 constexpr const char* kForeign =
@@ -65,7 +65,7 @@ struct Failure {
 
 }  // namespace
 
-/// What goes over one connection of the application's, and what is asked beside it.
+/// What goes over one connection of the application's, and what is asked in addition.
 class Client::Traffic {
  public:
   Traffic(std::shared_ptr<Shim> shim, MYSQL* client)
@@ -199,7 +199,7 @@ class Client::Traffic {
       failure_ = {error.number() == 0 ? 2013 : error.number(), error.what()};
       return false;
     }
-    if ((effects & kTracking) != 0) tracked_ = false;  // Asked for again behind it.
+    if ((effects & kTracking) != 0) tracked_ = false;  // Asked for again after it.
     numbers_ = numbers_ || (effects & kNumbers) != 0;
     effects_ = effects;
     hinted_ = false;
@@ -221,7 +221,7 @@ class Client::Traffic {
     Minted(session_->connection.TakeGtids());
   }
 
-  /// Notes the writes that a reply told of; false where these are none.
+  /// Notes the writes that a reply reported; false where these are none.
   bool Minted(const std::string& gtids) {
     if (gtids.empty()) return false;
     last_gtid_ = gtids;
@@ -321,7 +321,7 @@ class Client::Traffic {
 
   // Reads.
 
-  /// Waits until the connection shows a floor. Throws as `Query`, or Lost.
+  /// Waits until the connection shows what is demanded. Throws as `Query`, or Lost.
   void HoldBack(const std::shared_ptr<Floor>& floor, Effects effects) {
     session_->facts.Require(shim_->datastore());
     if (!trouble_.empty()) throw ConfigurationError("reads of '" + shim_->datastore() + "' cannot wait: " + trouble_);
@@ -382,7 +382,7 @@ class Client::Traffic {
     if (ReadsCommitted()) return shown(promises);
     Observation first = shown({});
     for (const WriteId& each : writes) {
-      if (first.Of(each).first != Status::kVisible) return first;  // Records are looked for once the writes are there.
+      if (first.Of(each).first != Status::kVisible) return first;  // Records are checked once the writes are there.
     }
     Observation found = shown(promises);
     state_.SnapshotTaken();

@@ -15,7 +15,7 @@
 namespace antipode::mysql {
 namespace {
 
-/// The server is starting, stopping, full or held up; a later look may succeed.
+/// The server is starting, stopping, full or held up; a later check may succeed.
 const std::set<unsigned> kPassing{1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032};
 /// It ended the session, or is going away: nobody knows how far a statement came.
 const std::set<unsigned> kEnding{1053, 1077, 1078, 1079, 1317, 1927, 3032};
@@ -176,7 +176,7 @@ std::string Connection::Quoted(std::string_view bytes) {
   return "_binary'" + quoted + "'";
 }
 
-/// Without a change the client still has what it was told last.
+/// Without a change the client still has what was reported to it last.
 void Connection::NoteGtids() {
   if ((client_->server_status & SERVER_SESSION_STATE_CHANGED) == 0) return;
   const char* data = nullptr;
@@ -185,7 +185,7 @@ void Connection::NoteGtids() {
     Note(data, size);
     return;
   }
-  // Names and values of variables, by turns.
+  // Names and values of variables, alternating.
   int left = mysql_session_track_get_first(client_, SESSION_TRACK_SYSTEM_VARIABLES, &data, &size);
   while (left == 0) {
     const bool last_gtid = std::string_view(data, size) == "last_gtid";
@@ -196,7 +196,7 @@ void Connection::NoteGtids() {
   }
 }
 
-/// A change of another kind leaves the client what it was told last.
+/// A change of another kind leaves the client what was reported to it last.
 void Connection::Note(const char* data, std::size_t size) {
   if (told_ == std::string_view(data, size)) return;
   told_.assign(data, size);

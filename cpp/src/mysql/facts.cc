@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLogOn = "set log_bin (the binary log is off)";
 constexpr const char* kGtidsOn = "set gtid_mode=ON and enforce_gtid_consistency=ON";
 
-/// The number with which a text begins, which is taken off together with the point behind it.
+/// The number with which a text begins, which is taken off together with the point after it.
 std::uint64_t Leading(std::string_view& text) {
   std::size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -51,7 +51,7 @@ std::vector<std::string> Problems(const Facts& facts, std::uint64_t version, con
     if (In(variables, "gtid_mode") == "OFF") problems.emplace_back(kGtidsOn);
     return problems;
   }
-  // What a server of MariaDB has executed is told by its binary log.
+  // What a server of MariaDB has executed is in its binary log.
   if (!Logs(variables)) problems.emplace_back(kLogOn);
   if (In(variables, "log_slave_updates") != "ON") problems.emplace_back("set log_slave_updates=ON");
   return problems;

@@ -51,7 +51,7 @@ class GtidSet {
 /// What the key of a write to MySQL names.
 struct MySqlLog {
   std::string name;         ///< `uuid` or `uuid:tag`.
-  std::uint64_t first = 1;  ///< The number from which on the version stands for a run; 1 but behind a gap.
+  std::uint64_t first = 1;  ///< The number from which on the version stands for a run; 1 but after a gap.
 
   /// None where the key is none of MySQL's.
   static std::optional<MySqlLog> Of(std::string_view key);
@@ -60,9 +60,9 @@ struct MySqlLog {
 
 /// Where the run of consecutive numbers begins that a new transaction belongs to. Thread-safe.
 ///
-/// Waiting for `1-N` never ends where a gap below N stays open, and waiting for N alone passes while those before it
-/// are missing. So behind a gap a write stands for the run that its number is in. A member of a group numbers within
-/// blocks, and where these lie is not told: a number of a block that was not seen before begins a run.
+/// Waiting for `1-N` never ends where a gap below N stays open, and waiting for N alone succeeds while those before it
+/// are missing. So after a gap a write stands for the run that its number is in. A member of a group numbers within
+/// blocks, and where these lie is not reported: a number of a block that was not seen before begins a run.
 class Runs {
  public:
   /// Takes over what a server has executed; `group_block` is the size of its blocks for a member of a group, else 0.

@@ -22,7 +22,7 @@ struct Shim::Inside {
   Silent silent;
 };
 
-/// What a look on one connection shows of writes and promises. Throws as the servers do.
+/// What a check on one connection shows of writes and promises. Throws as the servers do.
 Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<WriteId>& writes,
                     const std::set<Promise>& promises, double timeout_s);
 /// What it shows where the server does not say where it stands.

@@ -1,4 +1,4 @@
-// One look at a server: what it has, and of what is missing, whether it can still come. No I/O.
+// One check of a server: what it has, and of what is missing, whether it can still come. No I/O.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class Servers {
   virtual std::vector<Source> Sources(const Source* above) = 0;
 };
 
-/// What one look showed.
+/// What one check showed.
 struct Looked {
   std::shared_ptr<const ServerState> state;
   std::map<WriteId, std::pair<Status, std::string>> judged;

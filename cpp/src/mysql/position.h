@@ -1,4 +1,4 @@
-// What writes and reads are named by, and what lies beside values. No I/O.
+// What writes and reads are named by, and what is stored with values. No I/O.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ std::vector<WriteId> Covered(Flavor flavor, const Row& asked, const std::string&
 /// The same as a lineage: the mark `unsampled` where it is no position.
 Lineage Covering(Flavor flavor, const Row& asked, const std::string& datastore);
 
-/// The lineage of the texts beside a value.
+/// The lineage of the texts stored with a value.
 Lineage BesideOf(const std::string& datastore, std::string_view texts);
 
 }  // namespace antipode::mysql

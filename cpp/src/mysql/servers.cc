@@ -7,7 +7,7 @@
 namespace antipode::mysql {
 namespace {
 
-/// How long asking a server above may take: the look that needs it is itself bounded.
+/// How long asking a server above may take: the check that needs it is itself bounded.
 constexpr double kAskS = 0.5;
 /// For how long one that did not answer is not asked again.
 constexpr double kQuietS = 2;

@@ -1,4 +1,4 @@
-// The server behind a session, and those above it, which are asked on connections of a moment.
+// The server of a session, and those above it, which are asked on connections of a moment.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace antipode::mysql {
 
-/// Servers above that did not answer: looks are shared, and do not ask them again for a while. Thread-safe.
+/// Servers above that did not answer: checks are shared, and do not ask them again for a while. Thread-safe.
 class Silent {
  public:
   /// Why one did not answer lately; none where it may be asked.
@@ -30,7 +30,7 @@ class Silent {
 
 class AskedServers final : public Servers {
  public:
-  /// For one look, which takes at most so many seconds.
+  /// For one check, which takes at most so many seconds.
   AskedServers(Session& session, const Address& address, Silent& silent, double timeout_s);
 
   std::shared_ptr<const ServerState> State(const Source* above) override;

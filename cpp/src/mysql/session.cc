@@ -15,12 +15,12 @@ constexpr const char* kStarted = "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE 
 /// Nobody's uncommitted record of a promise may be seen, and no gap be locked.
 constexpr const char* kCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// Whether MariaDB tells the application's own connection the last GTID already, alone or as one of all variables.
+/// Whether MariaDB reports to the application's own connection the last GTID already, alone or as one of all variables.
 constexpr const char* kTracked =
     "SELECT @@session_track_system_variables = '*' OR FIND_IN_SET('last_gtid', @@session_track_system_variables) > 0"
     " AS tracked";
 
-/// Nothing but GTIDs is reported: what the client was told before must not be taken for news.
+/// Nothing but GTIDs is reported: what was reported to the client before must not be taken for news.
 const char* Tracking(Flavor flavor) {
   if (flavor == Flavor::kMariaDb) {
     return "SET SESSION session_track_schema = OFF, session_track_system_variables = 'last_gtid'";

@@ -10,9 +10,9 @@ struct Session {
   /// Connects and finds out, in that time. `runs` learns what the server has executed. Throws as `Connection`, or
   /// NotGtids.
   Session(const Address& address, double timeout_s, Runs& runs);
-  /// The same on a connection of the application's, whose settings stay as they are besides.
+  /// The same on a connection of the application's, whose other settings stay as they are.
   Session(MYSQL* client, double timeout_s, Runs& runs);
-  /// Asks for GTIDs with replies, besides what the application asks for.
+  /// Asks for GTIDs with replies, in addition to what the application asks for.
   void Track();
 
   Connection connection;

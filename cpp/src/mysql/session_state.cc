@@ -5,14 +5,14 @@
 namespace antipode::mysql {
 namespace {
 
-/// For how long what a look showed counts: a server that is reset in place tells nobody.
+/// For how long what a check showed counts: a server that is reset in place notifies nobody.
 constexpr double kFreshS = 2;
 constexpr std::size_t kMostLogs = 64;
 constexpr std::size_t kMostPromises = 256;
 
 /// Errors of a statement that was not executed: it does not parse, or names no table.
 bool IsUnread(unsigned number) { return number == 1064 || number == 1146; }
-/// Errors of a definition that it meets behind its commit: a table is there, or is none.
+/// Errors of a definition that it meets after its commit: a table is there, or is none.
 bool IsBehindCommit(unsigned number) { return number == 1050 || number == 1051; }
 
 bool TakesSnapshot(Effects effects) { return (effects & (kReads | kSnapshot | kMaySnapshot)) != 0; }
@@ -119,7 +119,7 @@ void SessionState::Starts(Effects effects, double now_s) {
   looked_ = false;
   before_ = snapshot_;
   alone_ = Autonomous() && !unsure_;
-  // A deadlock ends a transaction, other errors do not: behind one nobody knows.
+  // A deadlock ends a transaction, other errors do not: after one nobody knows.
   commits_ = May(kCommits) || Autonomous() || (unsure_ && flags_.autocommit);
   committed_ = false;
   Take(effects, now_s);

@@ -22,11 +22,11 @@ struct Flags {
   bool in_transaction = true;
 };
 
-/// What to do with a read under a floor.
+/// What to do with a read that must wait.
 enum class Verdict {
   kPass,
   kHold,
-  kOldSnapshot,  ///< One is open that does not show the floor, unless reads see the last commits.
+  kOldSnapshot,  ///< One is open that does not show what is demanded, unless reads see the last commits.
   kTriggered,    ///< The transaction wrote and read nothing: a trigger or a function may have taken one.
 };
 
@@ -45,9 +45,9 @@ class SessionState {
   /// A session that may be in a transaction, of which nothing is known.
   explicit SessionState(Flags flags);
 
-  /// Notes which server is behind the connection; what another one showed counts no more.
+  /// Notes which server the connection reaches; what another one showed counts no more.
   void Reaches(const std::string& server);
-  /// Takes in the server's flags behind a question of the library's own.
+  /// Takes in the server's flags after a question of the library's own.
   void Heard(Flags flags);
 
   /// Whether each statement commits by itself now.
@@ -62,11 +62,11 @@ class SessionState {
 
   /// Whether a statement that reads, or may take the snapshot, may be sent.
   Verdict Judge(const std::shared_ptr<Floor>& floor, Effects effects, double now_s);
-  /// Notes that a floor was met on this connection; `renews`: reads of the open transaction see it.
+  /// Notes that a read was shown all on this connection; `renews`: reads of the open transaction see it.
   void Passed(const std::shared_ptr<Floor>& floor, const Observation& seen, bool renews, double now_s);
-  /// Whether the open snapshot is known to show all that a floor demands.
+  /// Whether the open snapshot is known to show all that is demanded.
   [[nodiscard]] bool Shows(const Floor& floor) const { return shown_.Covers(floor); }
-  /// A look of the library's own opened the snapshot of the application's transaction.
+  /// A check of the library's own opened the snapshot of the application's transaction.
   void SnapshotTaken();
   /// Whether reads of the open transaction see what was committed last.
   [[nodiscard]] bool ReadsCommitted(std::string_view level) const;
@@ -79,13 +79,13 @@ class SessionState {
   [[nodiscard]] bool Doubtful() const;
   /// Notes the end of a connection; returns whether that leaves a write in doubt.
   bool Lost();
-  /// Notes how a call ended; `changed` rows, where that is told, and the `number` of the server's error.
+  /// Notes how a call ended; `changed` rows, where that is reported, and the `number` of the server's error.
   Due Ended(End end, std::optional<std::uint64_t> changed, unsigned number, Flags flags);
 
  private:
   enum class Snapshot { kNone, kPerhaps, kTaken };
 
-  /// Positions, and promises, that were seen, and the floor that was met with them.
+  /// Positions, and promises, that were seen, and what was demanded and met with them.
   struct Seen {
     std::map<std::string, std::uint64_t> logs;
     std::set<std::string> promises;

@@ -279,7 +279,7 @@ class Shim::Table {
     return seen;
   }
 
-  /// A connection that shows a floor, for which the read waits; none where no look was answered, and the read may be
+  /// A connection that shows what is demanded; the read waits for it. None where no check was answered, and it may be
   /// all the same.
   std::unique_ptr<Session> Held(Floor& floor) {
     std::unique_ptr<Session> session;

@@ -1,4 +1,4 @@
-// What a statement may do, told from its text alone. Where the text leaves a choice it may do more rather than less: a
+// What a statement may do, read from its text alone. Where the text leaves a choice it may do more rather than less: a
 // read that is held back without need costs a round trip, one that is missed is stale. No I/O.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace antipode::mysql {
 
 /// What a statement may do; any of these.
 using Effects = unsigned;
-inline constexpr Effects kReads = 1U << 0;        ///< Data: a floor holds it back.
+inline constexpr Effects kReads = 1U << 0;        ///< Data: such a read waits.
 inline constexpr Effects kWrites = 1U << 1;       ///< Data.
 inline constexpr Effects kCommits = 1U << 2;      ///< What is open, or what it does itself, whatever autocommit says.
 inline constexpr Effects kEnds = 1U << 3;         ///< The open transaction, where it succeeds.

@@ -15,7 +15,7 @@ namespace antipode::mysql {
 /// A row of the table, or none.
 struct Stored {
   Text value;
-  Text texts;        ///< The lineages beside the value; none where there are none.
+  Text texts;        ///< The lineages stored with the value; none where there are none.
   bool own = false;  ///< Whether they are those of the value.
 };
 

@@ -1,4 +1,4 @@
-// Judges by receipts: a look costs no round trip, and what is seen ends pauses.
+// Judges by receipts: a check costs no round trip, and what is seen ends pauses.
 #pragma once
 
 #include <memory>

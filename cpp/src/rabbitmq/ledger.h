@@ -46,7 +46,7 @@ class Ledger {
   [[nodiscard]] std::uint64_t Changes() const;
   /// Waits until something has changed since there were so many changes, until woken, or so many seconds.
   void Pause(double timeout_s, Wake& wake, std::uint64_t changes);
-  /// Makes whoever waits look again.
+  /// Makes whoever waits check again.
   void WakeUp();
 
  private:

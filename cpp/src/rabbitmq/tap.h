@@ -14,8 +14,8 @@
 
 namespace antipode::rabbitmq {
 
-/// It listens from the creation of its shim on: what passes before somebody waits for it must be seen, too. Connects
-/// again whenever it must, on a thread of its own. Thread-safe.
+/// It listens from the creation of its shim on: what arrives before somebody waits for it must be seen, too. Connects
+/// again whenever it must, on a separate thread. Thread-safe.
 class Tap {
  public:
   /// Begins to listen; returns when the tap is bound, or the broker cannot be reached now. Throws ConfigurationError

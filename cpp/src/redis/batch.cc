@@ -112,7 +112,7 @@ std::size_t FirstOf(const Batch& batch, bool queuing) {
     const auto end = std::find_if(batch.begin(), batch.end(), Ends);
     return static_cast<std::size_t>(end - batch.begin()) + (end == batch.end() ? 0 : 1);
   }
-  std::size_t open = batch.size();  // Where a transaction begins that is left open; behind all where none does.
+  std::size_t open = batch.size();  // Where a transaction begins that is left open; after all where none does.
   for (std::size_t nth = 0; nth < batch.size(); ++nth) {
     if (Subscribes(batch[nth])) return std::max(std::min(open, nth), std::size_t{1});
     if (batch[nth].name == "MULTI") open = std::min(open, nth);

@@ -33,11 +33,11 @@ struct Transaction {
   std::set<Dependency> shown;         ///< What reads in it need not wait for.
 };
 
-/// How many of the first commands may go at once: the questions beside them must not get into a transaction, and the
+/// How many of the first commands may go at once: the questions with them must not get into a transaction, and the
 /// messages of a subscription are no replies.
 std::size_t FirstOf(const Batch& batch, bool queuing);
 
-/// What is asked beside a batch that is not to be cut.
+/// What is asked together with a batch that is not to be cut.
 struct Questions {
   bool before = false;
   bool behind = false;

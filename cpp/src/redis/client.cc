@@ -72,7 +72,7 @@ redisContext* Checked(redisContext* context) {
 
 void ReplyDeleter::operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
 
-/// What goes over one connection of the application's: its commands, and questions beside them in the same packet.
+/// What goes over one connection of the application's: its commands, and questions with them in the same packet.
 class Client::Traffic {
  public:
   Traffic(std::shared_ptr<Shim> shim, redisContext* context)
@@ -165,7 +165,7 @@ class Client::Traffic {
     return reads || may ? Floor::Current(*shim_, reads) : nullptr;
   }
 
-  /// Reads within a transaction must see what it was begun behind, and no more: nothing can be asked in it.
+  /// Reads within a transaction must see what was shown before it began, and no more: nothing can be asked in it.
   void GuardQueued(const Batch& batch) {
     for (const Sending& each : batch) {
       if (!Reads(each.does) && each.does != Does::kUnknown) continue;
@@ -175,8 +175,8 @@ class Client::Traffic {
     }
   }
 
-  /// Holds a batch back until its connection shows the floor; where it can be sent again, it goes in the packet of each
-  /// look, whose replies count. False where the connection is lost.
+  /// Holds a batch back until its connection shows what is demanded; where it can be sent again, it goes in the packet
+  /// of each check, whose replies count. False where the connection is lost.
   bool HeldBack(Floor& floor, const Batch& batch, std::vector<OwnedReply>& replies) {
     const auto& datastore = shim_->datastore();
     if (!connection_.refusal().empty()) {
@@ -203,7 +203,7 @@ class Client::Traffic {
     }
   }
 
-  /// Looks; where a log is unknown, once more, together with the log history. Not in a transaction of its own, which
+  /// Checks; where a log is unknown, once more, together with the log history. Not in a separate transaction, which
   /// would end what the application watches.
   Observation Look(const Floor& floor, const Batch& batch, std::vector<OwnedReply>& replies, double timeout_s) {
     const std::set<WriteId> writes = floor.writes();
@@ -227,7 +227,7 @@ class Client::Traffic {
 
   using Seeing = std::vector<Reply>;
 
-  /// Questions and, behind them, what may be sent with them.
+  /// Questions and, after them, what may be sent with them.
   Seeing Ask(const std::set<Promise>& promises, const std::set<std::string>& logs, const Batch& batch,
              std::vector<OwnedReply>& replies, double timeout_s) {
     std::vector<redis::Command> questions{kInfo};
@@ -256,7 +256,7 @@ class Client::Traffic {
     const bool guarded = transaction_ && !transaction_->shown.empty();
     std::optional<ServerState> behind;
     std::vector<OwnedReply> replies;
-    std::string why = asks ? "no answer behind it" : connection_.refusal();
+    std::string why = asks ? "no answer after it" : connection_.refusal();
     try {
       Queue(batch, questions);
       if (questions.before) before = StateOf(connection_.Receive().text().value_or(""));

@@ -1,4 +1,4 @@
-// The companion key: a value's lineage beside it, and how to tell that it is still its own. No I/O.
+// The companion key: a value's lineage in a second key, and how to know that it is still its own. No I/O.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace antipode::redis {
 
-/// How a value and the companion beside it go together.
+/// How a value and its companion go together.
 enum class Match { kOwn, kAbsent, kForeign, kUnreadable };
 /// The word of the specification, by which it is counted.
 std::string_view NameOf(Match match);

@@ -62,9 +62,9 @@ class Connection {
   /// One of the application's, which stays its own, with its limits of time. Throws Lost.
   Connection(redisContext* context, double timeout_s);
 
-  /// Why `INFO` may not be sent beside commands; empty where it may.
+  /// Why `INFO` may not be sent with commands; empty where it may.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
-  /// The name of the server's process, which cannot change behind a live connection.
+  /// The name of the server's process, which cannot change while a connection lives.
   [[nodiscard]] const std::string& process() const { return process_; }
   /// Whether it can be used again: every answer was taken, and the server has not closed it.
   [[nodiscard]] bool Usable() const;

@@ -1,4 +1,4 @@
-// One look at the server behind a connection; a read is one, too.
+// One check of the server of a connection; a read is one, too.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace antipode::redis {
 
 using Command = std::vector<std::string>;
 
-/// What a transaction came to, and the position behind it, where that was asked for and answered.
+/// What a transaction came to, and the position after it, where that was asked for and answered.
 struct Executed {
   std::optional<std::string> error;  ///< The first of the server's: nothing was done.
   std::optional<Reply> replies;      ///< Nil where another client changed what was watched.
@@ -47,7 +47,7 @@ Command HistoryQuestion(const std::set<std::string>& logs);
 void Learn(LogHistory& history, const std::string& log, const std::set<std::string>& logs, const Reply& ends);
 /// What `INFO replication` was answered with. Throws Error, or Unreachable where it may be answered later.
 ServerState StateIn(const Reply& info);
-/// What a look shows where the server does not say where it stands.
+/// What a check shows where the server does not say where it stands.
 Observation Undecidable(const std::set<Dependency>& demanded, const std::string& cause);
 
 std::string RecordKey(const Promise& promise, const std::string& prefix);

@@ -59,7 +59,7 @@ Observation Shown(const ServerState& state, const std::string& process, const st
                   const LogHistory& history, const Records& records);
 /// The logs that the log history should be asked about.
 std::set<std::string> UnknownLogs(const Observation& shown);
-/// An observation as it counts for one floor: a server that lacks any of it may lack the log history, too.
+/// An observation as it counts for one read that waits: a server that lacks any of it may lack the log history, too.
 Observation Patient(Observation shown);
 
 }  // namespace antipode::redis

@@ -172,8 +172,8 @@ class Shim::Table {
     return Look(*connection, {{}, {}, std::string(key)}, inside_.history, options_.prefix, options_.timeout.count());
   }
 
-  /// A read that is held back until its own connection shows the floor: the answer is of the very moment of the look;
-  /// none where no look was answered, and the read may be all the same.
+  /// A read that is held back until its own connection shows what is demanded: the answer is of the moment of the
+  /// check; none where no check was answered, and the read may be all the same.
   std::optional<Looked> Held(Floor& floor, std::string_view key, std::unique_ptr<Connection>& connection) {
     const Asked asked{floor.writes(), floor.promises(), std::string(key)};
     std::optional<Looked> looked;

@@ -14,7 +14,7 @@ namespace antipode::hosts {
 
 /// Whether an entry of `egress_hosts` names no host, so that it would never match one.
 bool Refused(std::string_view entry);
-/// Whether one of `allowed` names this host. A port behind it counts where `port` is none.
+/// Whether one of `allowed` names this host. A port after it counts where `port` is none.
 bool Names(const std::set<std::string>& allowed, std::string_view host, std::optional<unsigned> port);
 
 /// Whether an entry of `peers` names no host.

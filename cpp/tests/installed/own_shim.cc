@@ -1,4 +1,4 @@
-// A shim that somebody writes for a store of their own, from the installed headers alone: a map with one log. Exits
+// A shim that somebody writes for their own store, from the installed headers alone: a map with one log. Exits
 // with 0 where its reads wait, by a barrier that was called and by themselves, and lineages come back as they were
 // stored.
 #include <chrono>

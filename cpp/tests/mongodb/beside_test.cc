@@ -1,4 +1,4 @@
-// What lies beside values, as other languages read it.
+// What is stored with values, as other languages read it.
 #include "mongodb/beside.h"
 
 #include <gtest/gtest.h>

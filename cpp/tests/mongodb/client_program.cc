@@ -47,7 +47,7 @@ std::shared_ptr<antipode::mongodb::Shim> Opened(const std::string& uri, antipode
   return antipode::mongodb::Shim::Open("posts", uri, options);
 }
 
-/// A service with a client of its own.
+/// A service with a separate client.
 struct Service {
   Service(const std::string& at, antipode::ReadsFrom reads_from, const std::string& more = "")
       : address(at),
@@ -203,7 +203,7 @@ void Throws(const std::string& what, const std::function<void()>& act) {
   Check(false, what + " throws");
 }
 
-/// What writes, in a scope of its own: the position is after all that was there before, in the log that has it.
+/// What writes, in a separate scope: the position is after all that was there before, in the log that has it.
 void Writes(Service& near, Service&) {
   using Act = std::function<bool(const std::string&)>;
   const std::map<std::string, Act> ways{
@@ -458,7 +458,7 @@ void Pooled(Service& near, Service&) {
   shim->Close();
 }
 
-/// A primary that was elected again meanwhile is asked, where a reply tells no term.
+/// A primary that was elected again meanwhile is asked, where a reply has no term.
 void Elected(Service& near, Service&) {
   const antipode::ScopeGuard request;
   for (int n = 0; n < 2; ++n) {

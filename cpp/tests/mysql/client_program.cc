@@ -59,7 +59,7 @@ std::string Ask(Connection& on, const std::string& sql) {
   return First(on);
 }
 
-/// What each statement enters, in a scope of its own, and once only.
+/// What each statement enters, in a separate scope, and once only.
 void Enters(Connection& on, const std::string& sql, std::size_t writes, const std::string& mark = "") {
   const antipode::ScopeGuard request;
   Ask(on, sql);
@@ -161,7 +161,7 @@ void Snapshots(Connection& near, Connection& far) {
   Ask(far, "COMMIT");
 }
 
-/// Where the server does not tell positions they are asked for; where a write has none it is marked.
+/// Where the server does not report positions they are asked for; where a write has none it is marked.
 void Untold(Connection& near, Connection&) {
   const bool mariadb = std::string(mysql_get_server_info(near.native)).find("MariaDB") != std::string::npos;
   const std::string off =

@@ -1,4 +1,4 @@
-// The scope of a request in OpenTelemetry's contexts, and its lineage beside the SDK's own propagators.
+// The scope of a request in OpenTelemetry's contexts, and its lineage together with the SDK's own propagators.
 #include <opentelemetry/baggage/propagation/baggage_propagator.h>
 #include <opentelemetry/context/propagation/composite_propagator.h>
 #include <opentelemetry/trace/propagation/http_trace_context.h>

@@ -99,7 +99,7 @@ void Unheard(Client& client, const std::string&, const std::string& key, const s
   Print();
 }
 
-/// Publishes once more when it is told to, and is not answered.
+/// Publishes once more when the test says so, and is not answered.
 void Lost(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
   client.Publish(exchange, key, true, nullptr, "1");
   Print();

@@ -1,4 +1,4 @@
-// What receipts make of being asked and told by many threads. What they say is in the vectors of S1.
+// What receipts make of questions and reports of many threads. What they say is in the vectors of S1.
 #include "rabbitmq/ledger.h"
 
 #include <gtest/gtest.h>

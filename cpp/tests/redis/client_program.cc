@@ -120,7 +120,7 @@ void Scripts(Connection& near, Connection& far) {
   Holds(0);
 }
 
-/// What was watched stays watched behind a read that was held back.
+/// What was watched stays watched after a read that was held back.
 void Watched(Connection& near, Connection& far) {
   const antipode::ScopeGuard request;
   near.client.CommandArgv({"SET", "w", "1"});
