@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import ExitStack, closing
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from antipode import BarrierTimeout, Lineage
+from antipode import BarrierTimeout, DependencyLost, Lineage, Status
 from antipode._cli import main
 from antipode.testing._contract_base import ELSEWHERE
 from antipode.testing._contract_dry import dry_run
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from antipode import BarrierResult
+
 #: The languages that have a shim of each store: each is held to every other.
 SHIMS = {
     "mariadb": ("python", "java", "cpp"),
@@ -35,9 +38,13 @@ SHIMS = {
 }
 #: Stores whose values cannot be deleted, and none is put back by a transaction.
 MESSAGES = frozenset({"rabbitmq"})
+#: Stores where nobody can tell what died with its server from what is late.
+UNPROVED = frozenset({"rabbitmq"})
 WITHOUT_DRY_RUN = frozenset({"cpp"})
 EARLY_S = 0.2
 TIMEOUT_S = 20.0
+#: For how long a barrier waits through a fail-over for what nobody can prove lost.
+LOSS_S = 2.0
 LAG_MS = 30
 ROUNDS = 10
 
@@ -57,6 +64,15 @@ class Pair(NamedTuple):
     topology: Any
     writes: Service
     reads: Service
+    there: dict[str, Any]
+
+    @contextmanager
+    def moved(self) -> Iterator[Pair]:
+        """After a fail-over: the one that writes does so where the other one reads."""
+        self.writes.shim.close()
+        shim = RemoteShim(self.writes.antipode, self.store, "posts", self.there)
+        with closing(shim):
+            yield self._replace(writes=self.writes._replace(shim=shim))
 
 
 def pairs(*stores: str) -> list[Any]:
@@ -104,7 +120,7 @@ def pair(request: pytest.FixtureRequest, processes: Agents) -> Iterator[Pair]:
             remote = processes.of(language, role)
             shim = RemoteShim(remote, store, "posts", server, reads_from=role)
             services.append(Service(language, remote, stack.enter_context(closing(shim))))
-        yield Pair(store, topology, *services)
+        yield Pair(store, topology, *services, there=servers[1])
 
 
 def handed_over(pair: Pair, key: str, value: bytes) -> list[list[str]]:
@@ -113,6 +129,20 @@ def handed_over(pair: Pair, key: str, value: bytes) -> list[list[str]]:
         pair.writes.shim.write(key, value)
         headers: list[list[str]] = pair.writes.antipode.ask("request_headers", headers=[])
     return headers
+
+
+def waiting(pair: Pair, timeout_s: float = TIMEOUT_S) -> Future[BarrierResult]:
+    """The result of a barrier that waits in the current request of who reads."""
+    ended: Future[BarrierResult] = Future()
+    pair.reads.antipode.barrier_callback(ended.set_result, timeout=timeout_s, only="posts")
+    return ended
+
+
+def shown(pair: Pair, key: str) -> bytes | None:
+    """What who reads is shown."""
+    with pair.reads.antipode.scope():
+        value: bytes | None = pair.reads.shim.read(key)[0]
+    return value
 
 
 class LivePairs:
@@ -150,6 +180,63 @@ class LivePairs:
                 remote.barrier(timeout=TIMEOUT_S, only="posts")
                 early += pair.reads.shim.read(key)[0] != b"%d" % number
         assert early == 0
+
+    def test_a_partition_is_waited_out(self, pair: Pair) -> None:
+        """While the regions are partitioned all is pending; a barrier that waits ends with it."""
+        key, remote = uuid.uuid4().hex, pair.reads.antipode
+        pair.topology.cut()
+        try:
+            with remote.request(handed_over(pair, key, b"1")):
+                with pytest.raises(BarrierTimeout) as caught:
+                    remote.barrier(timeout=EARLY_S, only="posts")
+                unmet = [outcome.status for outcome in caught.value.unmet]
+                assert unmet
+                assert all(status.pending for status in unmet)
+                ended = waiting(pair)
+                assert shown(pair, key) is None
+                assert not ended.done()
+                pair.topology.heal()
+                assert ended.result(2 * TIMEOUT_S).ok
+        finally:
+            pair.topology.heal()
+        assert shown(pair, key) == b"1"
+
+    def test_a_failover_shows_what_it_lost(self, pair: Pair) -> None:
+        """The new primary has a write, or the barrier says that it is lost; it goes on from there.
+
+        A barrier that waits while its write is lost learns it as one that begins later.
+        """
+        kept_key, lost_key, after_key = (uuid.uuid4().hex for _ in range(3))
+        remote = pair.reads.antipode
+        kept = handed_over(pair, kept_key, b"kept")
+        with remote.request(kept):
+            remote.barrier(timeout=TIMEOUT_S, only="posts")
+        pair.topology.pause()
+        with remote.request(handed_over(pair, lost_key, b"lost")):
+            ended = waiting(pair, LOSS_S if pair.store in UNPROVED else TIMEOUT_S)
+            assert not ended.done()
+            pair.topology.failover(lose_unreplicated=True)
+            self._is_lost(pair, ended)
+        assert shown(pair, lost_key) is None
+        with remote.request(kept):
+            assert remote.barrier(timeout=TIMEOUT_S, only="posts").ok
+        assert shown(pair, kept_key) == b"kept"
+        with pair.moved() as now, now.writes.antipode.request(kept):
+            now.writes.shim.write(after_key, b"after")
+            both = now.writes.antipode.ask("request_headers", headers=[])
+            with remote.request(both):
+                assert remote.barrier(timeout=TIMEOUT_S, only="posts").ok
+            assert shown(pair, after_key) == b"after"
+
+    def _is_lost(self, pair: Pair, ended: Future[BarrierResult]) -> None:
+        """In the current request: of the barrier that has waited, and of the next one."""
+        proved = pair.store not in UNPROVED
+        timeout_s = TIMEOUT_S if proved else EARLY_S
+        with pytest.raises(DependencyLost if proved else BarrierTimeout) as caught:
+            pair.reads.antipode.barrier(timeout=timeout_s, only="posts")
+        for unmet in (caught.value.unmet, ended.result(2 * TIMEOUT_S).unmet):
+            found = {outcome.status for outcome in unmet}
+            assert found == {Status.LOST if proved else Status.NOT_YET}
 
     def test_what_one_promises_the_other_waits_for(self, pair: Pair) -> None:
         """A barrier waits for the promise of another language until its branch has written."""

@@ -50,12 +50,18 @@ def _brokers(topology: RabbitMQTopology) -> Iterator[tuple[dict[str, Any], dict[
     with ExitStack() as stack:
         for place, url in zip(places, (us, eu), strict=True):
             declare(url, name)
-            stack.callback(remove, topology, place, name)
+            stack.callback(_remove, topology, place, name)
         topology.wait_federated(name)
         yield (
             {"url": us, "exchange": name, "queue": name},
             {"url": eu, "exchange": name, "queue": name},
         )
+
+
+def _remove(topology: RabbitMQTopology, place: Region, name: str) -> None:
+    """What is there of that name; after a fail-over both brokers are built anew."""
+    if topology.primary == topology.address("us"):
+        remove(topology, place, name)
 
 
 def declare(url: str, name: str) -> None:
