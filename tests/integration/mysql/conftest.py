@@ -46,3 +46,25 @@ def unfinished(branches: Branches) -> Iterator[Any]:
     """A PyMySQL connection to the primary that nothing instruments, autocommit off."""
     with contextlib.closing(branches.connect()) as one:
         yield one
+
+
+#: Longer than any test.
+LONG_S = 60.0
+
+
+@pytest.fixture
+def blocking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, too, barriers at MySQL get a connection to block on."""
+    monkeypatch.setattr("antipode_shims.mysql._endpoint.endpoint._WAITER_S", LONG_S)
+
+
+@pytest.fixture
+def endless(blocking: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What blocks at MySQL ends because it is ended: its slice is longer than the test."""
+    del blocking
+    for name in (
+        "antipode._barrier.watcher.SLICE_S",
+        "antipode_shims.mysql._look.SLICE_S",
+        "antipode_shims.mysql._endpoint.endpoint._KILL_S",
+    ):
+        monkeypatch.setattr(name, LONG_S)

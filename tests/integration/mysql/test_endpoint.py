@@ -34,23 +34,30 @@ def here(request: pytest.FixtureRequest) -> Iterator[Regions]:
         yield found
 
 
+TIMEOUT_S = 20.0
+
+
 def looks() -> int:
     return antipode.telemetry.metrics().get(Metric("looks", "posts"), 0)
 
 
+@pytest.mark.usefixtures("endless")
 def test_server_blocks_and_nothing_is_left(here: Regions) -> None:
     """While a barrier waits, one statement blocks on the replica; when it ends, none does."""
     here.replicated()
     here.topology.pause()
     lineage = here.write()
     with ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(antipode.barrier, lineage, timeout=10) for _ in range(3)]
-        wait_until(lambda: len(here.waiting()) == 1, what="a blocked statement", timeout_s=5)
+        waiting = [pool.submit(antipode.barrier, lineage, timeout=TIMEOUT_S) for _ in range(3)]
+        wait_until(
+            lambda: len(here.waiting()) == 1, what="a blocked statement", timeout_s=TIMEOUT_S
+        )
         here.topology.resume()
-        assert all(each.result(10).ok for each in waiting)
-    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=0.9)
+        assert all(each.result(TIMEOUT_S).ok for each in waiting)
+    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.usefixtures("endless")
 def test_timeout_ends_the_wait_on_the_server(here: Regions) -> None:
     """A barrier that gives up leaves nothing that waits on the server."""
     here.replicated()
@@ -58,20 +65,21 @@ def test_timeout_ends_the_wait_on_the_server(here: Regions) -> None:
     lineage = here.write()
     with pytest.raises(BarrierTimeout):
         antipode.barrier(lineage, timeout=0.3)
-    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=0.6)
+    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=TIMEOUT_S)
 
 
 def test_closing_ends_the_wait_on_the_server(here: Regions) -> None:
     """What waits on the server when a shim is closed ends with its slice, if not at once."""
     here.replicated()
     here.topology.pause()
-    handle = antipode.barrier_callback(print, here.write(), timeout=10)
-    wait_until(lambda: bool(here.waiting()), what="a blocked statement", timeout_s=5)
+    handle = antipode.barrier_callback(print, here.write(), timeout=TIMEOUT_S)
+    wait_until(lambda: bool(here.waiting()), what="a blocked statement", timeout_s=TIMEOUT_S)
     handle.cancel()
     here.reader.close()
-    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=1.3)
+    wait_until(lambda: not here.waiting(), what="the statement to end", timeout_s=5)
 
 
+@pytest.mark.usefixtures("blocking")
 def test_waiting_costs_few_looks(here: Regions) -> None:
     """A server that blocks is not polled: a wait of 1.5 seconds costs a handful of looks."""
     here.replicated()
@@ -138,7 +146,7 @@ def test_freezing_while_blocked(here: Regions) -> None:
     lineage = here.write()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(antipode.barrier, lineage, timeout=2.0, on_unmet="return")
-        wait_until(lambda: bool(here.waiting()), what="a blocked statement", timeout_s=5)
+        wait_until(lambda: bool(here.waiting()), what="a blocked statement", timeout_s=TIMEOUT_S)
         here.topology.suspend_replica()
         assert not waiting.result(4).ok
     started_s = time.monotonic()

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Seconds that ending a wait on the server may take.
 _KILL_S = 0.5
+#: Seconds after which it is told again.
+_KILL_AGAIN_S = 0.05
 #: Seconds that making the connection for waits may take, and for which it is not tried again.
 _WAITER_S, _ALONE_S = 0.5, 1.0
 #: What nobody can tell of a MariaDB server.
@@ -283,9 +285,16 @@ class Waiter:
         Raises:
             Unreachable: a connection failed.
         """
-        if self._asked:
+        if not self._asked:
+            return
+        deadline_s, sock = time.monotonic() + _KILL_S, socket_of(self._connection)
+        kill(self._session)
+        # A statement that has not begun yet is ended by nothing.
+        while sock is not None and not _readable(_KILL_AGAIN_S, sock):
+            if time.monotonic() > deadline_s:
+                break
             kill(self._session)
-            self._receive()
+        self._receive()
 
     def _send(self, sql: str) -> None:
         try:
