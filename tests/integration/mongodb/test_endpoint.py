@@ -29,12 +29,25 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.store("mongodb")
 
+#: Longer than any test waits for anything.
+LONG_S = 3 * TIMEOUT_S
+
 
 @pytest.fixture
 def regions(antipode_mongodb: MongoDBTopology) -> Iterator[Regions]:
     """Two regions, of which the session has the servers."""
     with regions_of(antipode_mongodb) as made:
         yield made
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits on the server ends because it is killed: its slice is longer than the test."""
+    for name in (
+        "antipode._barrier.watcher.SLICE_S",
+        "antipode_shims.mongodb._endpoint.wait.SLICE_S",
+    ):
+        monkeypatch.setattr(name, LONG_S)
 
 
 def waits(client: Any) -> list[Any]:
@@ -84,6 +97,7 @@ def wait_until_heard(regions: Regions, write: antipode.WriteId) -> None:
         wait_until(heard, what="the secondary to hear of the write", timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.usefixtures("endless")
 @pytest.mark.parametrize("heard", [True, False])
 def test_nothing_waits_after_the_deadline(regions: Regions, *, heard: bool) -> None:
     """When the barrier has timed out, its find is killed: sooner than its slice would end."""
@@ -91,7 +105,7 @@ def test_nothing_waits_after_the_deadline(regions: Regions, *, heard: bool) -> N
     if heard:
         regions.topology.stall()
     else:
-        regions.topology.set_lag(3000)
+        regions.topology.pause()
     write = regions.write("k")
     if heard:
         wait_until_heard(regions, write)
@@ -99,7 +113,7 @@ def test_nothing_waits_after_the_deadline(regions: Regions, *, heard: bool) -> N
         for _ in range(3):
             with pytest.raises(BarrierTimeout):
                 antipode.barrier(Lineage([write]), timeout=0.2)
-            wait_until(lambda: not waits(client), what="the kill", timeout_s=0.6)
+            wait_until(lambda: not waits(client), what="the kill", timeout_s=TIMEOUT_S)
 
     def threads() -> list[str]:
         return [each.name for each in threading.enumerate() if "server-wait" in each.name]
@@ -107,6 +121,7 @@ def test_nothing_waits_after_the_deadline(regions: Regions, *, heard: bool) -> N
     wait_until(lambda: not threads(), what="its thread to end", timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.usefixtures("endless")
 def test_closing_ends_the_wait(regions: Regions) -> None:
     """A shim that is closed while somebody waits leaves nothing on the server."""
     regions.replicated("k")
@@ -118,9 +133,10 @@ def test_closing_ends_the_wait(regions: Regions) -> None:
         wait_until(lambda: len(waits(client)) == 1, what="the wait", timeout_s=TIMEOUT_S)
         regions.close()
         assert waiting.result(TIMEOUT_S).status is Status.UNDECIDABLE
-        wait_until(lambda: not waits(client), what="the kill", timeout_s=0.6)
+        wait_until(lambda: not waits(client), what="the kill", timeout_s=TIMEOUT_S)
 
 
+@pytest.mark.usefixtures("endless")
 def test_wake_ends_a_pause_at_once(regions: Regions) -> None:
     """A pause at a server that blocks ends when it is woken, long before the slice."""
     regions.replicated("wake")
@@ -134,8 +150,8 @@ def test_wake_ends_a_pause_at_once(regions: Regions) -> None:
         timer = threading.Timer(0.05, wake.set)
         timer.start()
         started_s = time.monotonic()
-        endpoint.pause(1.0, wake)
-        assert time.monotonic() - started_s < 0.6
+        endpoint.pause(LONG_S, wake)
+        assert time.monotonic() - started_s < TIMEOUT_S
         timer.join()
         endpoint.rest()
 

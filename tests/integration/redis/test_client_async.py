@@ -16,6 +16,7 @@ from antipode_shims import redis as shims
 from tests.integration._in_flight import sent
 
 from ._clients import (
+    TIMEOUT_S,
     async_client,
     exchanges,
     position,
@@ -110,18 +111,19 @@ async def test_writes_cost_no_round_trip(proxy: LagProxy, antipode_redis: RedisT
 
 async def test_read_under_a_floor(proxy: LagProxy, antipode_redis: RedisTopology) -> None:
     """A read at a lagging replica is held back without blocking the loop, then is not stale."""
-    antipode_redis.set_lag(100)
+    antipode_redis.pause()
     async with (
         using(proxy.address) as writer,
         using(antipode_redis.replica, reads_from="replica") as reader,
     ):
         with antipode.scope():
             await writer.set("k", "new")
-            antipode.barrier(timeout=5, at="read")
+            antipode.barrier(timeout=TIMEOUT_S, at="read")
             reading = asyncio.ensure_future(reader.get("k"))
             for _ in range(3):
                 await asyncio.sleep(0)
             assert not reading.done()
+            antipode_redis.resume()
             assert await reading == b"new"
             with exchanges(antipode_redis.link()):
                 assert await reader.pipeline().get("k").execute() == [b"new"]

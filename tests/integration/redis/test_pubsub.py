@@ -166,7 +166,7 @@ def test_position_behind_a_message_covers_it(
         writer.pipeline().set("k", "v").publish("news", "hello").execute()
         assert writes_of(scope.lineage)[0].version == position(antipode_redis.primary)[1]
         assert antipode.barrier(timeout=TIMEOUT_S).ok
-    assert subscriber.get_message(timeout=1)["data"] == b"hello"
+    assert subscriber.get_message(timeout=TIMEOUT_S)["data"] == b"hello"
 
 
 async def test_asyncio_subscribers_work(antipode_redis: RedisTopology) -> None:
