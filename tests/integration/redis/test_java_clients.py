@@ -21,7 +21,10 @@ LAG_MS = 400
 NEVER_MS = 5_000
 
 
-LETTUCE = ("held", "automatic", "transactions", "unknown", "refused", "order", "late")
+LETTUCE = (
+    *("held", "automatic", "transactions", "unknown", "refused"),
+    *("order", "again", "flushes", "late"),
+)
 JEDIS = (
     *("held", "automatic", "pipelines", "transactions"),
     *("unknown", "refused", "doubt", "late"),

@@ -3,6 +3,7 @@ import io.antipode.Lineage;
 import io.antipode.ReadBarriers;
 import io.antipode.ScopeBlock;
 import io.antipode.Settings;
+import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
@@ -15,6 +16,7 @@ import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.TransactionResult;
 import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
 import java.time.Duration;
 import java.util.List;
@@ -24,6 +26,10 @@ import java.util.concurrent.TimeUnit;
 /** Instrumented connections of Lettuce to a primary and to a replica that lags. */
 public final class LettuceProgram {
   private static final Duration LONG = Duration.ofSeconds(20);
+
+  /** How far ahead of what was written something is waited for: in bytes of the log. */
+  private static final int AHEAD = 10_000;
+
   private static StatefulRedisConnection<String, String> writer;
   private static StatefulRedisConnection<String, String> reader;
   private static int keys;
@@ -52,6 +58,8 @@ public final class LettuceProgram {
             "unknown", LettuceProgram::unknown,
             "refused", LettuceProgram::refused,
             "order", LettuceProgram::order,
+            "again", LettuceProgram::again,
+            "flushes", LettuceProgram::flushes,
             "late", LettuceProgram::late);
     try {
       checks.get(args[2]).run();
@@ -176,6 +184,64 @@ public final class LettuceProgram {
       Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
       var first = reader.async().get("order");
       var second = reader.async().ping();
+      same(first.get(20, TimeUnit.SECONDS), "1");
+      same(second.get(20, TimeUnit.SECONDS), "PONG");
+    }
+  }
+
+  private interface Following {
+    void send(RedisAsyncCommands<String, String> commands);
+  }
+
+  /** A read that is sent again does not show what was sent after it on its connection. */
+  private static void again() throws Exception {
+    RedisAsyncCommands<String, String> async = reader.async();
+    same(reader.sync().configSet("replica-read-only", "no"), "OK");
+    try {
+      for (Following following :
+          List.<Following>of(
+              commands -> commands.set("own", "later"),
+              commands -> commands.select(1),
+              commands -> commands.eval("return redis.call('del', 'own')", ScriptOutputType.INTEGER),
+              LettuceProgram::setInTransaction)) {
+        try (ScopeBlock request = Antipode.scope()) {
+          writer.sync().set("own", "earlier");
+          Barriers.barrier(BarrierOptions.timeout(LONG));
+          Lineage ahead = Lineage.empty();
+          for (WriteId write : Antipode.current().writes()) {
+            ahead = ahead.append(WriteId.of("posts", write.key(), write.version() + AHEAD));
+          }
+          Barriers.barrier(BarrierOptions.timeout(LONG).withLineage(ahead).atRead());
+          var first = async.get("own");
+          following.send(async);
+          var second = async.select(0);
+          var third = async.get("filler");
+          writer.sync().set("filler", "x".repeat(AHEAD)); // What was waited for is there now.
+          same(first.get(20, TimeUnit.SECONDS), "earlier");
+          same(second.get(20, TimeUnit.SECONDS), "OK");
+          same(third.get(20, TimeUnit.SECONDS).length(), AHEAD);
+        }
+      }
+    } finally {
+      same(reader.sync().configSet("replica-read-only", "yes"), "OK");
+    }
+  }
+
+  private static void setInTransaction(RedisAsyncCommands<String, String> commands) {
+    commands.multi();
+    commands.set("own", "later");
+    commands.exec();
+  }
+
+  /** Whoever flushes by hand flushes what is sent later, too. */
+  private static void flushes() throws Exception {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().set("flushed", "1");
+      Barriers.barrier(BarrierOptions.timeout(LONG).atRead());
+      reader.setAutoFlushCommands(false);
+      var first = reader.async().get("flushed");
+      var second = reader.async().ping();
+      reader.flushCommands();
       same(first.get(20, TimeUnit.SECONDS), "1");
       same(second.get(20, TimeUnit.SECONDS), "PONG");
     }

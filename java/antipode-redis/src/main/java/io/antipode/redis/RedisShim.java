@@ -277,8 +277,14 @@ public final class RedisShim extends Shim {
     if (KillSwitch.isDisabled()) {
       return connection;
     }
-    if (connection instanceof StatefulRedisMasterReplicaConnection<?, ?>
-        || !(connection instanceof StatefulRedisConnectionImpl<K, V> real)) {
+    if (connection instanceof StatefulRedisMasterReplicaConnection<?, ?>) {
+      throw new ConfigurationException(
+          "reads of this connection to "
+              + datastore()
+              + " go to a server that its ReadFrom chooses, and may be answered by another one"
+              + " than the library has asked: use a connection and a shim for each server");
+    }
+    if (!(connection instanceof StatefulRedisConnectionImpl<K, V> real)) {
       throw new ConfigurationException(
           "a connection is instrumented as RedisClient.connect returns it, to one server: "
               + connection.getClass().getName());

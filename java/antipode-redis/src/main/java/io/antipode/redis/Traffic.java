@@ -42,7 +42,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What goes over one connection of the application's: its commands, and questions beside them in
- * the same packet. Nothing blocks; while a read is held back, what follows it waits behind it.
+ * the same packet. Nothing blocks; while a read is held back, or may be sent again, what follows it
+ * waits behind it, but for reads of what may be sent again.
  */
 final class Traffic<K, V> {
   /** How many words decide what a command does. */
@@ -59,8 +60,12 @@ final class Traffic<K, V> {
   private final Set<Object> held = ConcurrentHashMap.newKeySet();
 
   // Under the lock of this object.
-  private final Queue<Runnable> behind = new ArrayDeque<>();
+  private final Queue<Sending<?>> behind = new ArrayDeque<>();
   private int holds;
+
+  /** How many reads were sent of which it is not known yet whether they are sent again. */
+  private int unjudged;
+
   private @Nullable Transaction transaction;
 
   /**
@@ -117,11 +122,34 @@ final class Traffic<K, V> {
     }
     Sending<?> sending = new Sending<>(command, kind, floor, context);
     synchronized (this) {
-      if (holds > 0 && !real.isMulti()) {
-        behind.add(sending::sendLater);
+      if (!real.isMulti() && (!behind.isEmpty() || !mayPass(kind))) {
+        behind.add(sending);
         return command;
       }
       return sending.send();
+    }
+  }
+
+  /**
+   * Returns whether a command may be sent. A read that is sent again must show what it would have
+   * shown at its place: only other reads may have been sent since.
+   */
+  private boolean mayPass(Kind kind) {
+    return holds == 0 && (unjudged == 0 || kind == Kind.READ);
+  }
+
+  /** Sends what waits and may be sent now. The application may have flushed before that. */
+  private void release() {
+    while (!behind.isEmpty() && mayPass(behind.element().kind)) {
+      behind.remove().sendLater();
+    }
+    real.flushCommands();
+  }
+
+  private synchronized void judged() {
+    unjudged--;
+    if (!behind.isEmpty()) {
+      release();
     }
   }
 
@@ -278,6 +306,7 @@ final class Traffic<K, V> {
       } else {
         packet(List.of(Questions.of(info), Questions.of(records), copy));
       }
+      unjudged++;
       CompletableFuture<Boolean> unused =
           copy.orTimeout(demanded.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
               .whenComplete(
@@ -294,6 +323,8 @@ final class Traffic<K, V> {
                       }
                     } catch (RuntimeException failed) {
                       fail(failed);
+                    } finally {
+                      judged();
                     }
                   });
     }
@@ -422,15 +453,13 @@ final class Traffic<K, V> {
             error -> {
               synchronized (this) {
                 holds--;
-                release(command, error, then);
-                while (holds == 0 && !behind.isEmpty()) {
-                  behind.remove().run();
-                }
+                end(command, error, then);
+                release();
               }
             });
   }
 
-  private void release(RedisCommand<K, V, ?> command, @Nullable Throwable error, Runnable then) {
+  private void end(RedisCommand<K, V, ?> command, @Nullable Throwable error, Runnable then) {
     held.remove(command);
     if (error != null) {
       command.completeExceptionally(error);
