@@ -192,7 +192,7 @@ def test_closing_does_not_wait_for_a_connection(
     antipode.shim.unregister("posts")
     assert watching()
     posts.connecting.set()
-    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=2)
+    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=10)
     assert (posts.opened, posts.open_now) == (1, 0)
 
 
@@ -263,16 +263,16 @@ def test_cancelling_a_task_leaves_nothing(posts: FakeServer) -> None:
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())
-    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=2)
+    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=10)
 
 
 def test_cancelling_a_callback_leaves_nothing(posts: FakeServer) -> None:
     """After ``cancel()`` the callback is not called and its threads end."""
     called: list[BarrierResult] = []
     handle = antipode.barrier_callback(called.append, LINEAGE, timeout=20)
-    wait_until(lambda: posts.looks_made > 0, what="a look", timeout_s=2)
+    wait_until(lambda: posts.looks_made > 0, what="a look", timeout_s=10)
     handle.cancel()
-    wait_until(lambda: not watching(), what="the threads to end", timeout_s=2)
+    wait_until(lambda: not watching(), what="the threads to end", timeout_s=10)
     assert handle.cancelled
     assert not called
 
@@ -286,7 +286,7 @@ def watching() -> list[str]:
 def test_a_timeout_leaves_no_thread_and_closing_no_connection(posts: FakeServer) -> None:
     """A registered shim keeps one idle connection; ``unregister`` closes it."""
     antipode.barrier(LINEAGE, timeout=0.05, on_unmet="return")
-    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=2)
+    wait_until(lambda: not watching(), what="the watcher to end", timeout_s=10)
     assert posts.open_now == 1
     antipode.shim.unregister("posts")
     assert posts.open_now == 0
@@ -347,7 +347,7 @@ def test_a_thread_that_died_is_replaced(posts: FakeServer, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr(posts.watcher, "_look", _die)
         assert not antipode.barrier(LINEAGE, timeout=0.1, on_unmet="return")
-    wait_until(lambda: not watching(), what="its end", timeout_s=2)
+    wait_until(lambda: not watching(), what="its end", timeout_s=10)
     assert antipode.barrier(LINEAGE, timeout=5)
 
 
@@ -365,7 +365,7 @@ def test_a_callback_that_raises_is_logged(
         raise RuntimeError("in the hook")
 
     antipode.barrier_callback(fail, LINEAGE, timeout=1)
-    wait_until(lambda: "in the hook" in caplog.text, what="the log entry", timeout_s=2)
+    wait_until(lambda: "in the hook" in caplog.text, what="the log entry", timeout_s=10)
 
 
 def test_a_child_process_starts_over(posts: FakeServer) -> None:

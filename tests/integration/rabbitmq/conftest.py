@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq._consumers import async_delivery, delivery
 from tests.integration.rabbitmq._bench import NEWS, Bench
 from tests.integration.rabbitmq._workers import Posts, Workers
 
@@ -45,3 +47,22 @@ def later(tmp_path: Path) -> Iterator[Posts]:
     """A store whose next write messages can depend on."""
     with contextlib.closing(Posts(tmp_path)) as one:
         yield one
+
+
+class WallClock:
+    """What consumers of RabbitMQ take for the time of day."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        """As `time.time`."""
+        return time.time() + self.ahead_s
+
+
+@pytest.fixture
+def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
+    """The clock of RabbitMQ consumers, which a test puts forward."""
+    clock = WallClock()
+    for module in delivery, async_delivery:
+        monkeypatch.setattr(module, "time", clock)
+    return clock

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from antipode.testing import LagProxy
 
     from ._workers import Posts, Workers
+    from .conftest import WallClock
 
 pytestmark = pytest.mark.store("rabbitmq")
 
@@ -241,12 +242,16 @@ async def test_what_cannot_be_met_is_given_up(workers: Workers, later: Posts) ->
             assert later.next in held.lineage
 
 
-async def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
+async def test_a_deferred_message_expires(
+    workers: Workers, later: Posts, wall_clock: WallClock
+) -> None:
     """Its time goes on; the broker drops it once that is over, and others are handled."""
-    seen, before = Seen(), counted("message_expired")
+    seen, before, deferred = Seen(), counted("message_expired"), counted("message_deferred")
     async with connected(workers) as channel, consumer(workers, channel, seen):
-        workers.publish(b"short", later.next, expiration="400")
-        workers.publish(b"long", later.next, expiration="60000")
+        workers.publish(b"short", later.next, expiration="60000")
+        workers.publish(b"long", later.next, expiration="600000")
+        await soon(lambda: counted("message_deferred") > deferred + 4, what="both, deferred")
+        wall_clock.ahead_s = 120.0
         await soon(lambda: counted("message_expired") > before, what="the end of its time")
         later.write()
         await soon(lambda: bool(seen.messages), what="the other")

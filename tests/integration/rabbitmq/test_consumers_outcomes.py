@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from antipode.testing import EmbeddedTopology
 
     from ._workers import Posts, Workers
+    from .conftest import WallClock
 
 pytestmark = pytest.mark.store("rabbitmq")
 
@@ -155,7 +156,7 @@ def test_a_queue_with_a_dead_letter_exchange_of_its_own(workers: Workers) -> Non
     assert properties.headers["x-death"][0]["reason"] == "rejected"
 
 
-def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
+def test_a_deferred_message_expires(workers: Workers, later: Posts, wall_clock: WallClock) -> None:
     """Its time goes on; once it is over, it goes where the broker has what expires."""
     queue = f"{workers.queue}.own"
     workers.channel().queue_declare(
@@ -163,7 +164,7 @@ def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
         auto_delete=True,
         arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": workers.dead},
     )
-    seen, before = Seen(), counted("message_expired")
+    seen, before, deferred = Seen(), counted("message_expired"), counted("message_deferred")
     worker = rabbitmq.consume(
         workers.connection().channel(), queue, seen, datastore=NEWS, delay_s=SOON
     )
@@ -171,9 +172,11 @@ def test_a_deferred_message_expires(workers: Workers, later: Posts) -> None:
     workers._start(worker.run)
     workers.until(lambda: workers.consumers(queue) == 1, what="the worker")
     with antipode.scope(Lineage([later.next])):
-        for body, expiration in ((b"short", "400"), (b"long", "60000")):
+        for body, expiration in ((b"short", "60000"), (b"long", "600000")):
             properties = pika.BasicProperties(expiration=expiration)
             workers.source.basic_publish("", queue, body, properties)
+    workers.until(lambda: counted("message_deferred") > deferred + 4, what="both, deferred")
+    wall_clock.ahead_s = 120.0
     _, properties, body = workers.letter()
     later.write()
     workers.until(lambda: bool(seen.messages), what="the other")
