@@ -25,7 +25,7 @@ namespace antipode::mongodb {
 /// the member that will answer a read on separate connections, as the user of the shim's URI. Thread-safe.
 class ANTIPODE_EXPORT Client {
  public:
-  /// `shim` is of the same replica set. The client is no pool's, has no callbacks of its own for commands, and outlives
+  /// `shim` is of the same replica set. The client is no pool's, has no callbacks for commands, and outlives
   /// this; of a pool no client was popped yet, and none is used once this is gone. Throws ConfigurationError where it
   /// takes no callbacks.
   Client(std::shared_ptr<Shim> shim, _mongoc_client_t* client);
@@ -40,7 +40,7 @@ class ANTIPODE_EXPORT Client {
   /// it cannot say so now. What such a call answered must not be used; a change stream is opened anew, from the last
   /// token that was. A command that also writes was sent all the same, and is in the scope.
   ///
-  /// What the callback of `mongoc_client_session_with_transaction` does are calls of their own.
+  /// The callback of `mongoc_client_session_with_transaction` makes separate calls.
   template <typename Function>
   auto Call(Function&& function) {
     Running running(*traffic_);

@@ -25,7 +25,7 @@ struct Date {
   std::int64_t unix_ms;
 };
 
-/// A value in a document that outlives this. A class of its own: templates lose the alignment of the library's type.
+/// A value in a document that outlives this. A class, since templates lose the alignment of the library's type.
 struct Value {
   bson_iter_t at;
 };

@@ -114,7 +114,7 @@ std::optional<std::string> TextOf(const Value& value, const std::string& field) 
 
 }  // namespace
 
-/// What the shim knows and holds: a class of its own, so that the header names nothing of the client.
+/// What the shim knows and holds: a separate class, so that the header names nothing of the client.
 class Shim::Table {
  public:
   Table(Shim& shim, const std::string& uri, Options options)
