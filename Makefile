@@ -92,6 +92,9 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@tools/tidy_cpp.sh
 	@tools/fuzz_cpp.sh 100000000 decode baggage session
 	@tools/fuzz_cpp.sh 5000000 mongodb mysql redis
+	@tools/fuzz_java.sh 120
+	@$(PY) -m tests.differential java --sequences 100000
+	@$(PY) -m tests.differential cpp --sequences 100000
 	@tools/test_valkey.sh $(PY)
 	@$(PY) -m tools.wheel_matrix
 	@$(MAKE) --no-print-directory load

@@ -67,7 +67,10 @@ class HttpCall:
             service: the name of whom is called; None: the host, and the port where it is stated.
         """
         usual = _PORTS.get(scheme)
-        named = host if port is None or port == usual else f"{host}:{port}"
+        name = host.lower()
+        if ":" in name and not name.startswith("["):
+            name = f"[{name}]"
+        named = name if port is None or port == usual else f"{name}:{port}"
         known = usual if port is None else port
         origin = f"{scheme}://{named}"
         self._call = Outgoing(service or named, host, known, peer=origin, path=path)

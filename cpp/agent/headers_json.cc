@@ -73,7 +73,8 @@ Json RequestIn(const Json& given) {
     if (name != "baggage") continue;
     for (const std::string_view member : text::Split(value, ',')) {
       const std::size_t equals = member.find('=');
-      others.emplace(member.substr(0, equals), member.substr(equals + 1));
+      if (equals == std::string_view::npos) continue;
+      others.emplace(text::Trimmed(member.substr(0, equals)), text::Trimmed(member.substr(equals + 1)));
     }
   }
   return {{"lineage", Of(lineage)}, {"others", others}};

@@ -54,7 +54,7 @@ class VirtualBarrier {
       if (lineage.is_object()) {
         options.lineage = json::LineageOf(lineage);
       } else if (lineage.is_string()) {
-        options.lineage = json::Received(lineage.get<std::string>(), options.mode);
+        options.lineage = ReceivedNow(lineage.get<std::string>(), options.mode);
       }
       if (check_) options.raise_unmet = false;
       call_.emplace(options, clock_);
@@ -78,6 +78,13 @@ class VirtualBarrier {
               });
             });
     });
+  }
+
+  /// What a text says, as of the virtual moment.
+  [[nodiscard]] Lineage ReceivedNow(const std::string& text, std::optional<Mode> mode) {
+    if (mode.value_or(CurrentSettings().mode) == Mode::kDryRun) return json::Received(text, mode);
+    const double latest_s = clock_.UnixSeconds() + CurrentSettings().max_promise.count();
+    return Lineage::Deserialize(text).Received(clock_.Hour(), static_cast<std::uint64_t>(latest_s));
   }
 
   void AskFences() {

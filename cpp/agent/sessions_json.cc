@@ -8,6 +8,7 @@
 #include "antipode/session_keys.h"
 #endif
 #include "antipode/text.h"
+#include "runtime/clock.h"
 
 namespace antipode::json {
 namespace {
@@ -44,6 +45,15 @@ class Stopped final : public Clock {
   double unix_s_;
 };
 
+/// While there is one, the process goes by this clock.
+class OnClock {
+ public:
+  explicit OnClock(Clock& clock) { ReplaceSystemClock(&clock); }
+  OnClock(const OnClock&) = delete;
+  OnClock& operator=(const OnClock&) = delete;
+  ~OnClock() { ReplaceSystemClock(nullptr); }
+};
+
 std::map<std::string, std::uint64_t> Counts() {
   std::map<std::string, std::uint64_t> counts;
   for (const auto& [metric, count] : Metrics()) {
@@ -75,7 +85,8 @@ Lineage AddedBy(const Json& request) {
 }
 
 Json Visited(const SessionCookie& cookie, const Shown& signer, const Json& request) {
-  const Stopped clock(request.at("at_s").get<double>());
+  Stopped clock(request.at("at_s").get<double>());
+  const OnClock now(clock);
   const auto before = Counts();
   const Headers headers = RequestOf(request, signer);
   const auto scope = Extract(headers);

@@ -38,14 +38,16 @@ BESIDE_OWN_VALUES = frozenset(
     }
 )
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
-#: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers.
-#: One that it has must not stand here.
+#: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers,
+#: `open_scope baggage` requests whose members of others go on with what they send. One that it has
+#: must not stand here.
 LACKING = {
     "cpp": frozenset(
         {
             # Reports are Python's and Java's; there is no dry run.
             "headers finding_ids",
             "headers verdicts",
+            "open_scope baggage",
             *BESIDE_OWN_VALUES,
         }
     ),

@@ -11,7 +11,7 @@ from antipode import Lineage
 from antipode.testing.agent._values import lineage_of, of_lineage, of_write
 from antipode.testing.agent.client import AgentFailed, Unsupported
 from tests.conformance import _vectors as vectors
-from tests.conformance._agents import LANGUAGES, agents, asked
+from tests.conformance._agents import LACKING, LANGUAGES, agents, asked
 from tests.conformance._scripts import check
 
 if TYPE_CHECKING:
@@ -110,6 +110,17 @@ def test_settings_are_taken_back_as_they_are_told(agent: AgentProcess) -> None:
     assert changed["peers"] == peers
     assert changed["egress"] == ["posts"]
     assert agent.ask("configure", settings={}) == before
+
+
+def test_members_of_the_application_are_sent_on(agent: AgentProcess) -> None:
+    """A request takes along the members of others that its own request came with."""
+    if "open_scope baggage" in LACKING.get(agent.ask("hello")["language"], ()):
+        pytest.skip("its library has no context that holds them")
+    headers = [["baggage", "tenant=acme,antipode=1~kposts.7.log"]]
+    scope = asked(agent, "open_scope", headers=headers)["scope"]
+    sent = dict(agent.ask("request_headers", scope=scope, headers=[]))["baggage"]
+    assert sorted(sent.split(",")) == ["antipode=1~kposts.7.log", "tenant=acme"]
+    agent.ask("close_scope", scope=scope)
 
 
 def test_headers_of_a_request_and_of_its_answer(agent: AgentProcess) -> None:

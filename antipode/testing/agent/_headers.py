@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from opentelemetry import baggage
@@ -17,6 +18,7 @@ import antipode
 from antipode import Lineage
 from antipode._report._findings import finding_id
 from antipode._runtime import egress_hosts
+from antipode._runtime.clock import SECONDS_PER_HOUR, SystemClock
 from antipode.integrations._http_call import HttpCall
 from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
@@ -115,17 +117,28 @@ def _sessions(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _visited(cookie: SessionCookie, signer: _Shown, request: Mapping[str, Any]) -> dict[str, Any]:
-    hour, second = divmod(request["at_s"], 3600)
-    clock = VirtualClock(hour=hour)
-    clock.at(second, lambda: None)
-    clock.run()
+    with _at(request["at_s"]):
+        return _visited_now(cookie, signer, request)
+
+
+@contextmanager
+def _at(unix_s: int) -> Iterator[None]:
+    """A block in this second."""
+    hour = unix_s // SECONDS_PER_HOUR
+    with patch.multiple(SystemClock, hour=lambda _: hour, unix_s=lambda _: float(unix_s)):
+        yield
+
+
+def _visited_now(
+    cookie: SessionCookie, signer: _Shown, request: Mapping[str, Any]
+) -> dict[str, Any]:
     before = _session_counts()
     pairs = [
         f"antipode={'forged' if content is None else signer.sign(content)}"
         for content in request.get("cookies", ())
     ]
     with _received(request.get("headers", ())) as incoming:
-        visit = cookie.visit(incoming.scope, ["; ".join(pairs)] if pairs else [], clock=clock)
+        visit = cookie.visit(incoming.scope, ["; ".join(pairs)] if pairs else [])
         starts = incoming.scope.lineage
         added = Lineage(
             map(write_of, request.get("adds", ())),

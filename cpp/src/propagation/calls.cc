@@ -31,6 +31,12 @@ std::optional<unsigned> UsualPort(std::string_view scheme) {
   return std::nullopt;
 }
 
+/// One spelling for each host: in lower case, and with an IPv6 address in brackets.
+std::string Spelled(std::string_view host) {
+  std::string name = text::Lower(host);
+  return name.find(':') == std::string::npos || name[0] == '[' ? name : "[" + name + "]";
+}
+
 /// Of each peer whether it ever answered with a lineage; one without an answer is missing.
 struct Peers {
   std::mutex lock;
@@ -56,7 +62,7 @@ void Note(const std::string& peer, bool speaks) {
 OutgoingCall::OutgoingCall(std::string_view scheme, std::string_view host, std::optional<unsigned> port,
                            std::string_view path, std::string_view service) {
   const auto usual = UsualPort(scheme);
-  std::string named(host);
+  std::string named = Spelled(host);
   if (port && port != usual) named += ":" + std::to_string(*port);
   if (!port) port = usual;
   service_ = service.empty() ? named : std::string(service);

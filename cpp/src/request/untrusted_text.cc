@@ -1,5 +1,9 @@
 #include "request/untrusted_text.h"
 
+#include <algorithm>
+#include <cctype>
+#include <set>
+
 #include "runtime/clock.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
@@ -12,6 +16,40 @@ Lineage Arrived(const Lineage& lineage) {
   const double now_s = SystemClock().UnixSeconds();
   const double latest_s = now_s + SettingsInForce()->max_promise.count();
   return lineage.Received(static_cast<std::uint64_t>(now_s / 3'600), static_cast<std::uint64_t>(latest_s));
+}
+
+/// The datastores of which a lineage lost something where this is left of it; empty for what is of no known one.
+std::set<std::string> Lost(const Lineage& whole, const Lineage& left) {
+  std::set<std::string> lost;
+  const auto take = [&lost](const auto& had, const auto& has) {
+    for (const auto& each : had) {
+      if (std::find(has.begin(), has.end(), each) == has.end()) lost.insert(each.datastore);
+    }
+  };
+  take(whole.writes(), left.writes());
+  take(whole.promises(), left.promises());
+  for (const std::string& item : whole.unknown()) {
+    const bool may_be_dependency = !std::isdigit(static_cast<unsigned char>(item[0]));
+    if (may_be_dependency && left.unknown().count(item) == 0) lost.insert("");
+  }
+  // Marks lose their subjects to make room, and all there is where not even that suffices.
+  std::set<std::string> reasons;
+  for (const Incomplete& mark : left.incomplete()) reasons.insert(mark.reason);
+  const auto gone = [&reasons](const Incomplete& mark) { return reasons.count(mark.reason) == 0; };
+  const auto& marks = whole.incomplete();
+  if (whole.open_branches() != left.open_branches() || std::any_of(marks.begin(), marks.end(), gone)) {
+    for (const Incomplete& mark : marks) lost.insert(mark.subject);
+  }
+  return lost;
+}
+
+void CountHidden(const Lineage& lineage, const std::set<std::string>& egress) {
+  std::set<std::string> hidden;
+  for (const WriteId& write : lineage.writes()) hidden.insert(write.datastore);
+  for (const Promise& promise : lineage.promises()) hidden.insert(promise.datastore);
+  for (const std::string& datastore : hidden) {
+    if (egress.count(datastore) == 0) Count("dropped_for_egress", datastore);
+  }
 }
 
 }  // namespace
@@ -42,17 +80,13 @@ std::string LeavingText(const Lineage& lineage) {
 std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole) {
   std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress}, whole);
   if (*whole) return text;
-  // What was dropped is marked, and only where it was: a mark that was there before was counted when it was made.
-  if (const auto sent = Lineage::TryDeserialize(text)) {
-    for (const Incomplete& mark : sent->incomplete()) {
-      if (lineage.incomplete().count(mark) != 0) continue;
-      Count(mark.reason == kEgress ? "dropped_for_egress" : "dropped_for_size", mark.subject);
-      if (mark.reason != kEgress) {
-        WarnOnce("dropped_for_size", mark.subject, "",
-                 "a lineage exceeds " + std::to_string(settings.max_lineage_bytes) + " bytes: dependencies on '" +
-                     mark.subject + "' were dropped and marked incomplete");
-      }
-    }
+  const Lineage allowed = settings.egress ? lineage.Allowed(*settings.egress) : lineage;
+  if (settings.egress) CountHidden(lineage, *settings.egress);
+  for (const std::string& datastore : Lost(allowed, Lineage::Deserialize(text))) {
+    Count("dropped_for_size", datastore);
+    WarnOnce("dropped_for_size", datastore, "",
+             "a lineage exceeds " + std::to_string(settings.max_lineage_bytes) + " bytes: dependencies on '" +
+                 datastore + "' were dropped and marked incomplete");
   }
   return text;
 }

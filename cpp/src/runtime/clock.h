@@ -21,4 +21,7 @@ class Stepper {
   [[nodiscard]] virtual bool Woken() const = 0;
 };
 
+/// Has the process go by another clock, or by the machine's again for null. For tests.
+void ReplaceSystemClock(Clock* other);
+
 }  // namespace antipode

@@ -165,6 +165,7 @@ final class Shortening {
       } else if (left) {
         drop(parts.get(gone++));
       } else {
+        whole.incomplete().forEach(mark -> dropped.add(mark.subject()));
         return NOTHING_LEFT;
       }
     }

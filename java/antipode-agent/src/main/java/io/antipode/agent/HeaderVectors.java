@@ -218,7 +218,12 @@ final class HeaderVectors {
         Lineage unused =
             Responses.extract(Map.of(Headers.LINEAGE, List.of(Values.text(step, "text"))), "");
       }
-      case "end" -> Objects.requireNonNull(Scope.currentOrNull()).end();
+      case "end" -> {
+        Scope held = Scope.currentOrNull();
+        if (held != null) {
+          held.end();
+        }
+      }
       case "stop" -> Antipode.stop();
       default -> throw AgentException.senseless("no step " + step.path("op"));
     }

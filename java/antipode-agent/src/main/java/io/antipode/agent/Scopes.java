@@ -30,8 +30,8 @@ final class Scopes {
   private final Map<String, Held> open = new ConcurrentHashMap<>();
   private final AtomicInteger handles = new AtomicInteger();
 
-  /** A scope, and what it joins at its end. */
-  private record Held(Scope scope, @Nullable Scope outer) {
+  /** A scope, the context that it is in with the baggage of others, and what it joins at its end. */
+  private record Held(Scope scope, Context context, @Nullable Scope outer) {
     void close() {
       if (outer == null) {
         scope.end();
@@ -46,8 +46,7 @@ final class Scopes {
     if (!request.hasNonNull("scope")) {
       return action.call();
     }
-    Context context = held(request).scope.storeInContext(Context.root());
-    try (io.opentelemetry.context.Scope entered = context.makeCurrent()) {
+    try (io.opentelemetry.context.Scope entered = held(request).context.makeCurrent()) {
       return action.call();
     }
   }
@@ -59,6 +58,10 @@ final class Scopes {
       throw AgentException.senseless("no open scope " + handle);
     }
     return held;
+  }
+
+  private static Held begun(Scope scope, Context around, @Nullable Scope outer) {
+    return new Held(scope, scope.storeInContext(around), outer);
   }
 
   private ObjectNode hold(Held held) {
@@ -74,13 +77,14 @@ final class Scopes {
       Context context =
           AntipodePropagator.baggage()
               .extract(Context.root(), HeaderMap.of(request.get("headers")), HeaderMap.GETTER);
-      return hold(new Held(Objects.requireNonNull(Scope.fromContextOrNull(context)), null));
+      return hold(
+          new Held(Objects.requireNonNull(Scope.fromContextOrNull(context)), context, null));
     }
     Lineage start =
         request.hasNonNull("text")
             ? LineageText.received(Values.text(request, "text"))
             : Lineage.empty();
-    return hold(new Held(Scope.startingFrom(start), null));
+    return hold(begun(Scope.startingFrom(start), Context.root(), null));
   }
 
   JsonNode close(JsonNode request) {
@@ -135,8 +139,9 @@ final class Scopes {
 
   JsonNode fulfilling(JsonNode request) {
     Promise promise = Promise.parse(Values.text(request, "token"));
-    Scope outer = held(request).scope;
-    return hold(new Held(outer.fulfilling(promise), outer)).set("promise", Values.json(promise));
+    Held outer = held(request);
+    return hold(begun(outer.scope.fulfilling(promise), outer.context, outer.scope))
+        .set("promise", Values.json(promise));
   }
 
   JsonNode promise(JsonNode request) throws Exception {

@@ -134,10 +134,8 @@ public final class AntipodePropagator implements TextMapPropagator {
 
     /** A header that the application has set keeps its members, and a lineage is merged. */
     private String beside(@Nullable String given) {
-      List<String> texts =
-          new ArrayList<>(given == null ? List.of() : Headers.members(List.of(given)));
-      texts.add(text);
-      return Headers.withMember(given, texts.size() == 1 ? text : OutgoingCall.together(texts));
+      List<String> there = given == null ? List.of() : Headers.members(List.of(given));
+      return Headers.withMember(given, there.isEmpty() ? text : OutgoingCall.together(there, text));
     }
 
     private static @Nullable String given(@Nullable Object carrier) {

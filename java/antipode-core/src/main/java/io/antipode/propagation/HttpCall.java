@@ -70,7 +70,8 @@ public final class HttpCall {
     try {
       String known = scheme.toLowerCase(Locale.ROOT);
       int usual = PORTS.getOrDefault(known, EgressHosts.ANY_PORT);
-      String named = port < 0 || port == usual ? host : host + ":" + port;
+      String name = spelled(host);
+      String named = port < 0 || port == usual ? name : name + ":" + port;
       OutgoingCall.Target target =
           new OutgoingCall.Target(
               service == null ? named : service,
@@ -83,6 +84,12 @@ public final class HttpCall {
       Counts.LOG.log(Level.WARNING, "a call goes without a lineage", error);
       return new HttpCall(null);
     }
+  }
+
+  /** One spelling for each host: in lower case, and with an IPv6 address in brackets. */
+  private static String spelled(String host) {
+    String lower = host.toLowerCase(Locale.ROOT);
+    return lower.indexOf(':') < 0 || lower.startsWith("[") ? lower : "[" + lower + "]";
   }
 
   /** Returns the context in which to send: whoever injects within it sends the same. */

@@ -10,7 +10,6 @@ import io.antipode.runtime.EgressHosts;
 import io.antipode.runtime.PeerNames;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -112,22 +111,28 @@ public final class OutgoingCall {
     if (there.equals(List.of(sent))) {
       return null;
     }
-    return Headers.withMember(header, there.isEmpty() ? sent : together(with(there, sent)));
+    return Headers.withMember(header, there.isEmpty() ? sent : together(there, sent));
   }
 
-  private static List<String> with(List<String> texts, String text) {
-    List<String> all = new ArrayList<>(texts);
-    all.add(text);
-    return all;
+  /**
+   * Returns lineages as one text.
+   *
+   * @param there texts of which anyone may be the author
+   * @param text the one that this process has just written
+   */
+  static String together(List<String> there, String text) {
+    return LineageText.leaving(Lineage.deserialize(text).merge(readable(there)));
   }
 
   /** Returns the lineages of texts, of which anyone may be the author, as one text. */
-  public static String together(List<String> texts) {
-    Lineage[] found =
-        texts.stream()
-            .map(text -> LineageText.readable(Headers.BAGGAGE, text))
-            .toArray(Lineage[]::new);
-    return LineageText.leaving(Lineage.empty().merge(found));
+  public static String together(List<String> there) {
+    return LineageText.leaving(Lineage.empty().merge(readable(there)));
+  }
+
+  private static Lineage[] readable(List<String> texts) {
+    return texts.stream()
+        .map(each -> LineageText.readable(Headers.BAGGAGE, each))
+        .toArray(Lineage[]::new);
   }
 
   /**
