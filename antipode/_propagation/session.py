@@ -124,12 +124,15 @@ def _start(part: Part) -> str:
 
 
 def values_of(headers: Iterable[str], name: str) -> list[str]:
-    """The values of the cookies named *name* in the Cookie *headers*, in their order."""
+    """The values of the cookies named *name* in the Cookie *headers*, in their order.
+
+    What has no ``=`` is no pair of a name and a value, and none of them.
+    """
     found: list[str] = []
     for header in headers:
         for pair in header.split(";"):
-            key, _, value = pair.partition("=")
-            if key.strip() == name:
+            key, sign, value = pair.partition("=")
+            if sign and key.strip() == name:
                 found.append(value.strip().strip('"'))
     return found
 

@@ -71,6 +71,10 @@ Headers RequestOf(const Json& request, const Shown& signer) {
     if (!cookies.empty()) cookies += "; ";
     cookies += "antipode=" + (content.is_null() ? "forged" : signer.Sign(content.get<std::string>()));
   }
+  for (const Json& pair : request.value("pairs", Json::array())) {
+    if (!cookies.empty()) cookies += "; ";
+    cookies += pair.get<std::string>();
+  }
   if (!cookies.empty()) headers.emplace_back("cookie", cookies);
   return headers;
 }

@@ -137,6 +137,7 @@ def _visited_now(
         f"antipode={'forged' if content is None else signer.sign(content)}"
         for content in request.get("cookies", ())
     ]
+    pairs += request.get("pairs", ())
     with _received(request.get("headers", ())) as incoming:
         visit = cookie.visit(incoming.scope, ["; ".join(pairs)] if pairs else [])
         starts = incoming.scope.lineage

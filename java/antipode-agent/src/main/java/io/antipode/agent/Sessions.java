@@ -54,7 +54,8 @@ final class Sessions {
     try (IncomingRequest incoming = HeaderVectors.received(request.path("headers"))) {
       List<@Nullable String> contents = new ArrayList<>();
       request.path("cookies").forEach(each -> contents.add(each.isNull() ? null : each.asText()));
-      SessionVisit visit = cookie.visit(incoming.scope(), contents);
+      List<String> others = Values.texts(request.path("pairs"));
+      SessionVisit visit = cookie.visit(incoming.scope(), contents, others);
       value.set("starts", Values.json(incoming.scope().lineage()));
       incoming.scope().merge(added(request));
       SessionVisit.Crumb crumb =

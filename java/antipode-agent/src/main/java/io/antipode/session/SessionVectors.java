@@ -43,12 +43,17 @@ public final class SessionVectors {
     return value.isEmpty() ? "" : value.substring(0, value.length() - signature.length());
   }
 
-  /** Returns the visit of a request with cookies of these contents; null for one that is forged. */
-  public SessionVisit visit(Scope scope, List<@Nullable String> contents) {
+  /**
+   * Returns the visit of a request with cookies of these contents; null for one that is forged.
+   *
+   * @param others what follows them in the header
+   */
+  public SessionVisit visit(Scope scope, List<@Nullable String> contents, List<String> others) {
     List<String> pairs = new ArrayList<>();
     for (String content : contents) {
       pairs.add(NAME + "=" + (content == null ? "forged" : content + signature));
     }
+    pairs.addAll(others);
     List<String> headers = pairs.isEmpty() ? List.of() : List.of(String.join("; ", pairs));
     return cookie.visit(scope, headers, false);
   }
