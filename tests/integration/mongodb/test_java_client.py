@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ._clients import SET, exact, failing, plain_client, position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from antipode.testing import MongoDBTopology
 
@@ -356,3 +358,26 @@ def is_primary(plain: Any) -> bool:
         plain.admin.command("replSetFreeze", 0)
         plain.admin.command("replSetStepUp")
     return bool(plain.admin.command("hello")["isWritablePrimary"])
+
+
+@pytest.mark.parametrize("end", ["commit", "end"])
+def test_a_dry_run_reports_what_leaves_within_a_transaction(
+    application: Application, primary: Client, tmp_path: Path, end: str
+) -> None:
+    """What is not committed has no position; once the transaction is over there is nothing."""
+    remote = application.remote
+    remote.configure(mode="dry-run", dry_run_dir=str(tmp_path))
+    with remote.scope():
+        primary.call("begin")
+        primary.call("find")
+        remote.ask("request_headers", headers=[])
+        primary.call("insert", '{"x": 1}')
+        remote.ask("request_headers", headers=[])
+        primary.call(end)
+        remote.ask("request_headers", headers=[])
+    remote.configure(mode="enforce")
+    records = [
+        json.loads(line) for file in tmp_path.iterdir() for line in file.read_text().splitlines()
+    ]
+    lints = [(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"]
+    assert lints == [("in-transaction", "posts")]

@@ -98,11 +98,13 @@ final class Instrumented implements CommandListener {
     if (event.getCommand().containsKey("autocommit") && state != null) {
       // Nothing is written before the commit.
       boolean isCommit = event.getCommandName().equals("commitTransaction");
+      boolean isEnd = isCommit || event.getCommandName().equals("abortTransaction");
       means = isCommit && state.hasWritten() ? Kind.WRITE : Kind.NEITHER;
       commits = means == Kind.WRITE ? state : null;
       if (!isCommit && (kind == Kind.WRITE || kind == Kind.UNKNOWN)) {
         state.write();
       }
+      Recording.recordUncommitted(datastore(), state, !isEnd && state.hasWritten());
     }
     return Sent.of(event, means, commits, termBefore(event, means));
   }
