@@ -194,6 +194,7 @@ def test_two_phases() -> None:
     told.ok("XA END 'x'", OPEN)
     assert told.ok("XA PREPARE 'x'", gtid="g:1") is Due.UNCOVERED
     assert told.ok("XA COMMIT 'x'", gtid="g:2") is Due.NOTHING
+    assert told.ok("XA PREPARE 'x'; XA COMMIT 'x'", gtid="g:1") is Due.UNCOVERED
     assert told.ok("XA COMMIT 'y'") is Due.UNCOVERED
     assert told.lost("XA COMMIT 'z'")
     told.ok("XA START 'x'", OPEN)

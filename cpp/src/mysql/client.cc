@@ -225,6 +225,7 @@ class Client::Traffic {
   bool Minted(const std::string& gtids) {
     if (gtids.empty()) return false;
     last_gtid_ = gtids;
+    if (state_.Preparing()) return true;
     try {
       for (WriteId& each : Committed(session_->facts.flavor, gtids, inside_.runs, shim_->datastore())) {
         if (!numbers_ && !Owns(each)) trouble_ = kForeign;

@@ -177,7 +177,8 @@ Due SessionState::DueOf(End end, bool changed) const {
   const bool writes = May(kWrites);
   // Of several statements nobody knows whether the GTID is that of the write, or of its preparation.
   const bool named = committed_ && writes && !May(kSeveral);
-  if (end == End::kDone && May(kTwoPhases) && !named && (wrote_ || writes)) return Due::kUncovered;
+  const bool done = end == End::kDone || May(kSeveral);
+  if (done && May(kTwoPhases) && !named && (wrote_ || writes)) return Due::kUncovered;
   const bool ends = May(kCommits);
   if (committed_ || !(changed || (wrote_ && ends)) || !commits_) return Due::kNothing;
   if (end == End::kDone && flags_.in_transaction && !ends) return Due::kNothing;

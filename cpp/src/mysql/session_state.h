@@ -75,6 +75,8 @@ class SessionState {
   void Starts(Effects effects, double now_s);
   /// Notes that writes of this session were committed.
   void Committed() { committed_ = true; }
+  /// Whether what is in flight leaves a write to others: its GTID is of no commit.
+  [[nodiscard]] bool Preparing() const { return May(kTwoPhases) && !May(kWrites); }
   /// Whether what is in flight may commit a write, or leave it to others to commit.
   [[nodiscard]] bool Doubtful() const;
   /// Notes the end of a connection; returns whether that leaves a write in doubt.

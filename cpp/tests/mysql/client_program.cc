@@ -170,6 +170,9 @@ void Untold(Connection& near, Connection&) {
   Enters(near, "REPLACE INTO words VALUES (50, 'v')", 1);
   Enters(near, "XA START 'x'; REPLACE INTO words VALUES (50, 'w'); XA END 'x'; XA PREPARE 'x'", 1, "in_doubt");
   Ask(near, "XA COMMIT 'x'");
+  Enters(near, "XA START 'y'; REPLACE INTO words VALUES (50, 'w'); XA END 'y'", 0);
+  Enters(near, "XA PREPARE 'y'", 0, "in_doubt");
+  Ask(near, "XA COMMIT 'y'");
   if (mariadb) Enters(near, "INSERT INTO words VALUES (51, 'r') RETURNING word", 1);
   Check(near.client.Reset() == 0, "it begins anew");
   Enters(near, "REPLACE INTO words VALUES (50, 'x')", 1);

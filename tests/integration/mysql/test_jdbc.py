@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -161,7 +161,25 @@ def test_what_nobody_can_wait_for_is_marked(application: Application, primary: C
         for statement in (f"XA START '{name}'", INSERT, f"XA END '{name}'", f"XA PREPARE '{name}'"):
             primary.call("update", statement)
         assert IN_DOUBT in scope.lineage.incomplete
+        assert not minted(scope), "the commit will have another position"
         primary.call("update", f"XA ROLLBACK '{name}'")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_position_of_what_is_prepared_is_not_that_of_its_commit(
+    application: Application, primary: Client, *, fails: bool
+) -> None:
+    """Where one call prepares and commits, nobody knows which of them a position is of."""
+    name = uuid.uuid4().hex
+    committed = "another" if fails else name
+    with application.remote.scope() as scope:
+        for statement in (f"XA START '{name}'", INSERT, f"XA END '{name}'"):
+            primary.call("update", statement)
+        with pytest.raises(StoreError) if fails else nullcontext():
+            primary.call("execute", f"XA PREPARE '{name}'; XA COMMIT '{committed}'")
+        assert IN_DOUBT in scope.lineage.incomplete
+        if fails:
+            primary.call("update", f"XA ROLLBACK '{name}'")
 
 
 def test_a_reply_that_is_read_on_is_in_doubt_until_then(

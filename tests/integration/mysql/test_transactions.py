@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pymysql
@@ -220,10 +221,31 @@ def test_two_phases_are_uncovered(sql: Sql) -> None:
         run(connection, "XA END 'x'")
         run(connection, "XA PREPARE 'x'")
         assert scope.lineage.incomplete == {IN_DOUBT}
+        assert not minted(scope), "the commit will have another position"
         with pytest.raises(IncompleteLineage):
             antipode.barrier(timeout=TIMEOUT_S)
         run(connection, "XA COMMIT 'x'")
+        assert minted(scope) == [sql.position()]
     assert counted("uncovered_write") > before
+
+
+@pytest.mark.parametrize("committed", ["x", "another"])
+def test_the_position_of_what_is_prepared_is_not_that_of_its_commit(
+    sql: Sql, committed: str
+) -> None:
+    """Where one call prepares and commits, nobody knows which of them a position is of."""
+    connection = sql.connect(client_flag=MULTI | TRACK)
+    with antipode.scope() as scope:
+        run(connection, "XA START 'x'")
+        run(connection, INSERT, 1)
+        run(connection, "XA END 'x'")
+        try:
+            with nullcontext() if committed == "x" else pytest.raises(pymysql.err.OperationalError):
+                run(connection, f"XA PREPARE 'x'; XA COMMIT '{committed}'")
+            assert scope.lineage.incomplete == {IN_DOUBT}
+        finally:
+            if committed != "x":
+                run(connection, "XA ROLLBACK 'x'")
 
 
 def test_a_deadlock_leaves_no_write_behind_without_a_position(sql: Sql) -> None:

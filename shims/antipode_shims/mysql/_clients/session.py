@@ -332,7 +332,9 @@ class Session:
         return due
 
     def _due(self, flight: int, *, failed: bool) -> Due:
-        if not failed and flight & XA and not (self._committed and flight & WRITES):
+        # Whether a GTID of several statements is that of the commit nobody knows.
+        named = self._committed and flight & WRITES and not flight & MANY
+        if flight & XA and not named and (flight & MANY or not failed):
             return Due.UNCOVERED
         changed = self._changed or (self._wrote and flight & COMMITS)
         if not self._hinted and (self._committed or not changed):
@@ -401,6 +403,11 @@ class Session:
     def uncommitted(self) -> bool:
         """Whether the open transaction wrote."""
         return self._wrote and bool(self.status & IN_TRANSACTION or not self._told)
+
+    @property
+    def preparing(self) -> bool:
+        """Whether what is in flight leaves a write to others: its GTID is of no commit."""
+        return bool(self._flight & XA) and not self._flight & WRITES
 
     @property
     def doubtful(self) -> bool:

@@ -416,6 +416,8 @@ class Tap:
 
     def _mint(self, gtid: str) -> None:
         self._last_gtid = gtid
+        if self.session.preparing:
+            return
         facts = self.known()
         writes = self.shim.minted(facts.flavor, gtid)
         foreign = next((write.key for write in writes if not facts.owns(write.key)), "")

@@ -331,6 +331,11 @@ final class Session {
     return commits && (writes || (wrote && flight.contains(Effect.COMMITS)));
   }
 
+  /** Returns whether what is in flight leaves a write to others: its GTID is of no commit. */
+  boolean isPreparing() {
+    return flight.contains(Effect.TWO_PHASES) && !flight.contains(Effect.WRITES);
+  }
+
   /** Returns whether a position of what is in flight came already. */
   boolean isCommitted() {
     return isCommitted;
@@ -378,11 +383,11 @@ final class Session {
 
   private Due due(End end, boolean changed) {
     boolean writes = flight.contains(Effect.WRITES);
-    if (end == End.DONE
-        && flight.contains(Effect.TWO_PHASES)
-        && !(isCommitted && writes)
-        && (wrote || writes)) {
-      return Due.UNCOVERED;
+    if (flight.contains(Effect.TWO_PHASES) && (wrote || writes)) {
+      // Whether a GTID of several statements is of its commit, nobody knows.
+      if (flight.contains(Effect.SEVERAL) || (end == End.DONE && !(isCommitted && writes))) {
+        return Due.UNCOVERED;
+      }
     }
     boolean ends = flight.contains(Effect.COMMITS);
     if (isCommitted || !(changed || (wrote && ends)) || !commits) {

@@ -145,6 +145,9 @@ final class Tap {
 
   /** Records the writes whose GTIDs came with a reply, in the current scope. */
   void gtids(String gtids) {
+    if (session.isPreparing()) {
+      return;
+    }
     try {
       Flavor flavor = facts == null ? Flavor.MYSQL : facts.flavor();
       List<WriteId> writes = Positions.minted(flavor, gtids, shim.runs(), shim.datastore());
