@@ -69,8 +69,8 @@ ci: tests-need ## what CI adds: slower tests, the wheel on two Pythons, a short 
 	@tools/build_java.sh ci
 	@tools/build_cpp.sh shared
 	@tools/tidy_cpp.sh core
-	@tools/fuzz_cpp.sh 1000000 decode baggage session
-	@tools/fuzz_cpp.sh 100000 mongodb mysql redis
+	@tools/fuzz_cpp.sh 1000000 decode baggage
+	@tools/fuzz_cpp.sh 100000 session mongodb mysql redis
 	@$(PY) -m tools.wheel_matrix --ends
 	@$(MAKE) --no-print-directory load LOAD_BARRIERS=4000 LOAD_RESPONSES=8000
 	@PYTHON=$(PY) tools/containers.sh quick
@@ -90,8 +90,8 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@tools/build_cpp.sh release
 	@tools/build_cpp.sh release-clang
 	@tools/tidy_cpp.sh
-	@tools/fuzz_cpp.sh 100000000 decode baggage session
-	@tools/fuzz_cpp.sh 5000000 mongodb mysql redis
+	@tools/fuzz_cpp.sh 100000000 decode baggage
+	@tools/fuzz_cpp.sh 5000000 session mongodb mysql redis
 	@tools/fuzz_java.sh 120
 	@$(PY) -m tests.differential java --sequences 100000
 	@$(PY) -m tests.differential cpp --sequences 100000
