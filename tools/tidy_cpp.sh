@@ -8,7 +8,7 @@ cd cpp
 
 began=$SECONDS
 case ${1:-} in
-    core) sources=(src/*.cc src/{barrier,lineage,propagation,request,runtime}/*.cc) ;;
+    core) sources=(src/*.cc src/{barrier,dry_run,lineage,propagation,request,runtime}/*.cc) ;;
     *) sources=(src/*.cc src/*/*.cc agent/*.cc) ;;
 esac
 # What it says of headers of others, and how often, is no finding.

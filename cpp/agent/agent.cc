@@ -19,6 +19,7 @@
 #include "open_shim.h"
 #include "scripts.h"
 #include "settings_json.h"
+#include "verdicts.h"
 
 namespace antipode::agent {
 namespace {
@@ -168,6 +169,7 @@ Json Agent::Value(const Json& request) {
   if (op == "algebra") return json::Algebra(request.at("steps"));
   if (op == "explain") return Json::array({Lineage::Deserialize(request.at("text").get<std::string>()).Serialize()});
   if (op == "decide") return Decide(request);
+  if (op == "headers" && request.at("kind") == "verdicts") return JudgeReads(request.at("given"));
   if (op == "headers") return DecidedHeaders(request);
   if (op == "script") return RunScript(request.at("script"));
   if (op == "cancel") return Cancel(request.at("request"));

@@ -304,6 +304,8 @@ void Script(FakeStore& store, const Json& event) {
   }
 }
 
+}  // namespace
+
 std::shared_ptr<FakeStore> StoreOf(const Json& found, VirtualClock& clock) {
   FakeOptions options;
   if (found.value("reads_from", "primary") == "replica") options.reads_from = ReadsFrom::kReplica;
@@ -315,6 +317,8 @@ std::shared_ptr<FakeStore> StoreOf(const Json& found, VirtualClock& clock) {
   options.promises = found.value("promises", false);
   options.unique_logs = found.value("unique_logs", false);
   options.fences = found.value("fences", false);
+  const std::string barriers = found.value("barriers", "");
+  if (!barriers.empty()) options.barriers = barriers == "auto" ? ReadBarriers::kAuto : ReadBarriers::kExplicit;
   options.fence_s = found.value("fence_s", 0.0);
   auto store = std::make_shared<FakeStore>(found.at("datastore"), clock, options);
   const Json script = found.value("script", Json::array());
@@ -322,6 +326,8 @@ std::shared_ptr<FakeStore> StoreOf(const Json& found, VirtualClock& clock) {
   Register(store);
   return store;
 }
+
+namespace {
 
 /// What this process has for one script, and what it had before.
 class Process {

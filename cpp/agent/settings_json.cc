@@ -33,6 +33,12 @@ Json Of(const std::optional<Policy>& policy) {
   return *policy == Policy::kRaise ? "raise" : "report";
 }
 
+std::optional<std::string> TextOf(const Json& found) {
+  return found.is_null() ? std::nullopt : std::optional(found.get<std::string>());
+}
+
+Json Of(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+
 std::optional<std::set<std::string>> NamesOf(const Json& found) {
   return found.is_null() ? std::nullopt : std::optional(found.get<std::set<std::string>>());
 }
@@ -75,6 +81,12 @@ Settings SettingsOf(const Json& given, Settings base) {
       base.on_incomplete = PolicyOf(value).value();
     } else if (name == "on_unscoped") {
       base.on_unscoped = PolicyOf(value);
+    } else if (name == "region") {
+      base.region = TextOf(value);
+    } else if (name == "dry_run_dir") {
+      base.dry_run_dir = TextOf(value);
+    } else if (name == "app_packages") {
+      base.app_packages = NamesOf(value);
     } else if (name == "egress") {
       base.egress = NamesOf(value);
     } else if (name == "egress_hosts") {
@@ -104,6 +116,9 @@ Json Of(const Settings& settings) {
           {"on_unknown", Of(settings.on_unknown)},
           {"on_incomplete", Of(std::optional(settings.on_incomplete))},
           {"on_unscoped", Of(settings.on_unscoped)},
+          {"region", Of(settings.region)},
+          {"dry_run_dir", Of(settings.dry_run_dir)},
+          {"app_packages", Of(settings.app_packages)},
           {"egress", Of(settings.egress)},
           {"egress_hosts", Of(settings.egress_hosts)},
           {"peers", peers}};

@@ -109,7 +109,7 @@ class FakeStore::FakeEndpoint final : public Endpoint {
 };
 
 FakeStore::FakeStore(std::string datastore, VirtualClock& clock, const FakeOptions& options)
-    : Store(std::move(datastore), options.reads_from), clock_(clock), options_(options) {}
+    : Store(std::move(datastore), options.reads_from, options.barriers), clock_(clock), options_(options) {}
 
 void FakeStore::Advance(const std::string& log, std::uint64_t position, double at_s) {
   positions_[log].emplace_back(at_s, position);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,7 @@ struct FakeOptions {
   bool unique_logs = false;
   bool fences = false;
   double fence_s = 0;
+  std::optional<ReadBarriers> barriers;
 };
 
 class FakeStore final : public Store {

@@ -44,9 +44,8 @@ BESIDE_OWN_VALUES = frozenset(
 LACKING = {
     "cpp": frozenset(
         {
-            # Reports are Python's and Java's; there is no dry run.
+            # Reports are Python's and Java's.
             "headers finding_ids",
-            "headers verdicts",
             "open_scope baggage",
             *BESIDE_OWN_VALUES,
         }

@@ -40,7 +40,6 @@ SHIMS = {
 MESSAGES = frozenset({"rabbitmq"})
 #: Stores where nobody can tell what died with its server from what is late.
 UNPROVED = frozenset({"rabbitmq"})
-WITHOUT_DRY_RUN = frozenset({"cpp"})
 EARLY_S = 0.2
 TIMEOUT_S = 20.0
 #: For how long a barrier waits through a fail-over for what nobody can prove lost.
@@ -276,8 +275,6 @@ class LivePairs:
         """A read that does not wait is found with the write of the other language."""
         if pair.store in MESSAGES:
             pytest.skip("the read of a message is no read of a replica")
-        if {each.language for each in (pair.writes, pair.reads)} & WITHOUT_DRY_RUN:
-            pytest.skip("one of the languages has no dry run yet")
         key = uuid.uuid4().hex
         remote = pair.reads.antipode
         with dry_run(pair.writes, tmp_path), dry_run(pair.reads, tmp_path):

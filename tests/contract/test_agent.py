@@ -110,7 +110,3 @@ class TestRedisOfCpp(TestRedis):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
-    opt_outs: ClassVar[dict[str, str]] = {
-        **TestRedis.opt_outs,
-        "dry_run": "C++ has no dry run yet",
-    }

@@ -230,16 +230,11 @@ class TestMariaDBOfJava(TestMariaDB):
     language: ClassVar[str] = "java"
 
 
-#: What the library for C++ lacks, whatever the store.
-OF_CPP = {"dry_run": "C++ has no dry run yet"}
-
-
 @pytest.mark.store("mysql")
 class TestMySQLOfCpp(TestMySQL):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
-    opt_outs: ClassVar[dict[str, str]] = {**TestMySQL.opt_outs, **OF_CPP}
 
 
 @pytest.mark.store("mariadb")
@@ -247,7 +242,6 @@ class TestMariaDBOfCpp(TestMariaDB):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
-    opt_outs: ClassVar[dict[str, str]] = {**TestMariaDB.opt_outs, **OF_CPP}
 
 
 @pytest.mark.store("mongodb")
@@ -277,10 +271,6 @@ class TestMongoDBOfCpp(TestMongoDB):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
-    opt_outs: ClassVar[dict[str, str]] = {
-        **TestMongoDB.opt_outs,
-        **OF_CPP,
-    }
 
 
 @pytest.mark.store("rabbitmq")

@@ -29,6 +29,7 @@ struct LineageParts {
 struct Bound {
   std::size_t max_bytes = 1024;                      ///< The nine bytes of `antipode=` count.
   std::optional<std::set<std::string>> egress = {};  ///< Datastores that may be named; none: all may.
+  std::set<std::string> notes = {};                  ///< Of a dry run: what travels besides, where it fits.
 };
 
 /// The writes that a request has made or seen, with marks for whatever is known to be missing.

@@ -169,6 +169,8 @@ ANTIPODE_EXPORT std::string Serialize(const Lineage& lineage);
 
 /// For shims: enters committed writes into the current scope, after the store's reply.
 ANTIPODE_EXPORT void RecordWrite(const WriteId& write);
+/// For shims: says to a dry run that a transaction has written and is open, or is over; `who` is whose it is.
+ANTIPODE_EXPORT void RecordUncommitted(const std::string& datastore, const void* who, bool wrote);
 /// For shims, and for calls of your own: notes in the current scope that something is missing.
 ANTIPODE_EXPORT void MarkIncomplete(std::string_view subject, std::string_view reason);
 

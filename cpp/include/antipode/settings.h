@@ -15,7 +15,8 @@ namespace antipode {
 enum class Policy { kRaise, kReport };
 
 /// Whether barriers wait. With `kDryRun`, as with `kOff`, they return at once and everything is `excluded`; outcomes
-/// say why, and nothing that is wrong with a barrier is an error.
+/// say why, and nothing that is wrong with a barrier is an error. A process whose settings say `kDryRun` also records
+/// where barriers are missing.
 enum class Mode { kEnforce, kOff, kDryRun };
 
 /// Whether a peer answers with lineages; `kAuto` is learnt from its answers.
@@ -48,6 +49,9 @@ struct Settings {
   std::optional<std::set<std::string>> egress;        ///< Datastores that may be named outside; none: all.
   std::optional<std::set<std::string>> egress_hosts;  ///< Hosts that may get lineages; none: all.
   std::map<std::string, Answers> peers;               ///< Hosts, with a path or without, and whether they answer.
+  std::optional<std::string> region;                  ///< Of this process: a dry run goes by it.
+  std::optional<std::string> dry_run_dir;             ///< Where a dry run writes its records; none: it writes none.
+  std::optional<std::set<std::string>> app_packages;  ///< Namespaces that are the application's, wherever they are.
 };
 
 /// The settings in force; the environment is read at the first call.

@@ -5,6 +5,7 @@
 #include "antipode/barrier.h"
 #include "barrier/unmet.h"
 #include "runtime/clock.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
@@ -17,9 +18,9 @@ constexpr double kAutomaticLookS = 0.5;
 /// What was chosen for the block of this thread.
 thread_local std::optional<ReadBarriers> block;
 
-bool Applies(const Store& store, const Settings& settings) {
-  const ReadBarriers which = block.value_or(store.barriers().value_or(settings.barriers));
-  return which == ReadBarriers::kAuto && settings.mode == Mode::kEnforce;
+/// Whether reads of a store's clients are to wait by themselves, whatever the mode.
+bool Chosen(const Store& store, const Settings& settings) {
+  return block.value_or(store.barriers().value_or(settings.barriers)) == ReadBarriers::kAuto;
 }
 
 /// Answers a read all the same, and says so. Throws the error where that is configured.
@@ -53,7 +54,10 @@ std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads) {
   if (!scope) return nullptr;
   const auto called = FloorIn(*scope, store.datastore());
   const auto settings = SettingsInForce();
-  if (!Applies(store, *settings)) return called;
+  const bool chosen = Chosen(store, *settings);
+  const auto observer = reads && store.reads_from() == ReadsFrom::kReplica ? DryRunNow() : nullptr;
+  if (observer) observer->Reads(*scope, store, chosen && store.Floors());
+  if (!chosen || settings->mode != Mode::kEnforce) return called;
   const Lineage lineage = scope->lineage();
   if (lineage.empty()) return called;
   const auto demand = Demand::Of(*scope, store, lineage, settings);

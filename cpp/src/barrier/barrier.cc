@@ -13,6 +13,7 @@
 #include "barrier/call.h"
 #include "barrier/registry.h"
 #include "request/inside.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 
 namespace antipode {
@@ -150,7 +151,7 @@ BarrierResult Check(const BarrierOptions& options, bool refresh) {
   looking.exclude = options.exclude;
   looking.timeout = Seconds(kLookS);
   looking.raise_unmet = false;
-  Call call(looking, SystemClock());
+  Call call(looking, SystemClock(), true);
   if (refresh) {
     Wake finished;
     Run(call, finished, true);
@@ -170,6 +171,7 @@ Promise MakePromise(const std::string& datastore, Seconds expires_in) {
   const Lineage lineage(LineageParts{{}, {}, {made}, 0, {}});
   if (const auto scope = CurrentScope()) {
     scope->Merge(lineage);
+    if (const auto observer = DryRunNow()) observer->Wrote(*scope, made, false);
   } else {
     Unscoped("promise", datastore, CurrentSettings().on_unscoped);
   }

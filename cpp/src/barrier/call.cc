@@ -72,7 +72,9 @@ std::vector<Outcome> Comparison::Outcomes() {
   return found;
 }
 
-Call::Call(const BarrierOptions& options, Clock& clock) : options_(options), clock_(clock), scope_(CurrentScope()) {
+Call::Call(const BarrierOptions& options, Clock& clock, bool check)
+    : options_(options), clock_(clock), scope_(CurrentScope()), check_(check), observer_(DryRunNow()) {
+  if (observer_) called_ = CurrentCallStack();
   const Settings settings = CurrentSettings();
   timeout_s_ = Bounded(options.timeout.count(), settings.max_timeout.count());
   mode_ = options.mode.value_or(settings.mode);
@@ -80,6 +82,7 @@ Call::Call(const BarrierOptions& options, Clock& clock) : options_(options), clo
   const Lineage about = About();
   const std::set<std::string> own = scope_ ? scope_->inside().own : std::set<std::string>();
   plan_ = Planned(about, options_, mode_ != Mode::kEnforce, clock.UnixSeconds(), own, scope_ != nullptr);
+  if (observer_ && mode_ == Mode::kDryRun) wanted_ = WithoutDryRun(about, own);
   auto settled = plan_.settled;
   if (mode_ == Mode::kDryRun) {
     for (Outcome& each : settled) each.cause = "dry run";
@@ -180,8 +183,38 @@ BarrierResult Call::Conclude() {
   const auto error = ErrorOf(result);
   Count(error ? "barrier_" + error->code() : "barrier_ok");
   if (error && policies_.raise_unmet) Throw(*error);
-  if (!error) LeaveFloors(result);
+  if (!error) {
+    LeaveFloors(result);
+    Tell();
+  }
   return result;
+}
+
+Plan Call::WithoutDryRun(const Lineage& about, const std::set<std::string>& own) const {
+  try {
+    return Planned(about, options_, false, clock_.UnixSeconds(), own, scope_ != nullptr);
+  } catch (const ConfigurationError& error) {
+    WarnOnce("dry_run", "", error.what(), std::string("a barrier would fail without the dry run: ") + error.what());
+    return plan_;
+  }
+}
+
+void Call::Tell() const {
+  if (!observer_ || mode_ == Mode::kOff) return;
+  const Plan& wanted = wanted_ ? *wanted_ : plan_;
+  BarrierSeen seen;
+  seen.scope = scope_.get();
+  seen.called = called_;
+  seen.at_read = options_.at == At::kRead;
+  seen.only = options_.only;
+  seen.exclude = options_.exclude;
+  seen.dry = mode_ == Mode::kDryRun;
+  for (const auto& [name, pending] : wanted.pending) {
+    seen.guards.insert(seen.guards.end(), pending.begin(), pending.end());
+  }
+  seen.nothing = !check_ && seen.guards.empty() && wanted.fenced.empty();
+  seen.empty = wanted.settled.empty();
+  observer_->Succeeds(seen);
 }
 
 void Call::LeaveAged(const BarrierResult& result) {

@@ -11,6 +11,7 @@
 #include "barrier/plan.h"
 #include "barrier/waiter.h"
 #include "runtime/clock.h"
+#include "runtime/dry_run.h"
 
 namespace antipode {
 
@@ -34,7 +35,7 @@ class Comparison {
 class Call {
  public:
   /// Plans the wait. Throws ConfigurationError, or std::invalid_argument.
-  Call(const BarrierOptions& options, Clock& clock);
+  Call(const BarrierOptions& options, Clock& clock, bool check = false);
 
   /// Looks at what is registered, where the lineage names what is unknown here; null where there is nothing to ask.
   std::unique_ptr<Comparison> Compare();
@@ -58,6 +59,9 @@ class Call {
   [[nodiscard]] Lineage About() const;
   void LeaveAged(const BarrierResult& result);
   void LeaveFloors(const BarrierResult& result);
+  /// What it would wait for outside of a dry run.
+  [[nodiscard]] Plan WithoutDryRun(const Lineage& about, const std::set<std::string>& own) const;
+  void Tell() const;
 
   BarrierOptions options_;
   Clock& clock_;
@@ -66,6 +70,10 @@ class Call {
   Policies policies_;
   double timeout_s_;
   Plan plan_;
+  bool check_;
+  std::shared_ptr<DryRunObserver> observer_;
+  CallStack called_;
+  std::optional<Plan> wanted_;  ///< In a dry run, what it would wait for without.
   std::optional<Wait> wait_;
 };
 

@@ -218,7 +218,7 @@ std::string Lineage::Serialize(const Bound& bound, bool* whole) const {
   if (bound.max_bytes < grammar::kMemberBytes) throw LineageTooLarge(bound.max_bytes);
   const std::size_t bytes = std::min(bound.max_bytes - grammar::kMemberBytes, grammar::kMaxCharacters);
   if (whole != nullptr) *whole = false;
-  if (!bound.egress && data_->MostItems() <= grammar::kMaxItems) {
+  if (!bound.egress && bound.notes.empty() && data_->MostItems() <= grammar::kMaxItems) {
     std::string text = codec::Encode(*data_);
     if (text.size() <= bytes) {
       if (whole != nullptr) *whole = true;
@@ -226,6 +226,7 @@ std::string Lineage::Serialize(const Bound& bound, bool* whole) const {
     }
   }
   Data allowed = bound.egress ? AllowedOf(*data_, *bound.egress) : *data_;
+  allowed.unknown.insert(bound.notes.begin(), bound.notes.end());
   const Room room{bytes, grammar::kMaxItems, bytes / 4, kMostMarks};
   if (const auto shortened = Shortening(std::move(allowed), room).Shortened()) return codec::Encode(*shortened);
   if (kNothingFits.size() > bytes) throw LineageTooLarge(bound.max_bytes);

@@ -208,6 +208,8 @@ class Client::Traffic final : private Naming {
       sent.commits = commit && session->wrote;
       sent.means = sent.commits ? Effect::kWrites : Effect::kNeither;
       if (!commit && wrote) session->wrote = true;
+      const bool ends = commit || command.name == "abortTransaction";
+      RecordUncommitted(shim_->datastore(), session, !ends && session->wrote);
     }
     if (sent.Writes() && !TellsTerm(sent.name) && sent.concern != "majority" && sent.concern != "0") {
       sent.term_before = TermOf(sent.server);

@@ -76,6 +76,7 @@ class Client::Traffic {
   Traffic& operator=(const Traffic&) = delete;
   ~Traffic() {
     try {
+      RecordUncommitted(shim_->datastore(), this, false);
       if (state_.Uncommitted() && !Disabled()) MarkIncomplete(shim_->datastore(), "in_doubt");
     } catch (const AntipodeError&) {
       // There is no scope: it is counted.
@@ -153,6 +154,7 @@ class Client::Traffic {
       return static_cast<int>(mysql_errno(client_));
     }
     state_ = SessionState(FlagsNow());
+    RecordUncommitted(shim_->datastore(), this, false);
     Begin();
     return 0;
   }
@@ -251,7 +253,8 @@ class Client::Traffic {
     if (Disabled()) return;
     bool doubtful = false;
     Due due = Due::kNothing;
-    if (failure_.number != 0 && IsOfClient(failure_.number)) {
+    const bool lost = failure_.number != 0 && IsOfClient(failure_.number);
+    if (lost) {
       doubtful = state_.Lost();
     } else {
       const End end = failure_.number == 0 ? End::kDone : IsEnding(failure_.number) ? End::kFailed : End::kRefused;
@@ -260,6 +263,7 @@ class Client::Traffic {
     }
     // MariaDB hints at what a function wrote in a read, whose rows come without a position.
     const bool hinted = hinted_ && session_->facts.flavor == Flavor::kMariaDb && state_.Autonomous();
+    RecordUncommitted(shim_->datastore(), this, !lost && state_.Uncommitted());
     if (due == Due::kSample || (hinted && due == Due::kNothing && minted_.empty())) Sample();
     for (const WriteId& each : std::exchange(minted_, {})) RecordWrite(each);
     if (doubtful) MarkIncomplete(shim_->datastore(), "in_doubt");

@@ -3,12 +3,14 @@
 #include "propagation/headers.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 
 namespace antipode {
 
 std::shared_ptr<Scope> Extract(const Headers& headers, std::shared_ptr<Scope> held) {
-  if (!held || !held->open()) held = std::make_shared<Scope>();
+  const bool opens = !held || !held->open();
+  if (opens) held = std::make_shared<Scope>();
   if (Disabled()) return held;
   const auto baggage = ValuesOf(headers, kBaggage);
   const auto texts = Members(baggage);
@@ -21,11 +23,16 @@ std::shared_ptr<Scope> Extract(const Headers& headers, std::shared_ptr<Scope> he
              "a request was sent with a lineage and came without: something removes its baggage");
     came = came.Marked({std::string(kBaggage), "stripped"});
   }
+  came = Noted(*held, came);
   Scope::Inside& inside = held->inside();
-  const std::lock_guard guard(inside.lock);
-  inside.asked = inside.asked || sent || !baggage.empty();
-  inside.came = Kept(inside.came.Merge(came));
-  inside.TakeIn(came);
+  {
+    const std::lock_guard guard(inside.lock);
+    inside.asked = inside.asked || sent || !baggage.empty();
+    inside.came = Kept(inside.came.Merge(came));
+    inside.TakeIn(came);
+  }
+  const auto observer = opens ? DryRunNow() : nullptr;
+  if (observer) observer->Opened(*held, true);
   return held;
 }
 
@@ -40,8 +47,13 @@ std::optional<std::string> AnswerOf(Scope& scope) {
     asked = inside.asked;
     added = WithBranches(inside.lineage.Beyond(inside.came), *inside.branches);
   }
-  if (added.empty() && !asked) return std::nullopt;
-  return LeavingText(added);
+  std::set<std::string> notes;
+  if (const auto observer = DryRunNow()) {
+    observer->Leaves(scope);
+    notes = observer->Notes(scope);
+  }
+  if (added.empty() && !asked && notes.empty()) return std::nullopt;
+  return LeavingText(added, notes);
 }
 
 void InjectResponse(Scope& scope, Headers& headers) {
@@ -58,7 +70,7 @@ Lineage ExtractResponse(const Headers& headers, std::string_view service, Scope*
   } else if (!came.empty()) {
     Count(scope == nullptr ? "unscoped_response" : "late_response", service);
   }
-  return came;
+  return DryRunNow() ? came.WithoutNotes() : came;
 }
 
 }  // namespace antipode

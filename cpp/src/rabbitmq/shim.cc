@@ -68,7 +68,7 @@ class Shim::Links {
     Headers headers{{std::string(kWriteHeader), Lineage({write}).Serialize()}};
     const Lineage base = given ? *given : Current();
     const std::string text = given || !scope ? StoredText(base) : scope->text();
-    if (!base.empty()) headers.emplace_back(kBaggage, WithMember("", text));
+    if (!base.empty() || text != StoredText(Lineage())) headers.emplace_back(kBaggage, WithMember("", text));
     if (fulfils) headers.push_back(FulfilmentOf(*fulfils));
     try {
       publisher_->Publish(options_.exchange, key, value, headers, options_.mandatory, options_.confirm_timeout);

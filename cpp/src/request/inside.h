@@ -43,6 +43,8 @@ struct Scope::Inside {
 
   /// Takes a lineage in; under the lock.
   void TakeIn(const Lineage& added);
+  /// Takes a write in, here and where the branch joined; whether the request was answered before.
+  bool Enter(const WriteId& write);
   void Attach(const std::shared_ptr<const Attachment>& added);
   /// What is attached of a kind; null where nothing is.
   template <typename Kind>
@@ -53,11 +55,16 @@ struct Scope::Inside {
   }
   /// The time that reads of the request may wait by themselves, all of them together; under the lock.
   const std::shared_ptr<Allowance>& Allowed();
-  /// The lineage as it may leave this process, with the number of branches that run.
+  /// The lineage, with the number of branches that run.
+  [[nodiscard]] Lineage Branching() const;
+  /// The same as it may leave this process.
   [[nodiscard]] std::string Leaving() const;
   /// The same, with the mark of a snapshot.
   [[nodiscard]] std::string Snapshot() const;
 };
+
+/// A lineage that enters a scope, without notes: a dry run keeps them apart, and others pass them on.
+Lineage Noted(const Scope& scope, const Lineage& lineage);
 
 /// What is left of a lineage that a scope holds.
 Lineage Kept(const Lineage& lineage);

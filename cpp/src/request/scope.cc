@@ -10,10 +10,19 @@
 #include "request/inside.h"
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
+#include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
 namespace antipode {
+namespace {
+
+const Incomplete& SnapshotMark() {
+  static const Incomplete mark{"", "snapshot"};
+  return mark;
+}
+
+}  // namespace
 
 Lineage Kept(const Lineage& lineage) {
   Lineage held = lineage.Holdable();
@@ -29,8 +38,26 @@ Lineage WithBranches(const Lineage& lineage, std::uint64_t branches) {
   return branches <= lineage.open_branches() ? lineage : lineage.Merge(Lineage(LineageParts{{}, {}, {}, branches, {}}));
 }
 
+Lineage Noted(const Scope& scope, const Lineage& lineage) {
+  if (lineage.unknown().empty()) return lineage;
+  const auto observer = DryRunNow();
+  return observer ? observer->Absorb(scope, lineage) : lineage;
+}
+
 void Scope::Inside::TakeIn(const Lineage& added) {
   if (!stopped) lineage = Kept(lineage.Merge(own.empty() ? added : added.WithoutPromises(own)));
+}
+
+bool Scope::Inside::Enter(const WriteId& write) {
+  std::shared_ptr<Scope> outer;
+  bool late = false;
+  {
+    const std::lock_guard guard(lock);
+    if (!stopped) lineage = Kept(lineage.Append(write));
+    late = answered;
+    outer = joined;
+  }
+  return (outer && outer->inside().Enter(write)) || late;
 }
 
 void Scope::Inside::Attach(const std::shared_ptr<const Attachment>& added) {
@@ -47,6 +74,11 @@ const std::shared_ptr<Allowance>& Scope::Inside::Allowed() {
     allowance = std::make_shared<Allowance>(std::min(settings->auto_timeout, settings->max_timeout).count());
   }
   return allowance;
+}
+
+Lineage Scope::Inside::Branching() const {
+  const std::lock_guard guard(lock);
+  return WithBranches(lineage, *branches);
 }
 
 std::string Scope::Inside::Leaving() const {
@@ -68,14 +100,15 @@ std::string Scope::Inside::Leaving() const {
 }
 
 std::string Scope::Inside::Snapshot() const {
-  static const Incomplete kMark{"", "snapshot"};
   const std::string text = Leaving();  // Which is kept: it need not be encoded again as it is sent.
-  std::string marked = codec::WithMark(text, kMark);
+  std::string marked = codec::WithMark(text, SnapshotMark());
   if (marked.size() + grammar::kMemberBytes <= SettingsInForce()->max_lineage_bytes) return marked;
-  return LeavingText(Lineage::Deserialize(text).Marked(kMark));
+  return LeavingText(Lineage::Deserialize(text).Marked(SnapshotMark()));
 }
 
-Scope::Scope(const Lineage& start) : inside_(std::make_unique<Inside>()) { inside_->lineage = Kept(start); }
+Scope::Scope(const Lineage& start) : inside_(std::make_unique<Inside>()) {
+  inside_->lineage = Kept(Noted(*this, start));
+}
 Scope::~Scope() = default;
 
 std::shared_ptr<Scope> Scope::Received(std::string_view text) { return std::make_shared<Scope>(ReceivedText(text)); }
@@ -85,39 +118,42 @@ Lineage Scope::lineage() const {
   return inside_->lineage;
 }
 
-std::string Scope::text() const { return inside_->Leaving(); }
-std::string Scope::snapshot() const { return inside_->Snapshot(); }
+std::string Scope::text() const {
+  const auto observer = DryRunNow();
+  if (!observer) return inside_->Leaving();
+  observer->Leaves(*this);
+  return LeavingText(inside_->Branching(), observer->Notes(*this));
+}
+
+std::string Scope::snapshot() const {
+  const auto observer = DryRunNow();
+  if (!observer) return inside_->Snapshot();
+  return LeavingText(inside_->Branching().Marked(SnapshotMark()), observer->Notes(*this));
+}
+
 bool Scope::open() const noexcept { return inside_->open; }
 bool Scope::stopped() const noexcept { return inside_->stopped; }
 
 Lineage Scope::Append(const WriteId& write) {
   WriteId stamped = write;
   if (stamped.minted_h == 0) stamped.minted_h = SystemClock().Hour();
-  std::shared_ptr<Scope> joined;
-  Lineage found;
-  bool answered = false;
-  {
-    const std::lock_guard guard(inside_->lock);
-    if (!inside_->stopped) inside_->lineage = Kept(inside_->lineage.Append(stamped));
-    found = inside_->lineage;
-    answered = inside_->answered;
-    joined = inside_->joined;
-  }
-  if (answered && !write.covering) Count("after_response_write", write.datastore);
-  if (joined) joined->Append(stamped);
-  return found;
+  const bool late = inside_->Enter(stamped);
+  if (late && !write.covering) Count("after_response_write", write.datastore);
+  if (const auto observer = DryRunNow()) observer->Wrote(*this, stamped, late);
+  return lineage();
 }
 
 Lineage Scope::Merge(const Lineage& lineage) {
+  const Lineage added = Noted(*this, lineage);
   std::shared_ptr<Scope> joined;
   Lineage found;
   {
     const std::lock_guard guard(inside_->lock);
-    inside_->TakeIn(lineage);
+    inside_->TakeIn(added);
     found = inside_->lineage;
     joined = inside_->joined;
   }
-  if (joined) joined->Merge(lineage);
+  if (joined) joined->Merge(added);
   return found;
 }
 
@@ -131,7 +167,10 @@ void Scope::MarkIncomplete(std::string_view subject, std::string_view reason) {
   Merge(Lineage().Marked({std::string(subject), std::string(reason)}));
 }
 
-void Scope::End() noexcept { inside_->open = false; }
+void Scope::End() noexcept {
+  inside_->open = false;
+  if (const auto observer = DryRunNow()) observer->Ended();
+}
 
 void Scope::Stop() noexcept {
   const std::lock_guard guard(inside_->lock);
@@ -161,6 +200,9 @@ std::vector<std::shared_ptr<ScopeGuard::Frame>>& ScopeGuard::Stack() {
 
 ScopeGuard::ScopeGuard(std::shared_ptr<Scope> scope, bool begins) : scope_(std::move(scope)), begins_(begins) {
   if (Disabled()) return;
+  if (begins) {
+    if (const auto observer = DryRunNow()) observer->Opened(*scope_, false);
+  }
   frame_ = std::make_shared<Frame>();
   frame_->scope = scope_;
   Stack().push_back(frame_);
@@ -255,7 +297,7 @@ void Unscoped(const char* what, std::string_view datastore, std::optional<Policy
   if (Disabled()) return;
   Count(std::string("unscoped_") + what, datastore);
   const std::string about = datastore.empty() ? "" : " to '" + std::string(datastore) + "'";
-  if (policy == Policy::kRaise) {
+  if (policy == Policy::kRaise && !DryRunNow()) {
     throw ConfigurationError(std::string(what) + about + " outside of a scope: begin one with antipode::ScopeGuard");
   }
   WarnOnce(std::string("unscoped_") + what, datastore, "", what + about + " outside of a scope");
@@ -302,6 +344,10 @@ void RecordWrite(const WriteId& write) {
   } else {
     Unscoped("write", write.datastore, CurrentSettings().on_unscoped);
   }
+}
+
+void RecordUncommitted(const std::string& datastore, const void* who, bool wrote) {
+  if (const auto observer = DryRunNow()) observer->Uncommitted(datastore, who, wrote);
 }
 
 void MarkIncomplete(std::string_view subject, std::string_view reason) {

@@ -52,6 +52,18 @@ void CountHidden(const Lineage& lineage, const std::set<std::string>& egress) {
   }
 }
 
+/// Counts what of a lineage is not in its text, and says so.
+void CountDropped(const Lineage& lineage, std::string_view text, const Settings& settings) {
+  const Lineage allowed = settings.egress ? lineage.Allowed(*settings.egress) : lineage;
+  if (settings.egress) CountHidden(lineage, *settings.egress);
+  for (const std::string& datastore : Lost(allowed, Lineage::Deserialize(text))) {
+    Count("dropped_for_size", datastore);
+    WarnOnce("dropped_for_size", datastore, "",
+             "a lineage exceeds " + std::to_string(settings.max_lineage_bytes) + " bytes: dependencies on '" +
+                 datastore + "' were dropped and marked incomplete");
+  }
+}
+
 }  // namespace
 
 Lineage ReceivedText(std::string_view text) { return Arrived(Lineage::Deserialize(text)); }
@@ -72,22 +84,18 @@ Lineage StoredLineage(std::string_view datastore, std::string_view text) {
   return Readable(datastore, text).WithoutNotes();
 }
 
-std::string LeavingText(const Lineage& lineage) {
+std::string LeavingText(const Lineage& lineage, const std::set<std::string>& notes) {
+  const auto settings = SettingsInForce();
   bool whole = false;
-  return LeavingText(lineage, *SettingsInForce(), &whole);
+  if (notes.empty()) return LeavingText(lineage, *settings, &whole);
+  std::string text = lineage.Serialize(Bound{settings->max_lineage_bytes, settings->egress, notes});
+  CountDropped(lineage, text, *settings);
+  return text;
 }
 
 std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole) {
   std::string text = lineage.Serialize(Bound{settings.max_lineage_bytes, settings.egress}, whole);
-  if (*whole) return text;
-  const Lineage allowed = settings.egress ? lineage.Allowed(*settings.egress) : lineage;
-  if (settings.egress) CountHidden(lineage, *settings.egress);
-  for (const std::string& datastore : Lost(allowed, Lineage::Deserialize(text))) {
-    Count("dropped_for_size", datastore);
-    WarnOnce("dropped_for_size", datastore, "",
-             "a lineage exceeds " + std::to_string(settings.max_lineage_bytes) + " bytes: dependencies on '" +
-                 datastore + "' were dropped and marked incomplete");
-  }
+  if (!*whole) CountDropped(lineage, text, settings);
   return text;
 }
 

@@ -10,8 +10,9 @@
 
 namespace antipode {
 
-/// A lineage as it may leave this process. `*whole` then says whether that is certainly all of it.
-std::string LeavingText(const Lineage& lineage);
+/// A lineage as it may leave this process, with the notes of a dry run. `*whole` then says whether that is certainly
+/// all of it.
+std::string LeavingText(const Lineage& lineage, const std::set<std::string>& notes = {});
 std::string LeavingText(const Lineage& lineage, const Settings& settings, bool* whole);
 
 /// A text that left, and of what it was.

@@ -1,10 +1,14 @@
 #include "runtime/observers.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <mutex>
 #include <set>
 #include <tuple>
+
+#include "runtime/dry_run.h"
 
 namespace antipode {
 namespace {
@@ -15,6 +19,8 @@ constexpr std::size_t kMostCounts = 2'000;
 /// How seldom it is said that reads of a datastore are stale.
 constexpr std::chrono::minutes kSeldom{1};
 constexpr std::string_view kOther = "_OTHER";
+/// Counts that a dry run makes a lint of.
+constexpr std::array<std::string_view, 4> kLints{"companion_absent", "foreign", "unreadable", "unscoped_write"};
 
 struct State {
   std::mutex lock;
@@ -68,6 +74,8 @@ void Count(std::string_view metric, std::string_view subject) {
     observer = state.observer;
   }
   if (observer) observer->Counted(metric, subject);
+  if (std::find(kLints.begin(), kLints.end(), metric) == kLints.end()) return;
+  if (const auto dry_run = DryRunNow()) dry_run->Counted(metric, subject);
 }
 
 void WarnOnce(std::string_view metric, std::string_view subject, std::string_view site, const std::string& message) {

@@ -9,6 +9,7 @@
 
 #include "antipode/errors.h"
 #include "antipode/text.h"
+#include "runtime/dry_run.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
@@ -121,6 +122,9 @@ Settings FromEnvironment() {
   given("on_unknown", [&](auto name, const auto& text) { settings.on_unknown = OneOf(name, text, policies); });
   given("on_incomplete", [&](auto name, const auto& text) { settings.on_incomplete = OneOf(name, text, policies); });
   given("on_unscoped", [&](auto name, const auto& text) { settings.on_unscoped = OneOf(name, text, policies); });
+  given("region", [&](auto, const auto& text) { settings.region = text; });
+  given("dry_run_dir", [&](auto, const auto& text) { settings.dry_run_dir = text; });
+  given("app_packages", [&](auto, const auto& text) { settings.app_packages = Names(text); });
   given("egress", [&](auto, const auto& text) { settings.egress = Names(text); });
   given("egress_hosts", [&](auto, const auto& text) { settings.egress_hosts = Names(text); });
   given("peers", [&](auto name, const auto& text) {
@@ -158,10 +162,14 @@ const bool disabled = IsDisabled();
 }  // namespace
 
 std::shared_ptr<const Settings> SettingsInForce() {
+  {
+    const std::lock_guard lock(settings_lock);
+    if (const auto& held = InForce()) return held;
+    InForce() = std::make_shared<const Settings>(FromEnvironment());
+  }
+  FollowDryRun();
   const std::lock_guard lock(settings_lock);
-  auto& held = InForce();
-  if (!held) held = std::make_shared<const Settings>(FromEnvironment());
-  return held;
+  return InForce();
 }
 
 Settings CurrentSettings() { return *SettingsInForce(); }
@@ -169,8 +177,11 @@ Settings CurrentSettings() { return *SettingsInForce(); }
 void Configure(const Settings& settings) {
   Validate(settings);
   auto made = std::make_shared<const Settings>(settings);
-  const std::lock_guard lock(settings_lock);
-  InForce().swap(made);
+  {
+    const std::lock_guard lock(settings_lock);
+    InForce().swap(made);
+  }
+  FollowDryRun();
 }
 
 bool Disabled() noexcept { return disabled; }

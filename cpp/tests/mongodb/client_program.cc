@@ -354,6 +354,24 @@ void Transactions(Service& near, Service&) {
   Holds(1);
 }
 
+/// What leaves while a transaction that wrote is open: a lint of a dry run, once here.
+void Uncommitted(Service& near, Service&) {
+  const Session session(near);
+  const antipode::ScopeGuard request;
+  const auto leaves = [] { return antipode::CurrentScope()->text(); };
+  session.Start();
+  Find(near, "{}", session.Options());
+  leaves();
+  Insert(near, R"({"t": 1})", session.Options());
+  leaves();
+  Check(Commit(near, session), "it commits");
+  leaves();
+  session.Start();
+  Insert(near, R"({"t": 2})", session.Options());
+  Check(near.client->Call([&] { return mongoc_client_session_abort_transaction(session.of, nullptr); }), "it aborts");
+  leaves();
+}
+
 /// The server refuses the commit once, in the middle of it.
 void LostCommit(Service& near, Service&) {
   const Session session(near);
@@ -485,10 +503,11 @@ void Unseen(Service& near, Service&) {
 
 int main(int, char** arguments) {
   const std::map<std::string, std::function<void(Service&, Service&)>> checks{
-      {"writes", Writes},       {"nothing", Nothing}, {"bulk", Bulk},         {"repeated", Repeated},
-      {"doubtful", Doubtful},   {"held", Held},       {"late", Late},         {"transactions", Transactions},
-      {"snapshots", Snapshots}, {"pooled", Pooled},   {"majority", Majority}, {"lost_commit", LostCommit},
-      {"unseen", Unseen},       {"elected", Elected}};
+      {"writes", Writes},     {"nothing", Nothing},           {"bulk", Bulk},
+      {"repeated", Repeated}, {"doubtful", Doubtful},         {"held", Held},
+      {"late", Late},         {"transactions", Transactions}, {"snapshots", Snapshots},
+      {"pooled", Pooled},     {"majority", Majority},         {"lost_commit", LostCommit},
+      {"unseen", Unseen},     {"elected", Elected},           {"uncommitted", Uncommitted}};
   mongoc_init();
   Service near(arguments[1], antipode::ReadsFrom::kPrimary);
   Service far(arguments[2], antipode::ReadsFrom::kReplica);

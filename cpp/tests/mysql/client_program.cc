@@ -186,6 +186,25 @@ void Late(Connection& near, Connection& far) {
   Same(Ask(far, "SELECT 1"), "1");
 }
 
+/// What leaves while a transaction that wrote is open: a lint of a dry run, once here.
+void Uncommitted(Connection& near, Connection&) {
+  const antipode::ScopeGuard request;
+  const auto leaves = [] { return antipode::CurrentScope()->text(); };
+  Ask(near, "START TRANSACTION");
+  Ask(near, "SELECT word FROM words");
+  leaves();
+  Ask(near, "REPLACE INTO words VALUES (80, 'u')");
+  leaves();
+  Ask(near, "COMMIT");
+  leaves();
+  Ask(near, "REPLACE INTO words VALUES (80, 'v')");
+  leaves();
+  Ask(near, "START TRANSACTION");
+  Ask(near, "REPLACE INTO words VALUES (80, 'w')");
+  Ask(near, "ROLLBACK");
+  leaves();
+}
+
 /// The connection is gone: what was sent on it may have been done.
 void Lost(Connection& near, Connection&) {
   for (const char* sql : {"REPLACE INTO words VALUES (70, 'k')", "SELECT word FROM words"}) {
@@ -200,14 +219,10 @@ void Lost(Connection& near, Connection&) {
 }  // namespace
 
 int main(int, char** arguments) {
-  const std::map<std::string, std::function<void(Connection&, Connection&)>> checks{{"held", Held},
-                                                                                    {"writes", Writes},
-                                                                                    {"transactions", Transactions},
-                                                                                    {"prepared", Prepared},
-                                                                                    {"snapshots", Snapshots},
-                                                                                    {"untold", Untold},
-                                                                                    {"late", Late},
-                                                                                    {"lost", Lost}};
+  const std::map<std::string, std::function<void(Connection&, Connection&)>> checks{
+      {"held", Held},         {"writes", Writes},       {"transactions", Transactions},
+      {"prepared", Prepared}, {"snapshots", Snapshots}, {"untold", Untold},
+      {"late", Late},         {"lost", Lost},           {"uncommitted", Uncommitted}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);

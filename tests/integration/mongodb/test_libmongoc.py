@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance._agents import command
+from tests.integration._dry_run import dry_run_into, lints
 
 from ._clients import SET, failing, plain_client, position
 from .test_java_client import elected_again
@@ -55,7 +56,7 @@ def started(topology: MongoDBTopology, check: str) -> Iterator[subprocess.Popen[
         plain.app.notes.drop()
         plain.app.notes.insert_many([{"_id": 0, "n": 0}, {"_id": 1, "n": 0}])
     topology.wait_replicated()
-    topology.set_lag(CHECKS[check])
+    topology.set_lag(CHECKS.get(check, 0))
     servers = [f"{host}:{port}" for host, port in (topology.primary, topology.replica)]
     words = [Path(command("cpp")[0]).with_name("antipode_mongodb_client"), *servers, check]
     pipe = subprocess.PIPE
@@ -81,6 +82,17 @@ def test_client(antipode_mongodb: MongoDBTopology, check: str) -> None:
     """Calls record their writes with positions or a mark, and reads wait as they must."""
     with started(antipode_mongodb, check) as running:
         ended(running)
+
+
+def test_what_leaves_within_a_transaction_is_a_lint(
+    antipode_mongodb: MongoDBTopology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run says so while a transaction that wrote is open, and not after its end."""
+    for name, value in dry_run_into(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    with started(antipode_mongodb, "uncommitted") as running:
+        ended(running)
+    assert lints(tmp_path) == [("in-transaction", "posts")]
 
 
 def test_a_new_term_is_known_from_its_first_write(antipode_mongodb: MongoDBTopology) -> None:

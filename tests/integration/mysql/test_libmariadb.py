@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conformance._agents import command
+from tests.integration._dry_run import dry_run_into, lints
 from tests.integration.mysql._clients import STORES, Sql, run
 
 pytestmark = pytest.mark.slow
@@ -49,15 +51,28 @@ def servers(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("check", CHECKS)
 def test_connection(servers: Any, check: str) -> None:
     """Commits enter the scope with their positions or a mark, and reads wait as they must."""
-    program = Path(command("cpp")[0]).with_name("antipode_mysql_client")
     servers.set_lag(CHECKS[check])
+    ran(servers, check, {})
+
+
+def test_what_leaves_within_a_transaction_is_a_lint(servers: Any, tmp_path: Path) -> None:
+    """A dry run says so while a transaction that wrote is open, and not after its end."""
+    servers.set_lag(0)
+    ran(servers, "uncommitted", dry_run_into(tmp_path))
+    assert lints(tmp_path) == [("in-transaction", "posts")]
+
+
+def ran(servers: Any, check: str, variables: dict[str, str]) -> None:
+    """Run the program, in which each check that does not hold is an error."""
+    program = Path(command("cpp")[0]).with_name("antipode_mysql_client")
     addresses = [f"{host}:{port}" for host, port in (servers.primary, servers.replica)]
     account = [servers.user, servers.password, servers.database]
-    ran = subprocess.run(
+    done = subprocess.run(
         [program, *addresses, *account, check],
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
+    assert done.returncode == 0, done.stderr

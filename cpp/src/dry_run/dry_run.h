@@ -1,0 +1,66 @@
+// What this process's dry run knows and writes. The specification says what each record means.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "antipode/lineage.h"
+#include "antipode/scope.h"
+#include "antipode/shim.h"
+#include "dry_run/evidence.h"
+#include "dry_run/notes.h"
+#include "dry_run/places.h"
+#include "dry_run/records.h"
+#include "runtime/dry_run.h"
+
+namespace antipode::dry_run {
+
+class DryRun final : public DryRunObserver {
+ public:
+  /// Writes records where `settings` has a directory; without one, findings are counted and said alone.
+  explicit DryRun(const Settings& settings);
+
+  void Opened(const Scope& scope, bool incoming) override;
+  void Wrote(const Scope& scope, const Dependency& write, bool late) override;
+  void Reads(const Scope& scope, Store& client, bool automatic) override;
+  void Ended() override { evidence_->Over(); }
+  void Succeeds(const BarrierSeen& barrier) override;
+  void Counted(std::string_view metric, std::string_view subject) override;
+  void Uncommitted(const std::string& datastore, const void* who, bool wrote) override;
+  void Leaves(const Scope& scope) override;
+  Lineage Absorb(const Scope& scope, const Lineage& lineage) override;
+  std::set<std::string> Notes(const Scope& scope) override;
+  void Settle(double timeout_s) override;
+  void Close() override;
+
+ private:
+  /// A transaction that has written and is open.
+  struct Open {
+    std::weak_ptr<Scope> scope;
+    std::string datastore;
+  };
+
+  Place Here();
+  void Lint(const char* lint, std::string_view datastore, std::string_view detail, const Scope* scope,
+            const Place& place);
+  /// Writes a record of what a request did, where there are records; its number.
+  int Record(std::string_view kind, const Scope* scope, const Place* place, const std::string& about);
+  /// Finds out for how long the read of a record would have had to wait.
+  void LookInto(Store& client, const Place& place, const std::vector<Dependency>& missed, int number);
+  /// Counts an unguarded read, and says its place once.
+  static void Found(const std::string& datastore, const Place& place, const std::vector<Dependency>& missed);
+
+  std::string region_;
+  std::shared_ptr<Records> records_;  ///< Null where there is no directory.
+  std::shared_ptr<Evidence> evidence_ = std::make_shared<Evidence>();
+  Places places_;
+  std::mutex lock_;
+  std::map<const void*, Open> open_;  ///< By whose transaction it is.
+};
+
+}  // namespace antipode::dry_run

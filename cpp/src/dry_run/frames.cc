@@ -1,0 +1,164 @@
+// What the program's symbols and debug information say of an address.
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "dry_run/places.h"
+
+#ifdef ANTIPODE_BACKTRACE
+// Of libbacktrace, whose header only GCC finds: these have not changed since 2012.
+extern "C" {
+struct backtrace_state;
+using backtrace_error_callback = void (*)(void* data, const char* message, int number);
+using backtrace_full_callback = int (*)(void* data, std::uintptr_t address, const char* file, int line,
+                                        const char* function);
+using backtrace_syminfo_callback = void (*)(void* data, std::uintptr_t address, const char* name, std::uintptr_t value,
+                                            std::uintptr_t size);
+backtrace_state* backtrace_create_state(const char* program, int threaded, backtrace_error_callback error, void* data);
+int backtrace_pcinfo(backtrace_state* state, std::uintptr_t address, backtrace_full_callback callback,
+                     backtrace_error_callback error, void* data);
+int backtrace_syminfo(backtrace_state* state, std::uintptr_t address, backtrace_syminfo_callback callback,
+                      backtrace_error_callback error, void* data);
+}
+#endif
+
+namespace antipode::dry_run {
+namespace {
+
+std::string Demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                         std::free);
+  return status == 0 ? demangled.get() : name;
+}
+
+/// What the dynamic linker knows: the object, and of symbols those that are exported.
+Frame LinkedAt(std::uintptr_t address) {
+  Frame frame;
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<void*>(address), &found) == 0) return frame;
+  if (found.dli_fname != nullptr) frame.object = found.dli_fname;
+  if (found.dli_sname != nullptr) frame.function = PlainName(Demangled(found.dli_sname));
+  char offset[32];
+  std::snprintf(offset, sizeof offset, "+0x%zx",
+                static_cast<std::size_t>(address - reinterpret_cast<std::uintptr_t>(found.dli_fbase)));
+  frame.offset = offset;
+  return frame;
+}
+
+#ifdef ANTIPODE_BACKTRACE
+
+void NoError(void*, const char*, int) {}
+
+/// Of one address, what was found.
+struct Found {
+  Frame linked;
+  std::vector<Frame> frames;
+};
+
+int Take(void* data, std::uintptr_t, const char* file, int line, const char* function) {
+  auto& found = *static_cast<Found*>(data);
+  if (file == nullptr && function == nullptr) return 0;
+  Frame frame = found.linked;
+  if (file != nullptr) frame.file = std::filesystem::path(file).lexically_normal().string();
+  frame.line = file == nullptr ? 0 : line;
+  frame.function = function == nullptr ? "" : PlainName(Demangled(function));
+  found.frames.push_back(std::move(frame));
+  return 0;
+}
+
+void TakeName(void* data, std::uintptr_t, const char* name, std::uintptr_t, std::uintptr_t) {
+  if (name != nullptr) static_cast<Found*>(data)->linked.function = PlainName(Demangled(name));
+}
+
+void Look(Found& found, std::uintptr_t address) {
+  static std::mutex lock;  // Who has it may read the program's file, once.
+  static backtrace_state* const state = backtrace_create_state(nullptr, 0, NoError, nullptr);
+  const std::lock_guard guard(lock);
+  if (state == nullptr) return;
+  backtrace_syminfo(state, address, TakeName, NoError, &found);
+  backtrace_pcinfo(state, address, Take, NoError, &found);
+}
+
+std::vector<Frame> Known(const Frame& linked, std::uintptr_t address) {
+  Found found{linked, {}};
+  Look(found, address);
+  if (found.frames.empty()) return {found.linked};
+  // Debug information has no namespaces of what is local to a file; of the function that was not inlined, its symbol
+  // has them. A lambda that was inlined is named by what is around it.
+  if (!found.linked.function.empty()) found.frames.back().function = found.linked.function;
+  for (std::size_t outer = found.frames.size(); outer-- > 1;) {
+    Frame& frame = found.frames[outer - 1];
+    if (frame.function.empty() || frame.function == "operator()") frame.function = found.frames[outer].function;
+  }
+  return std::move(found.frames);
+}
+
+#else
+
+std::vector<Frame> Known(const Frame& linked, std::uintptr_t) { return {linked}; }
+
+#endif
+
+/// The end of the brackets that begin at a place in a name.
+std::size_t EndOf(const std::string& name, std::size_t begin) {
+  int depth = 0;
+  for (std::size_t i = begin; i < name.size(); ++i) {
+    if (name[i] == '(' || name[i] == '<' || name[i] == '{') ++depth;
+    const bool arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if ((name[i] == ')' || (name[i] == '>' && !arrow) || name[i] == '}') && --depth == 0) return i + 1;
+  }
+  return name.size();
+}
+
+}  // namespace
+
+std::vector<Frame> FramesAt(std::uintptr_t address) { return Known(LinkedAt(address), address); }
+
+std::string PlainName(const std::string& name) {
+  static const std::string kAnonymous = "(anonymous namespace)::";
+  static const std::string kOperator = "operator";
+  std::string plain;
+  for (std::size_t i = 0; i < name.size();) {
+    const bool begins = plain.empty() || plain.back() == ':' || plain.back() == ' ';
+    if (name.compare(i, kAnonymous.size(), kAnonymous) == 0) {
+      i += kAnonymous.size();
+    } else if (begins && name.compare(i, kOperator.size(), kOperator) == 0) {
+      std::size_t end = i + kOperator.size();
+      if (name.compare(end, 2, "()") == 0) end += 2;
+      while (end < name.size() && name[end] != '(' &&
+             (name[end] != '<' || end == i + kOperator.size() || name[end - 1] == '<')) {
+        ++end;
+      }
+      plain += name.substr(i, end - i);
+      i = end;
+    } else if (name[i] == '<' || name[i] == '[') {
+      i = name[i] == '<' ? EndOf(name, i) : std::min(name.find(']', i), name.size() - 1) + 1;
+    } else if (name[i] == '{') {  // A lambda, or another thing without a name: what is around it has one.
+      break;
+    } else if (name[i] == '(') {
+      const std::size_t end = EndOf(name, i);
+      if (plain == "decltype") {
+        i = end;
+        continue;
+      }
+      const std::size_t more = name.find("::", end);
+      if (more == std::string::npos || name[std::min(more + 2, name.size() - 1)] == '{') break;
+      i = more;  // Of a class that is local to a function.
+    } else if (name[i] == ' ') {
+      plain.clear();  // What came was the type that it returns.
+      ++i;
+    } else {
+      plain += name[i++];
+    }
+  }
+  while (!plain.empty() && (plain.back() == ':' || plain.back() == ' ')) plain.pop_back();
+  return plain.empty() ? name : plain;
+}
+
+}  // namespace antipode::dry_run

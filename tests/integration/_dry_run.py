@@ -1,0 +1,21 @@
+"""Dry runs of programs in other languages, by their records."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def dry_run_into(folder: Path) -> dict[str, str]:
+    """The environment of a process in a dry run that writes its records into *folder*."""
+    return {"ANTIPODE_MODE": "dry-run", "ANTIPODE_DRY_RUN_DIR": str(folder)}
+
+
+def lints(folder: Path) -> list[tuple[str, str]]:
+    """The lints in *folder*, each with its datastore."""
+    lines = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
+    records = map(json.loads, lines)
+    return [(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"]
