@@ -113,7 +113,7 @@ class MongoContractStore(ContractStore):
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            client = self._client(slow.address, socketTimeoutMS=200)
+            client = self._client(slow.address, socketTimeoutMS=1000)
             client.admin.command("ping")
             doubtful = mongodb.shim("posts", client, **self.where)
             doubtful.read(key)

@@ -127,7 +127,7 @@ class NativeStore(MongoContractStore):
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            client = self._client(slow.address, socketTimeoutMS=200, retryWrites=False)
+            client = self._client(slow.address, socketTimeoutMS=1000, retryWrites=False)
             instrument_client(client, datastore="posts", lineage="beside", collections=["posts"])
             client.admin.command("ping")
             slow.set_lag(60_000)

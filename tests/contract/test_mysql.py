@@ -67,7 +67,7 @@ class MySQLContractStore(ContractStore):
         with LagProxy(self.topology.primary) as slow:
             url = self.topology.url(slow.address)
             engine = create_engine(
-                url, isolation_level="AUTOCOMMIT", connect_args={"read_timeout": 0.5}
+                url, isolation_level="AUTOCOMMIT", connect_args={"read_timeout": 1.0}
             )
             doubtful = shims.shim("posts", engine)
             try:

@@ -135,7 +135,7 @@ class NativeStore(MySQLContractStore):
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary) as slow:
             engine = self._engine(
-                slow.address, isolation_level="AUTOCOMMIT", connect_args={"read_timeout": 0.5}
+                slow.address, isolation_level="AUTOCOMMIT", connect_args={"read_timeout": 1.0}
             )
             shims.instrument_engine(engine, **BESIDE)
             try:

@@ -44,7 +44,7 @@ class OwnContractStore(ContractStore):
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary, lag_ms=LONG_MS) as slow:
-            slow_shim = own_shim.HashShim("posts", f"redis://{slow.address}?socket_timeout=0.2")
+            slow_shim = own_shim.HashShim("posts", f"redis://{slow.address}?socket_timeout=1.0")
             try:
                 slow_shim.write(key, value)
             finally:

@@ -62,7 +62,7 @@ class RedisContractStore(ContractStore):
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            client = self._client(slow.address, socket_timeout=0.2)
+            client = self._client(slow.address, socket_timeout=1.0)
             doubtful = shims.shim("posts", client)
             try:
                 doubtful.read(key)

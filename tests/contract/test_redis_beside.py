@@ -111,7 +111,7 @@ class NativeStore(RedisContractStore):
     def doubtful_write(self, key: str, value: bytes) -> None:
         """The write arrives; the reply does not."""
         with LagProxy(self.topology.primary, lag_ms=0) as slow:
-            client = self._client(slow.address, socket_timeout=0.2)
+            client = self._client(slow.address, socket_timeout=1.0)
             instrument_client(client, datastore="posts", **BESIDE)
             with antipode.scope():
                 client.set(f"{key}-before", value)

@@ -52,7 +52,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_lost_reply_is_in_doubt(proxy: LagProxy, write: Callable[[Any], Any]) -> None:
     """A write whose reply never comes is in doubt, and a barrier refuses to vouch for it."""
-    with client(proxy.address, socketTimeoutMS=200, serverSelectionTimeoutMS=2000) as one:
+    with client(proxy.address, socketTimeoutMS=600, serverSelectionTimeoutMS=2000) as one:
         one[DB].posts.insert_one({})
         with antipode.scope() as scope:
             proxy.set_lag(60_000)
@@ -66,7 +66,7 @@ def test_lost_reply_is_in_doubt(proxy: LagProxy, write: Callable[[Any], Any]) ->
 
 def test_lost_reply_of_a_read_leaves_no_doubt(proxy: LagProxy) -> None:
     """A read that got no reply wrote nothing."""
-    with client(proxy.address, socketTimeoutMS=200, serverSelectionTimeoutMS=2000) as one:
+    with client(proxy.address, socketTimeoutMS=600, serverSelectionTimeoutMS=2000) as one:
         one[DB].posts.find_one({})
         with antipode.scope() as scope:
             proxy.set_lag(60_000)

@@ -94,7 +94,7 @@ def test_lost_commit_is_in_doubt(antipode_mongodb: MongoDBTopology) -> None:
     """No reply to the commit: it may have happened."""
     with (
         LagProxy(antipode_mongodb.primary) as proxy,
-        client(proxy.address, socketTimeoutMS=300) as one,
+        client(proxy.address, socketTimeoutMS=800) as one,
         antipode.scope() as scope,
         one.start_session() as session,
     ):

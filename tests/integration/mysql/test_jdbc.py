@@ -17,7 +17,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode.testing import LagProxy
+from antipode.testing import LagProxy, wait_until
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import described, regions
@@ -379,10 +379,14 @@ def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
                 remote.barrier(timeout=0.5, mode="enforce")
             topology.resume()
             remote.barrier(timeout=TIMEOUT_S, mode="enforce")
+        (file,) = tmp_path.iterdir()
+        # The look ends with the barrier, and is written down a little later.
+        wait_until(
+            lambda: '"evidence"' in file.read_text(), what="the evidence", timeout_s=TIMEOUT_S
+        )
     finally:
         topology.resume()
     remote.configure(mode="enforce")
-    (file,) = tmp_path.iterdir()
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [each["lint"] for each in records if each["kind"] == "lint"] == ["in-transaction"]
     (read,) = [each for each in records if each["kind"] == "read"]

@@ -54,7 +54,7 @@ def test_write_at_a_writable_replica_is_in_doubt(antipode_redis: RedisTopology) 
 
 def test_lost_reply_is_in_doubt(make: Callable[..., Any], proxy: LagProxy) -> None:
     """A write whose reply never comes is in doubt, and a barrier refuses to vouch for it."""
-    one = make(options={"socket_timeout": 0.2})
+    one = make(options={"socket_timeout": 0.6})
     for write in (
         lambda: one.set("k", "v"),
         lambda: one.pipeline().set("k", "v").execute(),
@@ -73,7 +73,7 @@ def test_lost_reply_is_in_doubt(make: Callable[..., Any], proxy: LagProxy) -> No
 
 def test_lost_reply_of_a_read_leaves_no_doubt(make: Callable[..., Any], proxy: LagProxy) -> None:
     """A read that got no reply wrote nothing."""
-    one = make(options={"socket_timeout": 0.2})
+    one = make(options={"socket_timeout": 0.6})
     one.ping()
     proxy.set_lag(60_000)
     with antipode.scope() as scope:
@@ -104,7 +104,7 @@ def test_retry_settles_the_doubt(make: Callable[..., Any], proxy: LagProxy) -> N
 
     one = make(
         options={
-            "socket_timeout": 0.2,
+            "socket_timeout": 0.6,
             "retry": Retry(HealingBackoff(), 2),
             "retry_on_error": [redis.TimeoutError],
         }

@@ -36,7 +36,7 @@ def _run(program: str, primary: str, replica: str, check: str) -> None:
         ["java", "-cp", command("java")[-1], str(PROGRAMS / program), primary, replica, check],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr

@@ -34,7 +34,7 @@ def test_the_quick_start_compiles_and_waits(antipode_redis: RedisTopology, tmp_p
         ["java", "-cp", jar, str(path), *servers],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
