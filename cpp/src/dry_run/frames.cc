@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,9 @@ std::string Demangled(const char* name) {
 Frame LinkedAt(std::uintptr_t address) {
   Frame frame;
   Dl_info found{};
-  if (dladdr(reinterpret_cast<void*>(address), &found) == 0) return frame;
+  void* place = nullptr;
+  std::memcpy(&place, &address, sizeof place);
+  if (dladdr(place, &found) == 0) return frame;
   if (found.dli_fname != nullptr) frame.object = found.dli_fname;
   if (found.dli_sname != nullptr) frame.function = PlainName(Demangled(found.dli_sname));
   char offset[32];
