@@ -334,11 +334,14 @@ class Process {
  public:
   explicit Process(const Json& script) : before_(CurrentSettings()) {
     Configure(json::SettingsOf(script.value("settings", Json::object()), before_));
-    for (const Json& found : script.at("stores")) stores.push_back(StoreOf(found, clock));
   }
   ~Process() {
     for (const auto& store : stores) store->Close();
     Configure(before_);
+  }
+  /// Apart from construction: where one cannot be, those before it are closed.
+  void Open(const Json& found) {
+    for (const Json& each : found) stores.push_back(StoreOf(each, clock));
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -373,6 +376,7 @@ std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Proce
 
 Json RunScript(const Json& script) {
   Process process(script);
+  process.Open(script.at("stores"));
   std::optional<ScopeGuard> guard;
   if (script.contains("scope")) guard.emplace(json::LineageOf(script.at("scope")));
   std::optional<Fulfilling> branch;

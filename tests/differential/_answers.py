@@ -113,13 +113,16 @@ def _of(left: Any, right: Any, where: str = "") -> str | None:
 def _of_scripts(
     script: Mapping[str, Any], left: Mapping[str, Any], right: Mapping[str, Any]
 ) -> str | None:
-    found = _of(_discrete(left), _discrete(right))
-    return found if found is not None else _timing(script, left, right)
+    found, other = _discrete(left), _discrete(right)
+    where = _of(found, other)
+    return _timing(script, left, right) if where is None and "scope" in found else where
 
 
 def _discrete(found: Mapping[str, Any]) -> dict[str, Any]:
     """All of a script's value but what random pauses decide."""
-    hasty = any(map(_ended_early, found["barriers"]))
+    if any(map(_ended_early, found["barriers"])):
+        # Who was looked at before is known to the barriers and reads that follow.
+        return {"barriers": [one["ok"] for one in found["barriers"] if _ended_early(one)]}
     return {
         "barriers": [_barrier(one) for one in found["barriers"]],
         "reads": [
@@ -131,7 +134,7 @@ def _discrete(found: Mapping[str, Any]) -> dict[str, Any]:
             for one in found.get("reads", ())
         ],
         "fences": found["fences"],
-        "scope": None if found["scope"] is None or hasty else _text(found["scope"], hourless=False),
+        "scope": None if found["scope"] is None else _text(found["scope"], hourless=False),
         "floors": {
             name: sorted(map(_write, writes)) for name, writes in (found["floors"] or {}).items()
         },
@@ -143,8 +146,6 @@ def _discrete(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _barrier(found: Mapping[str, Any]) -> dict[str, Any]:
-    if _ended_early(found):
-        return {"ok": found["ok"], "code": found["code"] is not None}
     return {
         **{name: found[name] for name in ("code", "ok", "eta_s")},
         "incomplete": sorted(found["incomplete"]),
