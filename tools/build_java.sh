@@ -17,7 +17,7 @@ grep -E '^\[(WARNING|ERROR)\]' "$log" || true
 tests=$(awk '/Tests run:/ && !/Time elapsed/ { gsub(",", ""); sum += $4 } END { print sum + 0 }' "$log")
 ((tests > 0)) || { echo "error: no Java test was run" >&2; exit 1; }
 if [[ -n ${1:-} ]]; then
-    for module in $(sed -n 's:.*<module>\(.*\)</module>.*:\1:p' pom.xml | grep -vx 'antipode-\(agent\|bom\)'); do
+    for module in $(sed -n 's:.*<module>\(.*\)</module>.*:\1:p' pom.xml | grep -vx 'antipode-\(agent\|benchmarks\|bom\)'); do
         for kind in "" -sources -javadoc; do
             compgen -G "$module/target/$module-[0-9]*[!sc]$kind.jar" >/dev/null ||
                 { echo "error: $module has no ${kind#-} jar for a release" >&2; exit 1; }
