@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode.testing._contract_dry import dry_run
+from antipode.testing._wait import wait_until
 from antipode.testing.agent.client import (
     AgentProcess,
     RemoteAntipode,
@@ -19,11 +22,15 @@ from tests.contract.test_redis import LONG_MS, RedisContractStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from antipode import Lineage, Promise, WriteId
     from antipode.testing import RedisTopology
 
 pytestmark = pytest.mark.slow
+
+EVIDENCE_MS = 500
+TIMEOUT_S = 20.0
 
 
 @pytest.fixture
@@ -110,3 +117,25 @@ class TestRedisOfCpp(TestRedis):
     """The claims that the shim of C++ keeps, on the same servers."""
 
     language: ClassVar[str] = "cpp"
+
+    def test_unguarded_read_has_evidence(
+        self, store: RemoteRedis, key: str, tmp_path: Path
+    ) -> None:
+        """A read that a replica cannot have answered rightly is confirmed, with what it costs."""
+        store.topology.set_lag(EVIDENCE_MS)
+        with dry_run(store, tmp_path):
+            with store.antipode.scope():
+                store.write(key, b"1")
+                store.read(key)
+            with store.antipode.scope():  # By now the read is over.
+                store.antipode.barrier(timeout=store.timeout_s)
+            wait_until(lambda: bool(evidence_in(tmp_path)), what="evidence", timeout_s=TIMEOUT_S)
+        (found,) = evidence_in(tmp_path)
+        assert found["confirmed"] is True
+        assert 0 < found["waited_s"] < TIMEOUT_S
+
+
+def evidence_in(folder: Path) -> list[dict[str, Any]]:
+    """What was found out about the reads of a dry run."""
+    lines = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
+    return [each for each in map(json.loads, lines) if each["kind"] == "evidence"]
