@@ -1,7 +1,6 @@
 package io.antipode.spring;
 
 import io.antipode.rabbitmq.RabbitMqInstrumentation;
-import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -114,16 +113,17 @@ public class AntipodeRabbitAutoConfiguration {
                   Objects.requireNonNull(channels.getObject().of(channel)));
         } else if (bean instanceof BaseRabbitListenerContainerFactory<?> containers) {
           containers.setAdviceChain(with(containers.getAdviceChain(), advice.getObject()));
-        } else if (bean instanceof RabbitTemplate && !(bean instanceof AntipodeRabbitTemplate)) {
-          Counts.logOnce(
-              "template",
-              "",
-              name,
-              () -> "the bean " + name + " sends no lineages: make it an AntipodeRabbitTemplate");
         }
         return bean;
       }
     };
+  }
+
+  /** Instruments templates that the application defines itself. */
+  @Bean
+  static OwnRabbitTemplates antipodeRabbitTemplates(
+      ObjectProvider<AntipodeRabbitChannels> channels, BeanFactory beans) {
+    return new OwnRabbitTemplates(channels, beans);
   }
 
   private static Advice[] with(Advice @Nullable [] chain, Advice last) {

@@ -1,17 +1,22 @@
 package io.antipode.spring;
 
 import com.rabbitmq.client.Channel;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.amqp.core.Message;
 import org.springframework.amqp.core.MessagePostProcessor;
 import org.springframework.amqp.rabbit.connection.ConnectionFactory;
 import org.springframework.amqp.rabbit.connection.CorrelationData;
 import org.springframework.amqp.rabbit.core.RabbitTemplate;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.util.ReflectionUtils;
 
 /**
  * A template whose messages carry the lineage, and enter the current scope once they are confirmed;
- * what it receives, replies too, is merged into that scope. Boot's own template is one; make one
- * where you make a template yourself.
+ * what it receives, replies too, is merged into that scope. Boot's own template is one, and each
+ * bean of the class {@link RabbitTemplate} becomes one; extend this class where you extend that.
  */
 public class AntipodeRabbitTemplate extends RabbitTemplate {
   private final AntipodeRabbitChannels channels;
@@ -22,6 +27,32 @@ public class AntipodeRabbitTemplate extends RabbitTemplate {
     super(connectionFactory);
     this.channels = channels;
     super.setAfterReceivePostProcessors(channels::merged);
+  }
+
+  /** Makes a template that is set up as another one is, which is not used any more. */
+  static AntipodeRabbitTemplate like(
+      RabbitTemplate template, AntipodeRabbitChannels channels, BeanFactory beans) {
+    AntipodeRabbitTemplate made =
+        new AntipodeRabbitTemplate(template.getConnectionFactory(), channels);
+    ReflectionUtils.shallowCopyFieldState(template, made);
+    ReflectionUtils.doWithLocalFields(
+        RabbitTemplate.class, field -> copyEntries(field, template, made));
+    made.setBeanFactory(beans);
+    made.addAfterReceivePostProcessors(channels::merged);
+    return made;
+  }
+
+  /** Copies what a field holds that cannot be set, such as arguments of its consumers. */
+  @SuppressWarnings("unchecked") // Both are the same field's.
+  private static void copyEntries(Field field, RabbitTemplate from, RabbitTemplate to)
+      throws IllegalAccessException {
+    int modifiers = field.getModifiers();
+    if (!Modifier.isStatic(modifiers)
+        && Modifier.isFinal(modifiers)
+        && Map.class.isAssignableFrom(field.getType())) {
+      field.setAccessible(true);
+      ((Map<Object, Object>) field.get(to)).putAll((Map<Object, Object>) field.get(from));
+    }
   }
 
   @Override

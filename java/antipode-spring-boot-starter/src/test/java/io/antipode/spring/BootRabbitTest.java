@@ -23,6 +23,7 @@ import org.springframework.amqp.rabbit.annotation.Exchange;
 import org.springframework.amqp.rabbit.annotation.Queue;
 import org.springframework.amqp.rabbit.annotation.QueueBinding;
 import org.springframework.amqp.rabbit.annotation.RabbitListener;
+import org.springframework.amqp.rabbit.connection.ConnectionFactory;
 import org.springframework.amqp.rabbit.connection.CorrelationData;
 import org.springframework.amqp.rabbit.core.RabbitTemplate;
 import org.springframework.boot.SpringApplication;
@@ -42,7 +43,8 @@ class BootRabbitTest {
   private static Lab lab;
   private static ConfigurableApplicationContext application;
 
-  private final RabbitTemplate template = application.getBean(RabbitTemplate.class);
+  private final RabbitTemplate template = template("rabbitTemplate");
+  private final RabbitTemplate own = template("own");
   private final BlockingQueue<Seen> seen = application.getBean(Listeners.class).seen;
 
   /** What a listener found: its lineage, and the header that it came from. */
@@ -54,6 +56,28 @@ class BootRabbitTest {
     @Bean
     Listeners listeners() {
       return new Listeners();
+    }
+
+    /** A template that the application makes itself, with settings of its own. */
+    @Bean(defaultCandidate = false)
+    RabbitTemplate own(ConnectionFactory connections) {
+      RabbitTemplate template = new RabbitTemplate(connections);
+      template.setExchange("news");
+      template.setRoutingKey("key");
+      template.addConsumerArg("x-priority", 5);
+      return template;
+    }
+
+    @Bean(defaultCandidate = false)
+    Extended extended(ConnectionFactory connections) {
+      return new Extended(connections);
+    }
+  }
+
+  /** A class that only the application can make. */
+  static class Extended extends RabbitTemplate {
+    Extended(ConnectionFactory connections) {
+      super(connections);
     }
   }
 
@@ -110,6 +134,10 @@ class BootRabbitTest {
     seen.clear();
   }
 
+  private static RabbitTemplate template(String bean) {
+    return application.getBean(bean, RabbitTemplate.class);
+  }
+
   private Lineage handled() throws InterruptedException {
     Seen found = seen.poll(20, TimeUnit.SECONDS);
     assertThat(found).isNotNull();
@@ -150,6 +178,28 @@ class BootRabbitTest {
   void aMessageFromOutsideOfAScopeDependsOnItselfAlone() throws Exception {
     confirmed("1");
     assertThat(handled().writes()).extracting(WriteId::datastore).containsExactly("inbox");
+  }
+
+  @Test
+  void aTemplateOfTheApplicationsOwnCarriesLineagesAndKeepsItsSettings() throws Exception {
+    assertThat(own).isInstanceOf(AntipodeRabbitTemplate.class);
+    assertThat(own).hasFieldOrPropertyWithValue("consumerArgs", Map.of("x-priority", 5));
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      CorrelationData correlation = new CorrelationData();
+      own.correlationConvertAndSend("1", correlation);
+      assertThat(correlation.getFuture().get(20, TimeUnit.SECONDS).isAck()).isTrue();
+      assertThat(Antipode.current().writes()).hasSize(2).contains(CAUSE);
+      assertThat(handled()).isEqualTo(Antipode.current());
+    }
+    try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+      assertThat(own.convertSendAndReceive("", "questions", "why")).isEqualTo("why");
+      assertThat(Antipode.current().writes()).containsExactly(CAUSE, ADDED);
+    }
+  }
+
+  @Test
+  void aTemplateOfAClassOfTheApplicationsStays() {
+    assertThat(template("extended")).isExactlyInstanceOf(Extended.class);
   }
 
   @Test
