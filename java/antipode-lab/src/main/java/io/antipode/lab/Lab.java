@@ -77,6 +77,11 @@ public final class Lab implements AutoCloseable {
     return urls.get(0);
   }
 
+  /** Returns the URL of the other region's server, or of the replica. */
+  public String otherUrl() {
+    return urls.get(1);
+  }
+
   /** Returns the port in a URL. */
   public static int port(String url) {
     Matcher port = Pattern.compile(":(\\d+)/").matcher(url);

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -53,7 +54,7 @@ class BootMongoTest {
     main.setWebApplicationType(WebApplicationType.NONE);
     application =
         main.run(
-            "--spring.autoconfigure.exclude=",
+            "--spring.autoconfigure.exclude=" + DataSourceAutoConfiguration.class.getName(),
             "--spring.data.mongodb.uri=" + lab.url(),
             "--spring.data.mongodb.database=app",
             "--antipode.mongodb.datastore=posts");

@@ -1,0 +1,334 @@
+package io.antipode.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.antipode.Antipode;
+import io.antipode.Lineage;
+import io.antipode.ScopeBlock;
+import io.antipode.StaleSnapshotException;
+import io.antipode.WriteId;
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.BarrierResult;
+import io.antipode.barrier.BarrierTimeoutException;
+import io.antipode.barrier.Barriers;
+import io.antipode.lab.Lab;
+import jakarta.persistence.Entity;
+import jakarta.persistence.Id;
+import jakarta.persistence.Table;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.mongo.MongoAutoConfiguration;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Primary;
+import org.springframework.data.jpa.repository.JpaRepository;
+import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
+import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
+import org.springframework.transaction.annotation.Propagation;
+import org.springframework.transaction.annotation.Transactional;
+
+/** Transactions of Spring and a JPA repository, over a primary and a replica of MySQL. */
+@Tag("lab")
+class BootJpaTest {
+  private static final BarrierOptions SOON = BarrierOptions.timeout(Duration.ofSeconds(20));
+  private static final BarrierOptions AT_ONCE = BarrierOptions.timeout(Duration.ofMillis(200));
+
+  private static Lab lab;
+  private static ConfigurableApplicationContext application;
+
+  private final Service service = application.getBean(Service.class);
+
+  @Configuration
+  @EnableAutoConfiguration
+  @EnableJpaRepositories(considerNestedRepositories = true)
+  static class Application {
+    @Bean(defaultCandidate = false)
+    DataSource primary() {
+      return pool(lab.url());
+    }
+
+    @Bean(defaultCandidate = false)
+    DataSource replica() {
+      return pool(lab.otherUrl());
+    }
+
+    /** Transactions that only read are the replica's. */
+    @Bean
+    @Primary
+    DataSource dataSource(
+        @Qualifier("primary") DataSource primary, @Qualifier("replica") DataSource replica) {
+      LazyConnectionDataSourceProxy routed = new LazyConnectionDataSourceProxy(primary);
+      routed.setReadOnlyDataSource(replica);
+      return routed;
+    }
+
+    @Bean
+    Audit audit(Posts posts) {
+      return new Audit(posts);
+    }
+
+    @Bean
+    Service service(Posts posts, Audit audit) {
+      return new Service(posts, audit);
+    }
+
+    private static DataSource pool(String url) {
+      HikariDataSource pool = new HikariDataSource();
+      pool.setJdbcUrl(jdbc(url));
+      pool.setUsername("app");
+      pool.setPassword("app");
+      return pool;
+    }
+  }
+
+  @Entity(name = "Post")
+  @Table(name = "boot_posts")
+  static class Post {
+    @Id private long id;
+    private String text;
+
+    /** For Hibernate. */
+    protected Post() {}
+
+    Post(long id, String text) {
+      this.id = id;
+      this.text = text;
+    }
+  }
+
+  interface Posts extends JpaRepository<Post, Long> {}
+
+  static class Audit {
+    private final Posts posts;
+
+    Audit(Posts posts) {
+      this.posts = posts;
+    }
+
+    @Transactional(propagation = Propagation.REQUIRES_NEW)
+    public void note(long id) {
+      Post unused = posts.save(new Post(id, "noted"));
+    }
+  }
+
+  static class Service {
+    private final Posts posts;
+    private final Audit audit;
+
+    Service(Posts posts, Audit audit) {
+      this.posts = posts;
+      this.audit = audit;
+    }
+
+    /** Returns the lineage before the commit. */
+    @Transactional
+    public Lineage write(long id) {
+      Post unused = posts.saveAndFlush(new Post(id, "hello"));
+      return Antipode.current();
+    }
+
+    @Transactional
+    public void fail(long id) {
+      Post unused = posts.saveAndFlush(new Post(id, "never"));
+      throw new IllegalStateException("of the service");
+    }
+
+    /** Returns the lineage after a commit within another transaction. */
+    @Transactional
+    public Lineage writeAndNote(long id, long note, boolean fails) {
+      Post unused = posts.saveAndFlush(new Post(id, "hello"));
+      audit.note(note);
+      Lineage noted = Antipode.current();
+      if (fails) {
+        throw new IllegalStateException(noted.serialize());
+      }
+      return noted;
+    }
+
+    @Transactional(readOnly = true)
+    public Optional<String> read(long id) {
+      return posts.findById(id).map(post -> post.text);
+    }
+
+    @Transactional(readOnly = true)
+    public Optional<String> readAfter(long first, BarrierOptions barrier, long id) {
+      Optional<Post> unused = posts.findById(first);
+      BarrierResult ignored = Barriers.barrier(barrier);
+      return posts.findById(id).map(post -> post.text);
+    }
+  }
+
+  private static String jdbc(String url) {
+    return "jdbc:mysql://127.0.0.1:" + Lab.port(url) + "/app";
+  }
+
+  @BeforeAll
+  static void start() throws Exception {
+    lab = Lab.start("mysql");
+    SpringApplication main = new SpringApplication(Application.class);
+    main.setWebApplicationType(WebApplicationType.NONE);
+    application =
+        main.run(
+            "--spring.autoconfigure.exclude=" + MongoAutoConfiguration.class.getName(),
+            "--spring.jpa.hibernate.ddl-auto=create",
+            "--antipode.mysql.pools.primary.datastore=posts",
+            "--antipode.mysql.pools.replica.datastore=posts",
+            "--antipode.mysql.pools.replica.reads-from=replica");
+  }
+
+  @AfterAll
+  static void stop() throws Exception {
+    if (application != null) {
+      application.close();
+    }
+    if (lab != null) { // Without a server there is neither.
+      lab.close();
+    }
+  }
+
+  /** Keeps the replica from applying what is written to the table. */
+  private static AutoCloseable held() throws SQLException {
+    Connection connection = DriverManager.getConnection(jdbc(lab.otherUrl()), "app", "app");
+    try (Statement statement = connection.createStatement()) {
+      boolean unused = statement.execute("LOCK TABLES boot_posts READ");
+    }
+    return connection;
+  }
+
+  private static WriteId written() {
+    Lineage lineage = Antipode.current();
+    assertThat(lineage.incomplete()).isEmpty();
+    List<WriteId> writes = lineage.writes();
+    assertThat(writes).hasSize(1);
+    assertThat(writes.get(0).datastore()).isEqualTo("posts");
+    return writes.get(0);
+  }
+
+  /** Returns the lineage of a request that wrote a row, as the next service gets it. */
+  private String request(long id) {
+    try (ScopeBlock request = Antipode.scope()) {
+      assertThat(service.write(id)).as("before the commit").isEqualTo(Lineage.empty());
+      WriteId unused = written();
+      return Antipode.serialize();
+    }
+  }
+
+  private static void timesOut(ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .satisfies(
+            error ->
+                assertThat(Stream.iterate(error, each -> each != null, Throwable::getCause))
+                    .hasAtLeastOneElementOfType(BarrierTimeoutException.class));
+  }
+
+  /** Makes the table known to the replica, which may lag behind the start. */
+  private void reaches(String lineage, long id) {
+    try (ScopeBlock reader = Antipode.scope(lineage)) {
+      BarrierResult unused = Barriers.barrier(SOON);
+      assertThat(service.read(id)).hasValue("hello");
+    }
+  }
+
+  @Test
+  void aReaderAtTheReplicaSeesTheRow() {
+    reaches(request(10), 10);
+  }
+
+  @Test
+  void aBarrierWaitsForTheCommit() throws Exception {
+    reaches(request(20), 20);
+    String lineage;
+    try (AutoCloseable held = held()) {
+      lineage = request(21);
+      try (ScopeBlock reader = Antipode.scope(lineage)) {
+        assertThat(service.read(21)).as("without a barrier").isEmpty();
+        timesOut(() -> Barriers.barrier(AT_ONCE));
+      }
+    }
+    reaches(lineage, 21);
+  }
+
+  @Test
+  void theReadOfATransactionWaits() throws Exception {
+    reaches(request(30), 30);
+    String lineage;
+    try (AutoCloseable held = held()) {
+      lineage = request(31);
+      try (ScopeBlock reader = Antipode.scope(lineage)) {
+        BarrierResult unused = Barriers.barrier(AT_ONCE.atRead());
+        timesOut(() -> service.read(31));
+      }
+    }
+    try (ScopeBlock reader = Antipode.scope(lineage)) {
+      BarrierResult unused = Barriers.barrier(SOON.atRead());
+      assertThat(service.read(31)).hasValue("hello");
+    }
+  }
+
+  @Test
+  void aTransactionThatHasReadDoesNotSeeWhatABarrierWaitedFor() throws Exception {
+    reaches(request(40), 40);
+    String lineage = request(41);
+    try (ScopeBlock reader = Antipode.scope(lineage)) {
+      assertThatThrownBy(() -> service.readAfter(40, SOON, 41))
+          .satisfies(
+              error ->
+                  assertThat(Stream.iterate(error, each -> each != null, Throwable::getCause))
+                      .hasAtLeastOneElementOfType(StaleSnapshotException.class));
+    }
+  }
+
+  @Test
+  void aRollbackEntersNothing() {
+    reaches(request(50), 50);
+    try (ScopeBlock request = Antipode.scope()) {
+      assertThatThrownBy(() -> service.fail(51)).isInstanceOf(IllegalStateException.class);
+      assertThat(Antipode.current()).isEqualTo(Lineage.empty());
+      assertThat(service.read(51)).isEmpty();
+      assertThat(Antipode.current()).as("a transaction that only reads").isEqualTo(Lineage.empty());
+    }
+  }
+
+  @Test
+  void aTransactionWithinAnotherEntersByItself() {
+    try (ScopeBlock request = Antipode.scope()) {
+      Lineage noted = service.writeAndNote(60, 61, false);
+      assertThat(noted.writes()).hasSize(1);
+      assertThat(written().version()).isGreaterThan(noted.writes().get(0).version());
+      BarrierResult unused = Barriers.barrier(SOON);
+      assertThat(service.read(60)).hasValue("hello");
+      assertThat(service.read(61)).hasValue("noted");
+    }
+  }
+
+  @Test
+  void aTransactionWithinOneThatIsRolledBackStays() {
+    try (ScopeBlock request = Antipode.scope()) {
+      assertThatThrownBy(() -> service.writeAndNote(70, 71, true))
+          .isInstanceOf(IllegalStateException.class)
+          .satisfies(error -> assertThat(error).hasMessage(Lineage.of(written()).serialize()));
+      BarrierResult unused = Barriers.barrier(SOON);
+      assertThat(service.read(70)).isEmpty();
+      assertThat(service.read(71)).hasValue("noted");
+    }
+  }
+}
