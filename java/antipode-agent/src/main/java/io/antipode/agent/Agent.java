@@ -124,6 +124,7 @@ public final class Agent {
       case "rolled_back" -> stores.rolledBack(arguments);
       case "jdbc" -> stores.jdbc(arguments);
       case "mongo" -> stores.mongo(arguments);
+      case "consume" -> stores.consume(arguments);
       case "wait" -> stores.await(arguments, waits);
       case "barrier" -> waits.barrier(arguments);
       case "check" -> waits.check(arguments);

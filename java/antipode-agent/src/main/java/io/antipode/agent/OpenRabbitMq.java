@@ -23,16 +23,18 @@ final class OpenRabbitMq implements OpenShim {
   private final RabbitMqShim shim;
   private final String url;
   private final String exchange;
+  private final String queue;
   private final Map<String, RabbitMqShim.Message> last = new HashMap<>();
 
   OpenRabbitMq(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
     url = Values.text(server, "url");
     exchange = Values.text(server, "exchange");
+    queue = Values.text(server, "queue");
     RabbitMqShim.Builder builder =
         RabbitMqShim.builder(Values.text(given, "datastore"), url)
             .exchange(exchange)
-            .queue(Values.text(server, "queue"))
+            .queue(queue)
             .mandatory();
     if (given.path("reads_from").asText().equals("replica")) {
       builder.readsFrom(ReadsFrom.REPLICA).receipts(Receipts.ofExchange());
@@ -52,6 +54,14 @@ final class OpenRabbitMq implements OpenShim {
     factory.setUri(url);
     factory.setAutomaticRecoveryEnabled(false);
     return factory.newConnection("antipode agent");
+  }
+
+  String url() {
+    return url;
+  }
+
+  String queue() {
+    return queue;
   }
 
   @Override

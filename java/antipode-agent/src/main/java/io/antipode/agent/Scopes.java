@@ -30,7 +30,9 @@ final class Scopes {
   private final Map<String, Held> open = new ConcurrentHashMap<>();
   private final AtomicInteger handles = new AtomicInteger();
 
-  /** A scope, the context that it is in with the baggage of others, and what it joins at its end. */
+  /**
+   * A scope, the context that it is in with the baggage of others, and what it joins at its end.
+   */
   private record Held(Scope scope, Context context, @Nullable Scope outer) {
     void close() {
       if (outer == null) {

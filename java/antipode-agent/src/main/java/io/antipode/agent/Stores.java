@@ -148,6 +148,13 @@ final class Stores {
     throw AgentException.unsupported("mongo of another store");
   }
 
+  JsonNode consume(JsonNode request) throws Exception {
+    if (shim(request) instanceof OpenRabbitMq broker) {
+      return Consuming.run(broker, request);
+    }
+    throw AgentException.unsupported("consume of another store");
+  }
+
   JsonNode await(JsonNode request, Waits waits) throws Exception {
     BarrierOptions options =
         BarrierOptions.timeout(

@@ -38,6 +38,11 @@ public record BarrierResult(
     return outcomes.stream().filter(outcome -> !outcome.isMet()).toList();
   }
 
+  /** Returns the error that stands for this result, which is not thrown; null where it is ok. */
+  public @Nullable UnmetException error() {
+    return UnmetException.of(this);
+  }
+
   List<Outcome> unmet(Collection<Status> statuses) {
     return unmet().stream().filter(outcome -> statuses.contains(outcome.status())).toList();
   }

@@ -14,6 +14,7 @@ import io.antipode.WriteId;
 import io.antipode.runtime.Counts;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -45,6 +46,13 @@ final class InstrumentedChannel implements InvocationHandler {
     return Faces.isOf(real, InstrumentedChannel.class)
         ? real
         : (Channel) Faces.of(real, new InstrumentedChannel(real, instrumentation));
+  }
+
+  /** Returns the channel itself, of one that may be instrumented. */
+  static Channel real(Channel channel) {
+    return Faces.isOf(channel, InstrumentedChannel.class)
+        ? ((InstrumentedChannel) Proxy.getInvocationHandler(channel)).real
+        : channel;
   }
 
   @Override

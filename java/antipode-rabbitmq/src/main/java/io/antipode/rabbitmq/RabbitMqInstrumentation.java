@@ -103,7 +103,7 @@ public final class RabbitMqInstrumentation {
   }
 
   /** A datastore without receipts is known all the same: barriers report it. */
-  private void register() {
+  void register() {
     if (Shims.of(datastore).isEmpty()) {
       Shims.register(new UnwaitableShim(datastore));
     }
