@@ -136,9 +136,12 @@ class Ending:
     def seen(self, inner: Any) -> None:
         """The status of *inner* is there. Who comes second waits until it is judged."""
         with self._lock:
-            call, self._call = self._call, None
-            if call is not None:
-                self._judge(call, inner)
+            if self._call is None:
+                return
+            try:
+                self._judge(self._call, inner)
+            finally:
+                self._call = None  # Not before: who comes second would not wait.
 
     def left(self, inner: Any) -> None:
         """Nobody holds *inner* any more. For finalisers: nothing here waits for a lock."""
