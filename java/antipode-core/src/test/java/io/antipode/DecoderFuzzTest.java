@@ -18,12 +18,14 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Texts of the vectors, changed at random: each is a lineage, whose text is stable, or is refused
  * with a code, soon. {@link Budget} says how many.
  */
+@Tag("random")
 class DecoderFuzzTest {
   private static final Set<String> CODES =
       Set.of(

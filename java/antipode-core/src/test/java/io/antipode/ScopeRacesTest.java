@@ -12,12 +12,14 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Many threads at one scope: nothing is lost, nothing is torn, nothing throws. Threads begin each
  * round at once, for as long as {@link Budget} has it.
  */
+@Tag("random")
 class ScopeRacesTest {
   private static final int WRITES = 40;
   private static final int ROUND_S = 30;
