@@ -142,7 +142,8 @@ std::string PlainName(const std::string& name) {
       i = end;
     } else if (name[i] == '<' || name[i] == '[') {
       i = name[i] == '<' ? EndOf(name, i) : std::min(name.find(']', i), name.size() - 1) + 1;
-    } else if (name[i] == '{') {  // A lambda, or another thing without a name: what is around it has one.
+    } else if (name[i] == '{' || name.compare(i, 2, "$_") == 0) {
+      // A lambda, of GCC or of Clang, or another thing without a name: what is around it has one.
       break;
     } else if (name[i] == '(') {
       const std::size_t end = EndOf(name, i);

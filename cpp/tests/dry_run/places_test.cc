@@ -44,6 +44,7 @@ TEST(PlainName, IsThatOfTheFunctionWithoutItsParameters) {
 TEST(PlainName, OfALambdaIsThatOfTheFunctionItIsIn) {
   EXPECT_EQ(PlainName("shop::Run(int)::{lambda()#1}::operator()() const"), "shop::Run");
   EXPECT_EQ(PlainName("auto shop::Run(int)::{lambda(auto:1)#2}::operator()<int>(int) const"), "shop::Run");
+  EXPECT_EQ(PlainName("shop::(anonymous namespace)::Run(int)::$_0::operator()() const"), "shop::Run");
   EXPECT_EQ(PlainName("shop::Run(int)::Local::Call()"), "shop::Run::Local::Call");
 }
 
