@@ -186,7 +186,6 @@ def test_what_a_body_writes_is_after_the_cookie(server: str) -> None:
     "value",
     [
         "antipode=",
-        "antipode",
         "antipode=;antipode=;;=",
         "antipode=" + "x" * 3000,
         "antipode=1:1~ka.5.k",
@@ -202,6 +201,17 @@ def test_hostile_cookies_are_ignored(server: str, value: str) -> None:
         assert (answer.status, held(answer)) == (200, Lineage())
         assert counted("session_forged") > before
         assert len(cookies(ask(port, "/write", {"Cookie": value}))) == 1
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_what_has_no_equals_sign_is_no_cookie(server: str) -> None:
+    """A name alone is passed over: nothing is forged, and no cookie is removed."""
+    before = counted("session_forged")
+    with site(server, Session(KEY)) as port:
+        answer = ask(port, "/", {"Cookie": "antipode; antipode;"})
+        assert (answer.status, held(answer), cookies(answer)) == (200, Lineage(), [])
+        assert len(cookies(ask(port, "/write", {"Cookie": "antipode"}))) == 1
+    assert counted("session_forged") == before
 
 
 def test_a_value_of_another_use_of_the_key_is_forged() -> None:
