@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <random>
 #include <system_error>
 #include <thread>
 
@@ -15,6 +14,7 @@
 #include "request/inside.h"
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
+#include "runtime/random_hex.h"
 
 namespace antipode {
 
@@ -27,6 +27,8 @@ struct Cancellable::State {
 };
 
 namespace {
+
+constexpr std::size_t kPromiseDigits = 32;
 
 void Await(const std::shared_ptr<Waiter>& waiter, const Wake& finished, double timeout_s) {
   waiter->Recall();
@@ -55,16 +57,6 @@ void Run(Call& call, Wake& finished, bool once = false) {
   const auto waiter = call.MakeWaiter([&finished] { finished.Set(); }, once);
   Await(waiter, finished, call.LeftS());
   waiter->Cancel();
-}
-
-std::string RandomId() {
-  std::random_device random;
-  std::string id;
-  for (int part = 0; part < 4; ++part) {
-    std::uint32_t bits = random();
-    for (int digit = 0; digit < 8; ++digit, bits >>= 4U) id += "0123456789abcdef"[bits & 0xFU];
-  }
-  return id;
 }
 
 }  // namespace
@@ -167,7 +159,7 @@ Promise MakePromise(const std::string& datastore, Seconds expires_in) {
     throw std::invalid_argument("a promise expires in a positive number of seconds, at most max_promise");
   }
   const double expires_s = std::ceil(SystemClock().UnixSeconds() + expires_in.count());
-  Promise made{datastore, RandomId(), static_cast<std::uint64_t>(expires_s)};
+  Promise made{datastore, RandomHex(kPromiseDigits), static_cast<std::uint64_t>(expires_s)};
   const Lineage lineage(LineageParts{{}, {}, {made}, 0, {}});
   if (const auto scope = CurrentScope()) {
     scope->Merge(lineage);

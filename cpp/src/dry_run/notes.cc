@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "antipode/text.h"
-#include "dry_run/random_hex.h"
 #include "lineage/grammar.h"
 #include "request/inside.h"
+#include "runtime/random_hex.h"
 
 namespace antipode::dry_run {
 namespace {
@@ -98,7 +98,7 @@ std::shared_ptr<Notes> Notes::Of(const Scope& scope) {
 }
 
 const std::string& Notes::Drawn() {
-  if (request_.empty()) request_ = RandomHex(static_cast<int>(kRequestDigits));
+  if (request_.empty()) request_ = RandomHex(kRequestDigits);
   return request_;
 }
 

@@ -12,15 +12,15 @@
 #include <system_error>
 
 #include "dry_run/json.h"
-#include "dry_run/random_hex.h"
 #include "runtime/observers.h"
+#include "runtime/random_hex.h"
 
 namespace antipode::dry_run {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr int kProcessDigits = 12;
-constexpr int kFileDigits = 6;
+constexpr std::size_t kProcessDigits = 12;
+constexpr std::size_t kFileDigits = 6;
 constexpr mode_t kReadable = 0666;
 
 /// What OpenTelemetry calls this service; else the program's name.

@@ -42,8 +42,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What goes over one connection of the application's: its commands, and questions beside them in
- * the same packet. Nothing blocks; while a read is held back, or may be sent again, what follows it
- * waits behind it, but for reads of what may be sent again.
+ * the same packet. Nothing blocks. While a read is held back, all later commands wait. While it may
+ * be sent again, later reads are sent, and other commands wait.
  */
 final class Traffic<K, V> {
   /** How many words decide what a command does. */
