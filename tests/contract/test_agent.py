@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from antipode import BarrierTimeout
 from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode.testing._contract_dry import dry_run
 from antipode.testing._wait import wait_until
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-EVIDENCE_MS = 500
+EARLY_S = 0.5
 TIMEOUT_S = 20.0
 
 
@@ -122,17 +123,20 @@ class TestRedisOfCpp(TestRedis):
         self, store: RemoteRedis, key: str, tmp_path: Path
     ) -> None:
         """A read that a replica cannot have answered rightly is confirmed, with what it costs."""
-        store.topology.set_lag(EVIDENCE_MS)
+        store.topology.pause()
         with dry_run(store, tmp_path):
-            with store.antipode.scope():
+            with store.antipode.scope() as scope:
                 store.write(key, b"1")
                 store.read(key)
-            with store.antipode.scope():  # By now the read is over.
-                store.antipode.barrier(timeout=store.timeout_s)
+                written = scope.lineage
+            with store.antipode.scope(), pytest.raises(BarrierTimeout):  # The read is over.
+                # It sees what the check of the read sees, which began before it.
+                store.antipode.barrier(written, timeout=EARLY_S, mode="enforce")
+            store.topology.resume()
             wait_until(lambda: bool(evidence_in(tmp_path)), what="evidence", timeout_s=TIMEOUT_S)
         (found,) = evidence_in(tmp_path)
         assert found["confirmed"] is True
-        assert 0 < found["waited_s"] < TIMEOUT_S
+        assert EARLY_S < found["waited_s"] < TIMEOUT_S
 
 
 def evidence_in(folder: Path) -> list[dict[str, Any]]:
