@@ -118,14 +118,17 @@ void Agent::Take(const std::string& line) {
     }
   }
   std::thread([this, request = std::move(request)] {
-    Run(request);
+    Json answer;
+    // A dry run knows that the reads of the request are over by the end of their thread.
+    std::thread([this, &request, &answer] { answer = Run(request); }).join();
+    Answer(answer);
     const std::lock_guard guard(lock_);
     cancels_.erase(request.at("id"));
     if (--running_ == 0) idle_.notify_all();
   }).detach();
 }
 
-void Agent::Run(const Json& request) {
+Json Agent::Run(const Json& request) {
   Json answer{{"id", request.at("id")}};
   try {
     answer["value"] = Value(request);
@@ -149,7 +152,7 @@ void Agent::Run(const Json& request) {
     answer["error"] = Error("store", error.what());
     answer["error"]["type"] = NameOfClass(error);
   }
-  Answer(answer);
+  return answer;
 }
 
 void Agent::Answer(const Json& answer) {

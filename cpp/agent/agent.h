@@ -32,7 +32,7 @@ class Agent {
   /// An open scope, and what ends it.
   struct Held;
 
-  void Run(const Json& request);
+  Json Run(const Json& request);
   void Answer(const Json& answer);
   Json Value(const Json& request);
   Json ValueInScope(const std::string& op, const Json& request);
