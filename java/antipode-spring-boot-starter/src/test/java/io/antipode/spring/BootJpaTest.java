@@ -31,7 +31,10 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -46,29 +49,35 @@ import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.transaction.annotation.Propagation;
 import org.springframework.transaction.annotation.Transactional;
 
-/** Transactions of Spring and a JPA repository, over a primary and a replica of MySQL. */
+/** Transactions of Spring and a JPA repository, over a primary and a replica. */
 @Tag("lab")
-class BootJpaTest {
+@TestInstance(Lifecycle.PER_CLASS)
+abstract class BootJpaTest {
   private static final BarrierOptions SOON = BarrierOptions.timeout(Duration.ofSeconds(20));
   private static final BarrierOptions AT_ONCE = BarrierOptions.timeout(Duration.ofMillis(200));
 
-  private static Lab lab;
-  private static ConfigurableApplicationContext application;
+  private final String store;
+  private Lab lab;
+  private ConfigurableApplicationContext application;
+  private Service service;
 
-  private final Service service = application.getBean(Service.class);
+  /** Claims of a store, which is named as JDBC names it. */
+  BootJpaTest(String store) {
+    this.store = store;
+  }
 
   @Configuration
   @EnableAutoConfiguration
   @EnableJpaRepositories(considerNestedRepositories = true)
   static class Application {
     @Bean(defaultCandidate = false)
-    DataSource primary() {
-      return pool(lab.url());
+    DataSource primary(@Value("${urls.primary}") String url) {
+      return pool(url);
     }
 
     @Bean(defaultCandidate = false)
-    DataSource replica() {
-      return pool(lab.otherUrl());
+    DataSource replica(@Value("${urls.replica}") String url) {
+      return pool(url);
     }
 
     /** Transactions that only read are the replica's. */
@@ -93,7 +102,7 @@ class BootJpaTest {
 
     private static DataSource pool(String url) {
       HikariDataSource pool = new HikariDataSource();
-      pool.setJdbcUrl(jdbc(url));
+      pool.setJdbcUrl(url);
       pool.setUsername("app");
       pool.setPassword("app");
       return pool;
@@ -177,26 +186,29 @@ class BootJpaTest {
     }
   }
 
-  private static String jdbc(String url) {
-    return "jdbc:mysql://127.0.0.1:" + Lab.port(url) + "/app";
+  private String jdbc(String url) {
+    return "jdbc:" + store + "://127.0.0.1:" + Lab.port(url) + "/app";
   }
 
   @BeforeAll
-  static void start() throws Exception {
-    lab = Lab.start("mysql");
+  void start() throws Exception {
+    lab = Lab.start(store);
     SpringApplication main = new SpringApplication(Application.class);
     main.setWebApplicationType(WebApplicationType.NONE);
     application =
         main.run(
             "--spring.autoconfigure.exclude=" + MongoAutoConfiguration.class.getName(),
             "--spring.jpa.hibernate.ddl-auto=create",
+            "--urls.primary=" + jdbc(lab.url()),
+            "--urls.replica=" + jdbc(lab.otherUrl()),
             "--antipode.mysql.pools.primary.datastore=posts",
             "--antipode.mysql.pools.replica.datastore=posts",
             "--antipode.mysql.pools.replica.reads-from=replica");
+    service = application.getBean(Service.class);
   }
 
   @AfterAll
-  static void stop() throws Exception {
+  void stop() throws Exception {
     if (application != null) {
       application.close();
     }
@@ -206,7 +218,7 @@ class BootJpaTest {
   }
 
   /** Keeps the replica from applying what is written to the table. */
-  private static AutoCloseable held() throws SQLException {
+  private AutoCloseable held() throws SQLException {
     Connection connection = DriverManager.getConnection(jdbc(lab.otherUrl()), "app", "app");
     try (Statement statement = connection.createStatement()) {
       boolean unused = statement.execute("LOCK TABLES boot_posts READ");

@@ -1,0 +1,8 @@
+package io.antipode.spring;
+
+/** JPA over MariaDB. */
+class BootJpaMariaDbTest extends BootJpaTest {
+  BootJpaMariaDbTest() {
+    super("mariadb");
+  }
+}
