@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Build the Java library with its conformance agent, and run the tests: build_java.sh [ci]
-# With "ci" formatting and Javadoc are checked too, and what a release takes is built.
+# With "ci" Javadoc is checked too, tests run with servers of `antipode lab`, and what a release takes is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../java"
 

@@ -78,8 +78,7 @@ public final class Agent {
   private void run(JsonNode request, ObjectNode answer) {
     answer.set("id", request.path("id"));
     try {
-      answer.set(
-          "value", scopes.within(request, () -> value(Values.text(request, "op"), request)));
+      answer.set("value", scopes.within(request, () -> value(Values.text(request, "op"), request)));
     } catch (Exception error) {
       fail(answer, error);
     }
