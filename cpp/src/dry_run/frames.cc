@@ -2,6 +2,8 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "antipode/text.h"
 #include "dry_run/places.h"
 
 #ifdef ANTIPODE_BACKTRACE
@@ -30,6 +33,9 @@ int backtrace_syminfo(backtrace_state* state, std::uintptr_t address, backtrace_
 
 namespace antipode::dry_run {
 namespace {
+
+/// Where packages are installed.
+constexpr std::array<std::string_view, 5> kInstalled{"/usr/include/", "/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"};
 
 std::string Demangled(const char* name) {
   int status = 0;
@@ -61,6 +67,7 @@ void NoError(void*, const char*, int) {}
 /// Of one address, what was found.
 struct Found {
   Frame linked;
+  std::string symbol;  ///< With its template arguments.
   std::vector<Frame> frames;
 };
 
@@ -76,7 +83,10 @@ int Take(void* data, std::uintptr_t, const char* file, int line, const char* fun
 }
 
 void TakeName(void* data, std::uintptr_t, const char* name, std::uintptr_t, std::uintptr_t) {
-  if (name != nullptr) static_cast<Found*>(data)->linked.function = PlainName(Demangled(name));
+  if (name == nullptr) return;
+  auto& found = *static_cast<Found*>(data);
+  found.symbol = Demangled(name);
+  found.linked.function = PlainName(found.symbol);
 }
 
 void Look(Found& found, std::uintptr_t address) {
@@ -89,15 +99,20 @@ void Look(Found& found, std::uintptr_t address) {
 }
 
 std::vector<Frame> Known(const Frame& linked, std::uintptr_t address) {
-  Found found{linked, {}};
+  Found found{linked, "", {}};
   Look(found, address);
   if (found.frames.empty()) return {found.linked};
   // Debug information has no namespaces of what is local to a file; of the function that was not inlined, its symbol
-  // has them. A lambda that was inlined is named by what is around it.
+  // has them. A lambda that was inlined is named by what is around it, but for the standard library, which may call it.
   if (!found.linked.function.empty()) found.frames.back().function = found.linked.function;
-  for (std::size_t outer = found.frames.size(); outer-- > 1;) {
-    Frame& frame = found.frames[outer - 1];
-    if (frame.function.empty() || frame.function == "operator()") frame.function = found.frames[outer].function;
+  std::string around = FunctionOfLambda(found.symbol);
+  for (std::size_t outer = found.frames.size(); outer-- > 0;) {
+    Frame& frame = found.frames[outer];
+    if (frame.function.empty() || frame.function == "operator()") {
+      if (!around.empty()) frame.function = around;
+    } else if (!IsInstalled(frame.file)) {
+      around = frame.function;
+    }
   }
   return std::move(found.frames);
 }
@@ -120,6 +135,24 @@ std::size_t EndOf(const std::string& name, std::size_t begin) {
 }
 
 }  // namespace
+
+bool IsInstalled(std::string_view file) {
+  return std::any_of(kInstalled.begin(), kInstalled.end(),
+                     [&](const std::string_view folder) { return text::StartsWith(file, folder); });
+}
+
+std::string FunctionOfLambda(const std::string& name) {
+  const std::size_t lambda = std::min(name.find("::{lambda("), name.find("::$_"));
+  if (lambda == std::string::npos) return "";
+  std::size_t begin = lambda;
+  for (int depth = 0; begin > 0; --begin) {
+    const char before = name[begin - 1];
+    if (before == ')' || before == '>') ++depth;
+    if (depth == 0 && (before == '<' || before == '(' || before == ',')) break;
+    if (before == '(' || before == '<') --depth;
+  }
+  return PlainName(name.substr(begin, lambda - begin));
+}
 
 std::vector<Frame> FramesAt(std::uintptr_t address) { return Known(LinkedAt(address), address); }
 

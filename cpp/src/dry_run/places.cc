@@ -19,14 +19,6 @@ constexpr const char* kUnknownFunction = "?";
 constexpr std::array<std::string_view, 13> kLibraries{"antipode", "std",     "__gnu_cxx",    "__cxxabiv1", "boost",
                                                       "folly",    "google",  "grpc",         "grpc_core",  "grpc_impl",
                                                       "mongocxx", "testing", "opentelemetry"};
-/// Where packages are installed.
-constexpr std::array<std::string_view, 5> kInstalled{"/usr/include/", "/usr/lib/", "/usr/lib64/", "/lib/", "/lib64/"};
-
-template <typename Parts>
-bool BeginsWithAny(std::string_view text, const Parts& starts) {
-  return std::any_of(starts.begin(), starts.end(),
-                     [&](const std::string_view start) { return text::StartsWith(text, start); });
-}
 
 template <typename Names>
 bool IsInAny(const std::string& function, const Names& namespaces) {
@@ -92,8 +84,8 @@ const std::vector<Places::Met>& Places::At(std::uintptr_t address) {
 
 bool Places::IsOwn(const Frame& frame) const {
   if (packages_ && IsInAny(frame.function, *packages_)) return true;
-  if (BeginsWithAny(frame.file, kInstalled)) return false;
-  if (BeginsWithAny(frame.object, kInstalled) && frame.object != program_) return false;
+  if (IsInstalled(frame.file)) return false;
+  if (IsInstalled(frame.object) && frame.object != program_) return false;
   if (frame.file.empty() || source_.empty()) return !frame.function.empty() && !IsInAny(frame.function, kLibraries);
   // What lies next to the library's source, such as its tests, is as good as anybody's. A build with relative paths
   // does not say whose folder `src` it is.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/call_stack.h"
@@ -35,6 +36,10 @@ struct Frame {
 std::vector<Frame> FramesAt(std::uintptr_t address);
 /// A function's name, without its parameters and those of templates; of a lambda that of the function it is in.
 std::string PlainName(const std::string& name);
+/// The function in which the lambda is that a name has among its template arguments; empty where it has none.
+std::string FunctionOfLambda(const std::string& name);
+/// Whether a file or a library is where packages are installed.
+bool IsInstalled(std::string_view file);
 
 /// The places that were met, found by their addresses. Thread-safe.
 class Places {

@@ -12,10 +12,12 @@
 namespace shop {
 namespace {
 
-/// An application's own function, which writes.
-void Publish() { antipode::RecordWrite({"posts", "log", std::uint64_t{5}}); }
+// Not inlined: of a function that is local to a file an optimiser would take the namespaces from its name.
 
-void PublishFromALambda() {
+/// An application's own function, which writes.
+[[gnu::noinline]] void Publish() { antipode::RecordWrite({"posts", "log", std::uint64_t{5}}); }
+
+[[gnu::noinline]] void PublishFromALambda() {
   const std::function<void()> publish = [] { antipode::RecordWrite({"posts", "log", std::uint64_t{6}}); };
   publish();
 }
@@ -46,6 +48,18 @@ TEST(PlainName, OfALambdaIsThatOfTheFunctionItIsIn) {
   EXPECT_EQ(PlainName("auto shop::Run(int)::{lambda(auto:1)#2}::operator()<int>(int) const"), "shop::Run");
   EXPECT_EQ(PlainName("shop::(anonymous namespace)::Run(int)::$_0::operator()() const"), "shop::Run");
   EXPECT_EQ(PlainName("shop::Run(int)::Local::Call()"), "shop::Run::Local::Call");
+}
+
+TEST(FunctionOfLambda, IsFoundInWhatCallsIt) {
+  EXPECT_EQ(FunctionOfLambda("std::_Function_handler<void (), shop::(anonymous namespace)::Run(int)::{lambda()#1}>::"
+                             "_M_invoke(std::_Any_data const&)"),
+            "shop::Run");
+  EXPECT_EQ(
+      FunctionOfLambda("void std::__invoke_impl<void, shop::Each<int>(int)::{lambda(int)#2}&>(std::__invoke_other)"),
+      "shop::Each");
+  EXPECT_EQ(FunctionOfLambda("std::_Function_handler<void (), shop::Run()::$_0>::_M_invoke(std::_Any_data const&)"),
+            "shop::Run");
+  EXPECT_EQ(FunctionOfLambda("shop::Run(int)"), "");
 }
 
 TEST(Places, AreTheNearestCallsThatAreTheApplications) {
