@@ -119,7 +119,7 @@ void Agent::Take(const std::string& line) {
   }
   std::thread([this, request = std::move(request)] {
     Json answer;
-    // A dry run knows that the reads of the request are over by the end of their thread.
+    // The end of this thread tells a dry run that the reads of the request are over.
     std::thread([this, &request, &answer] { answer = Run(request); }).join();
     Answer(answer);
     const std::lock_guard guard(lock_);

@@ -103,7 +103,8 @@ std::vector<Frame> Known(const Frame& linked, std::uintptr_t address) {
   Look(found, address);
   if (found.frames.empty()) return {found.linked};
   // Debug information has no namespaces of what is local to a file; of the function that was not inlined, its symbol
-  // has them. A lambda that was inlined is named by what is around it, but for the standard library, which may call it.
+  // has them. An inlined lambda is named by the nearest function around it that is not of an installed header, as of
+  // std::function; where there is none, by the symbol, whose template arguments have it.
   if (!found.linked.function.empty()) found.frames.back().function = found.linked.function;
   std::string around = FunctionOfLambda(found.symbol);
   for (std::size_t outer = found.frames.size(); outer-- > 0;) {

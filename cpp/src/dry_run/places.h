@@ -36,7 +36,7 @@ struct Frame {
 std::vector<Frame> FramesAt(std::uintptr_t address);
 /// A function's name, without its parameters and those of templates; of a lambda that of the function it is in.
 std::string PlainName(const std::string& name);
-/// The function in which the lambda is that a name has among its template arguments; empty where it has none.
+/// Of a symbol with a lambda among its template arguments, the function that the lambda is written in; else empty.
 std::string FunctionOfLambda(const std::string& name);
 /// Whether a file or a library is where packages are installed.
 bool IsInstalled(std::string_view file);
