@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, session, mongodb, mysql, redis.
 # Two targets at a time, from the corpus in the tree; what is found lies in cpp/build/fuzz, and fails it.
+# How far a target is, its log says there.
 set -euo pipefail
 runs=$1
 shift
@@ -13,7 +14,7 @@ fuzz() {
     found=$(mktemp -d)
     trap 'rm -rf "$found"' RETURN
     # New inputs go to the first folder, and only there.
-    "./$1_fuzz" -runs="$runs" -max_len="$2" -verbosity=0 "$found" "../../fuzz/corpus/$1" >"$1.log" 2>&1 ||
+    "./$1_fuzz" -runs="$runs" -max_len="$2" "$found" "../../fuzz/corpus/$1" >"$1.log" 2>&1 ||
         { tail -40 "$1.log"; return 1; }
 }
 cd cpp/build/fuzz
