@@ -109,14 +109,13 @@ class Evidence:
         here = running()
         with self.lock:
             due = [look for runner, look in self.open_reads if _is_over(runner, here)]
-            self.open_reads = [
-                each for each in self.open_reads if each[1] not in due and not each[1].late
-            ]
+            late = [look for _, look in self.open_reads if look not in due and look.late]
+            self.open_reads = [each for each in self.open_reads if each[1] not in (*due, *late)]
             begin = due[: max(MOST - len(self._running), 0)]
             self._running.update(begin)
         for look in begin:
             look.begin()
-        for look in due[len(begin) :]:
+        for look in (*due[len(begin) :], *late):
             count("dry_run_evidence_dropped", look.datastore)
 
     def ended(self, look: Look) -> None:

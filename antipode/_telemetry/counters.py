@@ -83,7 +83,7 @@ COUNTERS: dict[str, Counter] = {
     "dry_run_evidence_dropped": Counter(
         "antipode.dropped_evidence",
         "{read}",
-        "Unguarded reads of a dry run that were not looked into, because enough were",
+        "Unguarded reads of a dry run that were not looked into: enough were, or it was too late",
     ),
     "dry_run_unwritten": Counter(
         "antipode.unwritten_dry_runs",

@@ -207,6 +207,34 @@ def test_number_of_open_reads_is_bounded(folder: Path, replica: FakeStore) -> No
     assert len(replica.watcher._subscribers) == MOST
 
 
+def test_read_that_is_open_beyond_the_bound_is_counted(folder: Path, replica: FakeStore) -> None:
+    """A read whose task does nothing for longer than the bound is dropped and counted."""
+    metric = Metric("dry_run_evidence_dropped", "posts")
+    before = antipode.telemetry.metrics().get(metric, 0)
+
+    async def read(over: asyncio.Event) -> None:
+        floor(replica)
+        await over.wait()
+
+    async def request() -> None:
+        over = asyncio.Event()
+        reading = asyncio.create_task(read(over))
+        await asyncio.sleep(0)
+        clock: Any = replica.clock
+        clock.at(BOUND_S + 1, lambda: None)
+        time_passes(replica)
+        with antipode.scope():
+            pass
+        assert antipode.telemetry.metrics()[metric] == before + 1
+        over.set()
+        await reading
+
+    with antipode.scope():
+        record_write(write())
+        asyncio.run(request())
+    assert not replica.watcher._subscribers
+
+
 def test_end_of_a_task_tells_that_its_read_is_over(folder: Path, replica: FakeStore) -> None:
     """A read in a task of its own, as ``wait_for`` makes it, is over when that is."""
 

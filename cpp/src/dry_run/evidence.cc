@@ -58,26 +58,30 @@ void Evidence::Seek(const std::shared_ptr<StalenessCheck>& check) {
 void Evidence::Over() {
   if (!any_open_) return;
   Checks begun;
-  Checks beyond;
+  Checks dropped;
   {
     const std::lock_guard guard(lock_);
     std::vector<Open> left;
     for (Open& each : open_) {
       const auto reader = each.reader.lock();
       if (reader && reader != ThisThread()) {
-        if (!each.check->Late()) left.push_back(std::move(each));
+        if (each.check->Late()) {
+          dropped.push_back(std::move(each.check));
+        } else {
+          left.push_back(std::move(each));
+        }
       } else if (running_.size() < kMost) {
         running_.push_back(each.check);
         begun.push_back(std::move(each.check));
       } else {
-        beyond.push_back(std::move(each.check));
+        dropped.push_back(std::move(each.check));
       }
     }
     open_ = std::move(left);
     any_open_ = !open_.empty();
   }
   for (const auto& each : begun) each->Begin();
-  for (const auto& each : beyond) Dropped(each->datastore());
+  for (const auto& each : dropped) Dropped(each->datastore());
 }
 
 void Evidence::Ended(const StalenessCheck& check) {

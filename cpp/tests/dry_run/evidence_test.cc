@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,6 +140,31 @@ TEST_F(EvidenceOf, AFewAreLookedIntoAtATimeAndTheRestIsCounted) {
   EXPECT_EQ(dropped, 2U);
   clock_.Run();
   EXPECT_EQ(recorded.Of("evidence").size(), 8U);
+}
+
+TEST_F(EvidenceOf, AReadThatIsOpenBeyondTheBoundIsCounted) {
+  const Recorded recorded;
+  const auto before = Metrics()[{"dry_run_evidence_dropped", "posts"}];
+  std::promise<void> sent;
+  std::promise<void> may_end;
+  std::thread reader([&] {
+    const ScopeGuard request;
+    RecordWrite({"posts", "log", std::uint64_t{5}});
+    Floor::Current(*posts_);
+    sent.set_value();
+    may_end.get_future().wait();
+  });
+  sent.get_future().wait();
+  clock_.At(11, [] {});
+  clock_.Run();
+  { const ScopeGuard other; }
+  const auto dropped = Metrics()[{"dry_run_evidence_dropped", "posts"}] - before;
+  EXPECT_EQ(dropped, 1U);
+  may_end.set_value();
+  reader.join();
+  { const ScopeGuard other; }
+  clock_.Run();
+  EXPECT_EQ(posts_->looks(), 0);
 }
 
 TEST(Evidence, OfOneFindingIsASample) {

@@ -90,24 +90,24 @@ final class Evidence {
       return;
     }
     List<StalenessCheck> begun = new ArrayList<>();
-    List<StalenessCheck> beyond = new ArrayList<>();
+    List<StalenessCheck> dropped = new ArrayList<>();
     synchronized (this) {
       List<Open> left = new ArrayList<>();
       for (Open each : open) {
-        if (!each.isOver()) {
-          left.add(each);
-        } else if (running.size() < MOST) {
+        boolean isOver = each.isOver();
+        if (isOver && running.size() < MOST) {
           running.add(each.check);
           begun.add(each.check);
+        } else if (isOver || each.check.isLate()) {
+          dropped.add(each.check);
         } else {
-          beyond.add(each.check);
+          left.add(each);
         }
       }
-      left.removeIf(each -> each.check.isLate());
       open = List.copyOf(left);
     }
     begun.forEach(StalenessCheck::begin);
-    beyond.forEach(each -> dropped(each.datastore()));
+    dropped.forEach(each -> dropped(each.datastore()));
   }
 
   /** A check has ended. */

@@ -11,23 +11,29 @@ import io.antipode.Recording;
 import io.antipode.ScopeBlock;
 import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.barrier.Clock;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
+import io.antipode.barrier.StalenessCheck;
 import io.antipode.barrier.Status;
+import io.antipode.barrier.Stepper;
+import io.antipode.runtime.Counts;
 import io.opentelemetry.context.Context;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -41,15 +47,46 @@ class EvidenceTest {
   private static final Duration LONG = Duration.ofSeconds(10);
 
   private final Settings before = Settings.current();
-  private final Replica replica = new Replica();
+  private final MovedClock clock = new MovedClock();
+  private final Replica replica = new Replica(clock);
   @TempDir Path folder;
+
+  /** The machine's, which a test can move on. */
+  private static final class MovedClock implements Clock {
+    volatile Duration moved = Duration.ZERO;
+
+    @Override
+    public long nanoTime() {
+      return Clock.system().nanoTime() + moved.toNanos();
+    }
+
+    @Override
+    public Instant now() {
+      return Clock.system().now().plus(moved);
+    }
+
+    @Override
+    public @Nullable Thread spawn(Stepper stepper) {
+      return Clock.system().spawn(stepper);
+    }
+
+    @Override
+    public Runnable schedule(Duration delay, Runnable task) {
+      return Clock.system().schedule(delay, task);
+    }
+
+    @Override
+    public void execute(Runnable task) {
+      Clock.system().execute(task);
+    }
+  }
 
   /** A store with one log, whose looks are over as this test says. */
   private static final class Replica extends Shim {
     volatile long shown;
 
-    Replica() {
-      super("posts", ReadsFrom.REPLICA);
+    Replica(Clock clock) {
+      super("posts", ReadsFrom.REPLICA, clock);
     }
 
     @Override
@@ -188,6 +225,34 @@ class EvidenceTest {
       dryRun().settle(LONG);
     }
     assertThat(evidenceAtTheEnd()).hasSize(1);
+  }
+
+  @Test
+  void aReadThatIsOpenBeyondTheBoundIsCounted() throws Exception {
+    Counts.Metric metric = new Counts.Metric("dry_run_evidence_dropped", "posts");
+    long counted = Counts.all().getOrDefault(metric, 0L);
+    CountDownLatch isSent = new CountDownLatch(1);
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    try (ScopeBlock block = Antipode.scope(Lineage.of(WRITE))) {
+      Thread reader =
+          new Thread(
+              Context.current()
+                  .wrap(
+                      () -> {
+                        read();
+                        isSent.countDown();
+                        await(mayEnd);
+                      }));
+      reader.start();
+      isSent.await();
+      clock.moved = StalenessCheck.BOUND.plusSeconds(1);
+      dryRun().settle(LONG);
+      assertThat(Counts.all().get(metric)).isEqualTo(counted + 1);
+      mayEnd.countDown();
+      reader.join();
+      dryRun().settle(LONG);
+    }
+    assertThat(evidenceAtTheEnd()).isEmpty();
   }
 
   @Test
