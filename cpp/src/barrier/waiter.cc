@@ -113,7 +113,6 @@ void Waiter::Failed(const std::string& datastore, const std::string& cause) {
 
 void Waiter::Update(const std::string& datastore, const std::function<void(double)>& record) {
   std::vector<std::string> doubted;
-  bool finished = false;
   {
     const std::lock_guard guard(lock_);
     if (over_) return;
@@ -128,12 +127,11 @@ void Waiter::Update(const std::string& datastore, const std::function<void(doubl
     for (const std::string& name : doubted) RecallOf(name);
     doubted.erase(std::remove_if(doubted.begin(), doubted.end(), [&](const auto& name) { return !is_pending(name); }),
                   doubted.end());
-    finished = IsFinished();
-    over_ = finished;
-  }
-  if (finished) {
-    notify_();
-    return;
+    if (IsFinished()) {
+      over_ = true;
+      notify_();  // Under the lock: what it notifies may be gone once `Cancel` has returned.
+      return;
+    }
   }
   // Their watchers believe that nobody waits there any more.
   for (const std::string& name : doubted) watchers_.at(name)->Subscribe(shared_from_this());

@@ -16,7 +16,8 @@ namespace antipode {
 /// A `Wait` that watchers feed. Thread-safe; held by `std::shared_ptr`.
 class Waiter final : public Subscriber, public std::enable_shared_from_this<Waiter> {
  public:
-  /// Calls `notify` once, from any thread, when `wait` is finished; `once`: one check of each datastore is enough.
+  /// Calls `notify` once, from any thread, when `wait` is finished, and never after `Cancel` has returned; it must not
+  /// call the waiter. `once`: one check of each datastore is enough.
   Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once);
 
   [[nodiscard]] bool Finished();
@@ -25,7 +26,7 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   /// Checks from this thread, where there is one datastore and nobody checks it; false where the watcher has to.
   bool LookHere();
   void Subscribe();
-  /// Waits no longer; nothing is recorded any more. Idempotent.
+  /// Waits no longer; nothing is recorded nor notified any more. Idempotent.
   void Cancel();
 
   [[nodiscard]] double since_s() const override { return since_s_; }

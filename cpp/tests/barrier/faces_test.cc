@@ -11,6 +11,7 @@
 #include "antipode/floor.h"
 #include "antipode/observer.h"
 #include "antipode/shim.h"
+#include "barrier/waiter.h"
 #include "settings_guard.h"
 
 namespace antipode {
@@ -99,6 +100,28 @@ TEST_F(Faces, AgreeAboutWhatIsNotVisible) {
   BarrierOptions returning = Options(0.05);
   returning.raise_unmet = false;
   EXPECT_FALSE(Barrier(returning));
+}
+
+TEST_F(Faces, NotifyNobodyWhoseWaitIsOver) {
+  const WriteId write{"posts", "log", std::uint64_t{5}, 400'000};
+  Wait wait({{"posts", {write}}}, {}, {}, {}, SystemClock().Now(), SystemClock().UnixSeconds(), 5);
+  std::atomic<bool> begun{false};
+  std::atomic<bool> cancelling{false};
+  std::atomic<bool> ended{false};
+  const auto notify = [&] {
+    begun = true;
+    while (!cancelling) std::this_thread::yield();
+    for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
+    ended = true;
+  };
+  const auto waiter = std::make_shared<Waiter>(wait, notify, SystemClock(), false);
+  Reach();
+  std::thread watcher([&] { waiter->Take("posts", store_->Shows({write})); });
+  while (!begun) std::this_thread::yield();
+  cancelling = true;
+  waiter->Cancel();
+  EXPECT_TRUE(ended) << "what a barrier waits on is destroyed when the barrier returns";
+  watcher.join();
 }
 
 TEST_F(Faces, SayThatAServerIsAway) {
