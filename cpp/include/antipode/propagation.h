@@ -42,7 +42,8 @@ ANTIPODE_EXPORT std::string WithMember(std::string_view baggage, std::string_vie
 struct CallTarget {
   std::string service;             ///< Whom, in marks.
   std::string peer;                ///< By what it is remembered whether it answers with lineages.
-  std::vector<std::string> hosts;  ///< Each of them must be one that may get a lineage; a port may follow.
+  std::vector<std::string> hosts;  ///< Each of them must be one that may get a lineage; a port may follow. None: no
+                                   ///< entry of `egress_hosts` or `peers` is of it.
   std::string path;                ///< For `peers`.
 };
 

@@ -73,6 +73,7 @@ OutgoingCall::OutgoingCall(std::string_view scheme, std::string_view host, std::
 OutgoingCall::OutgoingCall(const CallTarget& target) : service_(target.service), peer_(target.peer) {
   std::vector<std::pair<std::string, std::optional<unsigned>>> hosts;
   for (const std::string& host : target.hosts) hosts.emplace_back(host, std::nullopt);
+  if (hosts.empty()) hosts.emplace_back();
   Begin(hosts, target.path);
 }
 

@@ -126,7 +126,7 @@ std::string Punycode(const std::vector<std::uint32_t>& points) {
 std::string Ascii(std::string_view host) {
   std::string found;
   for (const std::string_view label : text::Split(host, '.')) {
-    if (&label[0] != &host[0] || !found.empty()) found += '.';
+    if (label.data() != host.data()) found += '.';
     const bool plain =
         std::all_of(label.begin(), label.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
     const auto points = plain ? std::nullopt : CodePoints(label);

@@ -1,6 +1,8 @@
 // Level 3: what headers say and carry, how calls end, scopes, hosts, strip.
 #include <algorithm>
 
+#include "antipode/propagation.h"
+#include "antipode/scope.h"
 #include "antipode/settings.h"
 #include "headers_json.h"
 #include "settings_guard.h"
@@ -81,6 +83,21 @@ TEST(Hosts, ThatAreNoneAreRefused) {
   for (const Json& entry : entries) {
     EXPECT_EQ(Decided("refused_hosts", {{"entry", entry}}).at("code"), "configuration") << entry;
   }
+}
+
+TEST(Hosts, OfACallThatStatesNoneAreAnyWhereAllMayGetALineage) {
+  const SettingsGuard guard;
+  const ScopeGuard request;
+  const auto sent = [] {
+    Headers headers;
+    OutgoingCall(CallTarget{"orders", "orders", {}, ""}).Outfit(headers);
+    return !headers.empty();
+  };
+  EXPECT_TRUE(sent());
+  Settings settings;
+  settings.egress_hosts = {"posts.internal", "*.internal"};
+  Configure(settings);
+  EXPECT_FALSE(sent());
 }
 
 /// Without mint hours: what is recorded states the present one.
