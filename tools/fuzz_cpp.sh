@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzz what the C++ library reads from outside: fuzz_cpp.sh RUNS TARGET..., of decode, baggage, session, mongodb, mysql, redis.
 # Two targets at a time, from the corpus in the tree; what is found lies in cpp/build/fuzz, and fails it.
-# How far a target is, its log says there.
+# Its log there shows how far a target is.
 set -euo pipefail
 runs=$1
 shift
@@ -16,7 +16,7 @@ fuzz() {
     found=$(mktemp -d)
     trap 'rm -rf "$found"' RETURN
     : >"$1.log"
-    # In processes of ten million: one that goes on for long does a third as many runs a second in the end.
+    # In processes of ten million: after fifty million one did only a third as many runs a second.
     for ((left = runs; left > 0; left -= now)); do
         now=$((left < 10000000 ? left : 10000000))
         # New inputs go to the first folder, and only there.

@@ -42,8 +42,8 @@ ANTIPODE_EXPORT std::string WithMember(std::string_view baggage, std::string_vie
 struct CallTarget {
   std::string service;             ///< Whom, in marks.
   std::string peer;                ///< By what it is remembered whether it answers with lineages.
-  std::vector<std::string> hosts;  ///< Each of them must be one that may get a lineage; a port may follow. None: no
-                                   ///< entry of `egress_hosts` or `peers` is of it.
+  std::vector<std::string> hosts;  ///< Each of them must be one that may get a lineage; a port may follow. Without
+                                   ///< hosts it gets one only where `egress_hosts` is not set.
   std::string path;                ///< For `peers`.
 };
 

@@ -126,6 +126,23 @@ class EvidenceTest {
     Object unused = Floor.current(replica);
   }
 
+  /** Returns a thread that has read in the current scope, and ends when it may. */
+  private Thread startReader(CountDownLatch mayEnd) throws InterruptedException {
+    CountDownLatch isSent = new CountDownLatch(1);
+    Thread reader =
+        new Thread(
+            Context.current()
+                .wrap(
+                    () -> {
+                      read();
+                      isSent.countDown();
+                      await(mayEnd);
+                    }));
+    reader.start();
+    isSent.await();
+    return reader;
+  }
+
   private static void await(CountDownLatch latch) {
     try {
       latch.await();
@@ -204,20 +221,9 @@ class EvidenceTest {
 
   @Test
   void aReadOfAnotherThreadIsOverWhenThatThreadIs() throws Exception {
-    CountDownLatch isSent = new CountDownLatch(1);
     CountDownLatch mayEnd = new CountDownLatch(1);
     try (ScopeBlock block = Antipode.scope(Lineage.of(WRITE))) {
-      Thread reader =
-          new Thread(
-              Context.current()
-                  .wrap(
-                      () -> {
-                        read();
-                        isSent.countDown();
-                        await(mayEnd);
-                      }));
-      reader.start();
-      isSent.await();
+      Thread reader = startReader(mayEnd);
       dryRun().settle(LONG);
       assertThat(evidence()).isEmpty();
       mayEnd.countDown();
@@ -231,20 +237,9 @@ class EvidenceTest {
   void aReadThatIsOpenBeyondTheBoundIsCounted() throws Exception {
     Counts.Metric metric = new Counts.Metric("dry_run_evidence_dropped", "posts");
     long counted = Counts.all().getOrDefault(metric, 0L);
-    CountDownLatch isSent = new CountDownLatch(1);
     CountDownLatch mayEnd = new CountDownLatch(1);
     try (ScopeBlock block = Antipode.scope(Lineage.of(WRITE))) {
-      Thread reader =
-          new Thread(
-              Context.current()
-                  .wrap(
-                      () -> {
-                        read();
-                        isSent.countDown();
-                        await(mayEnd);
-                      }));
-      reader.start();
-      isSent.await();
+      Thread reader = startReader(mayEnd);
       clock.moved = StalenessCheck.BOUND.plusSeconds(1);
       dryRun().settle(LONG);
       assertThat(Counts.all().get(metric)).isEqualTo(counted + 1);
