@@ -197,3 +197,102 @@ def test_django_on_pymysql_counts_the_rows_that_it_finds(sql: Sql) -> None:
         check=False,
     )
     assert found.stdout == "done\n", found.stderr
+
+
+ERRORS = """
+import sys
+import pymysql
+
+pymysql.version_info = (2, 2, 8, "final", 0)  # Django asks for mysqlclient's.
+pymysql.install_as_MySQLdb()
+
+import antipode
+from antipode_shims import mysql
+
+def database(place):
+    host, _, port = place.rpartition(":")
+    return {"ENGINE": "django.db.backends.mysql", "NAME": "app", "USER": "app", "PASSWORD": "app",
+            "HOST": host, "PORT": port}
+
+if sys.argv[3] == "antipode":
+    where = database(sys.argv[1])
+    early = pymysql.connect(host=where["HOST"], port=int(where["PORT"]), user="app", password="app")
+    mysql.instrument_connection(early, datastore="early")
+    mysql.uninstrument_connection(early)
+    early.close()
+
+import django
+from django.conf import settings
+
+class Router:
+    def db_for_read(self, model, **hints):
+        return "replica"
+
+    def db_for_write(self, model, **hints):
+        return "default"
+
+settings.configure(
+    DATABASES={"default": database(sys.argv[1]), "replica": database(sys.argv[2])},
+    DATABASE_ROUTERS=[Router()],
+    INSTALLED_APPS=["antipode_shims.mysql.django.AntipodeConfig"],
+    ANTIPODE_DATABASES={
+        "default": {"datastore": "notes"},
+        "replica": {"datastore": "notes", "reads_from": "replica"},
+    },
+)
+django.setup()
+assert sys.modules["MySQLdb.err"] is not sys.modules["pymysql.err"]
+from django.db import IntegrityError, models
+
+class Note(models.Model):
+    id = models.IntegerField(primary_key=True)
+    body = models.TextField()
+
+    class Meta:
+        app_label = "notes"
+        db_table = "notes"
+
+with antipode.scope() as scope:
+    Note.objects.create(id=1, body="a")
+    antipode.barrier(timeout=15, at="read")
+    # The replica has not shown it yet, and its user may not ask what it follows.
+    assert Note.objects.get(id=1).body == "a"
+    try:
+        Note.objects.create(id=1, body="b")
+    except IntegrityError:
+        pass
+    else:
+        raise AssertionError
+    assert not scope.lineage.incomplete, scope.lineage
+    antipode.barrier(timeout=15)
+
+print("restart", flush=True)
+sys.stdin.readline()
+with antipode.scope() as scope:
+    Note.objects.create(id=2, body="b")
+    antipode.barrier(timeout=30)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["django", "antipode"])
+def test_django_on_pymysql_meets_errors(sql: Sql, first: str) -> None:
+    """A replica's refusal, a duplicate key and a restart are what they are with PyMySQL's own name.
+
+    Whichever of Django, which loads PyMySQL's errors a second time, and the shim comes first.
+    """
+    sql.topology.set_lag(300)
+    places = [str(sql.topology.primary), str(sql.topology.replica)]
+    with subprocess.Popen(
+        [sys.executable, "-c", ERRORS, *places, first],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        if running.stdout.readline() == "restart\n":
+            sql.topology.restart_replica()
+        found, errors = running.communicate("\n", timeout=60)
+    assert found == "done\n", errors

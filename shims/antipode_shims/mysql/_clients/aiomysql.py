@@ -7,13 +7,11 @@ import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pymysql import err
 from pymysql.constants import COMMAND
 from pymysql.protocol import MysqlPacket
 
 from antipode.shim import Observation, Unreachable
-from antipode_shims.mysql._endpoint.settings import errno_of
-from antipode_shims.mysql._position.flavor import Refused
+from antipode_shims.mysql._endpoint.settings import errno_of, is_clients
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
@@ -140,7 +138,7 @@ class AsyncConnection:
         tap = self._antipode
         if not tap.state:
             return
-        if self._writer is not None and isinstance(error, err.MySQLError):
+        if self._writer is not None and is_clients(error):
             tap.failed(errno_of(error))
             await self._antipode_finish()
         else:
@@ -232,9 +230,8 @@ class AsyncConnection:
             due, tap.due = tap.due, Due.NOTHING
             try:
                 tap.sampled(await self._antipode_ask(SAMPLE[tap.known().flavor]), due)
-            except (Refused, err.MySQLError, OSError) as error:
-                tap.shim.unsampled(str(error))
-            except BaseException:
-                tap.shim.unsampled("interrupted")
-                raise
+            except BaseException as error:
+                tap.shim.unsampled(str(error) or type(error).__name__)
+                if not isinstance(error, Exception):
+                    raise
         tap.raise_pending()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pymysql import err
 from pymysql.protocol import MysqlPacket
 
 from antipode.shim import record_read, unread
-from antipode_shims.mysql._position.flavor import COVER, Refused
+from antipode_shims.mysql._position.flavor import COVER
 
 from .aiomysql import AsyncConnection
 from .pymysql import QUERY
@@ -98,7 +97,7 @@ class AsyncBesideConnection(AsyncConnection):
         try:
             for question in beside.graves():
                 beside.buried(await self._antipode_ask(question))
-        except (Refused, err.MySQLError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the application's read succeeded
             unread(self._antipode.shim.datastore, f"a deletion ({error})")
 
     async def _antipode_cover(self, beside: Beside) -> None:
@@ -110,7 +109,7 @@ class AsyncBesideConnection(AsyncConnection):
         beside.due = False
         try:
             rows = await self._antipode_ask(COVER[tap.known().flavor])
-        except (Refused, err.MySQLError, OSError):
+        except Exception:  # noqa: BLE001 - whatever it is, the position is not known
             found = None
         else:
             found = tap.shim.covering(tap.known().flavor, rows)

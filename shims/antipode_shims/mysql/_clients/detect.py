@@ -151,19 +151,16 @@ def _of_mysqlclient(connection: Any) -> ServerSettings:
     return ServerSettings.of({"host": f"{info} {connection.thread_id()}"}, one_server=False)
 
 
+_PYMYSQL = Client(
+    _of_pymysql,
+    _begin,
+    _end,
+    ".pymysql",
+    "SyncConnection",
+    beside=(".pymysql_beside", "SyncBesideConnection"),
+)
 _CLIENTS = (
-    (
-        "pymysql.connections",
-        "Connection",
-        Client(
-            _of_pymysql,
-            _begin,
-            _end,
-            ".pymysql",
-            "SyncConnection",
-            beside=(".pymysql_beside", "SyncBesideConnection"),
-        ),
-    ),
+    ("pymysql.connections", "Connection", _PYMYSQL),
     (
         "aiomysql.connection",
         "Connection",
@@ -177,8 +174,8 @@ _CLIENTS = (
         ),
     ),
     (
-        "MySQLdb.connections",
-        "Connection",
+        "MySQLdb._mysql",
+        "connection",
         Client(
             _of_mysqlclient,
             _begin_untracked,
@@ -188,4 +185,6 @@ _CLIENTS = (
             told=False,
         ),
     ),
+    # PyMySQL's module of this name, loaded once more by ``pymysql.install_as_MySQLdb()``.
+    ("MySQLdb.connections", "Connection", _PYMYSQL),
 )

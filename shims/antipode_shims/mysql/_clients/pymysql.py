@@ -13,11 +13,10 @@ import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pymysql import err
 from pymysql.constants import COMMAND
 from pymysql.protocol import MysqlPacket
 
-from antipode_shims.mysql._endpoint.settings import errno_of, refused
+from antipode_shims.mysql._endpoint.settings import errno_of, is_clients, refused
 from antipode_shims.mysql._position.flavor import Refused
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._statements import READS
@@ -83,7 +82,7 @@ def rows_of(result: Any) -> Rows:
 
 def refusal(error: Exception, *, closed: bool) -> Exception:
     """A server's error as conversations take it; a lost connection stays the client's error."""
-    if closed or not isinstance(error, err.MySQLError):
+    if closed or not is_clients(error):
         return error
     return Refused(str(error), passing=not refused(error), number=errno_of(error))
 
@@ -209,7 +208,7 @@ class SyncConnection:
         tap = self._antipode
         if not tap.state:
             return
-        if self._sock is not None and isinstance(error, err.MySQLError):
+        if self._sock is not None and is_clients(error):
             tap.failed(errno_of(error))
             self._antipode_finish()
         else:
@@ -270,9 +269,8 @@ class SyncConnection:
             due, tap.due = tap.due, Due.NOTHING
             try:
                 tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]), due)
-            except (Refused, err.MySQLError, OSError) as error:
-                tap.shim.unsampled(str(error))
-            except BaseException:
-                tap.shim.unsampled("interrupted")
-                raise
+            except BaseException as error:
+                tap.shim.unsampled(str(error) or type(error).__name__)
+                if not isinstance(error, Exception):
+                    raise
         tap.raise_pending()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from pymysql import err
 from pymysql.protocol import MysqlPacket
 
 from antipode.shim import unread
 from antipode_shims.mysql._beside.triggers import FORGET
-from antipode_shims.mysql._position.flavor import COVER, Refused
+from antipode_shims.mysql._position.flavor import COVER
 
 from .pymysql import QUERY, SyncConnection
 from .tap import COLUMNS, ROWS, SLICE_S
@@ -97,7 +96,7 @@ class SyncBesideConnection(SyncConnection):
         try:
             for question in beside.graves():
                 beside.buried(self._antipode_ask(question))
-        except (Refused, err.MySQLError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the application's read succeeded
             unread(self._antipode.shim.datastore, f"a deletion ({error})")
 
     def _antipode_take_out(self, before: int, packet: Any) -> None:
@@ -123,7 +122,7 @@ class SyncBesideConnection(SyncConnection):
                 if self._antipode.state:
                     self._antipode_drain()
                 self._antipode_ask(FORGET)
-            except (Refused, err.MySQLError, OSError):
+            except Exception:  # noqa: BLE001 - what it still holds goes with it
                 self.close()
 
     def _antipode_cover(self) -> Lineage | None:
@@ -135,7 +134,7 @@ class SyncBesideConnection(SyncConnection):
             flavor = tap.known().flavor
             try:
                 return tap.shim.covering(flavor, self._antipode_ask(COVER[flavor]))
-            except (Refused, err.MySQLError, OSError):
+            except Exception:  # noqa: BLE001 - whatever it is, the position is not known
                 return None
 
 

@@ -39,7 +39,7 @@ class EngineHooks:
         """Listen to nothing yet."""
         self.shim = shim
         self._engine = weakref.ref(engine)
-        self._flagged = engine.dialect.driver != "mysqldb"
+        self._flagged = not _is_native(engine.dialect)
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
         self._listeners: list[tuple[str, Callable[..., None]]] = [
             ("do_connect", self._do_connect),
@@ -124,6 +124,11 @@ class EngineHooks:
         raise ConfigurationError(msg)
 
 
+def _is_native(dialect: Any) -> bool:
+    """Whether it is mysqlclient, and not PyMySQL under its name."""
+    return bool(dialect.driver == "mysqldb" and dialect.dbapi.__name__ != "pymysql")
+
+
 def _opened(pool: Any) -> bool:
     """Whether *pool* may have connections, or be opening some."""
     counts = [getattr(pool, name, None) for name in ("checkedin", "checkedout")]
@@ -177,7 +182,7 @@ def instrument_engine(
     """
     names = beside_names(lineage, tables, datastore=datastore, option="tables")
     plain = _sync_engine(engine)
-    if names and plain.dialect.driver == "mysqldb":
+    if names and _is_native(plain.dialect):
         raise ConfigurationError(NO_PACKETS)
     if _is_instrumented(plain, datastore):
         if _hooks[plain.dialect].shim in shims_of(datastore):

@@ -199,7 +199,7 @@ class MySQLEndpoint(Endpoint):
                     "and use barrier(at='read')",
                     self._datastore,
                 )
-            except (Unreachable, Refused, pymysql_module().err.Error):
+            except (Unreachable, Refused, pymysql_module().Error):
                 # Too many connections, perhaps: looks are paced by time then.
                 self._alone_until_s = time.monotonic() + _ALONE_S
         return self._waiter
@@ -299,7 +299,7 @@ class Waiter:
     def _send(self, sql: str) -> None:
         try:
             self._connection._execute_command(3, sql)  # noqa: SLF001 - COM_QUERY; PyMySQL has no public way to send without reading
-        except (*link_errors(), pymysql_module().err.Error) as error:
+        except (*link_errors(), pymysql_module().Error) as error:
             raise Unreachable(str(error)) from error
         self._asked = sql
 
@@ -309,13 +309,13 @@ class Waiter:
         _set_timeout(self._connection, _KILL_S)
         try:
             self._connection._read_query_result()  # noqa: SLF001 - as above
-        except (*link_errors(), pymysql_module().err.Error) as error:
+        except (*link_errors(), pymysql_module().Error) as error:
             if not refused(error) and errno_of(error) not in _ENDED:
                 raise Unreachable(str(error)) from error
 
     def close(self) -> None:
         """Release the connection. Idempotent."""
-        with contextlib.suppress(*link_errors(), pymysql_module().err.Error):
+        with contextlib.suppress(*link_errors(), pymysql_module().Error):
             self._connection.close()
 
 

@@ -31,6 +31,7 @@ _KEPT = frozenset(
 #: Names of the same by other clients.
 _ALIASES = {"passwd": "password", "username": "user", "db": "database"}
 #: Errors that say that the server is starting, stopping or full; a later look may succeed.
+_CLIENTS_ERRORS = frozenset({("pymysql.err", "MySQLError"), ("MySQLdb.err", "MySQLError")})
 _PASSING = frozenset({1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032})
 
 
@@ -98,7 +99,7 @@ class ServerSettings:
                 write_timeout=timeout_s,
                 autocommit=True,
                 charset="utf8mb4",
-                cursorclass=pymysql.cursors.DictCursor,
+                cursorclass=importlib.import_module("pymysql.cursors").DictCursor,
             )
         except link_errors() as error:
             if refused(error):
@@ -114,8 +115,17 @@ def _whole(timeout_s: float) -> float:
 @lru_cache(maxsize=1)
 def link_errors() -> tuple[type[Exception], ...]:
     """What a failed connection raises, and what a server refuses as well."""
-    errors = pymysql_module().err
-    return errors.OperationalError, errors.InterfaceError, errors.InternalError, OSError
+    pymysql = pymysql_module()
+    return pymysql.OperationalError, pymysql.InterfaceError, pymysql.InternalError, OSError
+
+
+def is_clients(error: BaseException) -> bool:
+    """Whether *error* is one of PyMySQL's, as aiomysql raises them too.
+
+    Told by names: after ``pymysql.install_as_MySQLdb()``, ``import MySQLdb.converters``, which
+    Django does, loads ``pymysql.err`` a second time, and puts it in the place of the first.
+    """
+    return any((base.__module__, base.__name__) in _CLIENTS_ERRORS for base in type(error).__mro__)
 
 
 def errno_of(error: BaseException) -> int:
@@ -144,7 +154,7 @@ def execute(connection: Any, sql: str) -> Rows:
             cursor.execute(sql)
             rows: Rows = cursor.fetchall()
             return rows
-    except (pymysql.err.Error, OSError) as error:
+    except (pymysql.Error, OSError) as error:
         if refused(error):
             raise Refused(str(error), number=errno_of(error)) from error
         raise Unreachable(str(error) or type(error).__name__) from error
@@ -167,7 +177,7 @@ def abandon(connection: Any, datastore: str, table: str, promise: Promise) -> bo
     try:
         with connection.cursor() as cursor:
             changed = cursor.execute(recording(table, promise, fulfilled=False))
-    except (pymysql.err.Error, OSError) as error:
+    except (pymysql.Error, OSError) as error:
         better = explained(datastore, table, errno_of(error), str(error))
         if better is not None:
             raise better from error

@@ -51,5 +51,5 @@ class Upstream:
         except Unreachable as error:
             self._silent[server] = time.monotonic() + _QUIET_S, str(error)
             raise Refused(str(error), passing=True) from error
-        except pymysql_module().err.Error as error:
+        except pymysql_module().Error as error:
             raise Refused(str(error)) from error
