@@ -11,6 +11,7 @@
 
 #include "antipode/clock.h"
 #include "antipode/shim.h"
+#include "antipode/sockets.h"
 
 namespace antipode::mysql {
 namespace {
@@ -101,23 +102,19 @@ void Connection::Finish(int waits_for, int (*go_on)(Connection&, int)) {
 
 /// Which of the events has come; at the deadline, the client's timeout.
 int Connection::Wait(int events) {
-  pollfd ready{mysql_get_socket(client_), 0, 0};
-  if ((events & MYSQL_WAIT_READ) != 0) ready.events |= POLLIN;
-  if ((events & MYSQL_WAIT_WRITE) != 0) ready.events |= POLLOUT;
-  if ((events & MYSQL_WAIT_EXCEPT) != 0) ready.events |= POLLPRI;
-  while (true) {
-    const double left_s = deadline_s_ - SystemClock().Now();
-    if (left_s <= 0) return MYSQL_WAIT_TIMEOUT;
-    const int found = poll(&ready, 1, static_cast<int>(std::ceil(std::min(left_s, 3'600.0) * 1'000)));
-    if (found <= 0) continue;
-    // What ended is learned by reading from it, or by writing.
-    const bool ended = (ready.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
-    int come = 0;
-    if (ended || (ready.revents & POLLIN) != 0) come |= events & MYSQL_WAIT_READ;
-    if (ended || (ready.revents & POLLOUT) != 0) come |= events & MYSQL_WAIT_WRITE;
-    if (ended || (ready.revents & POLLPRI) != 0) come |= events & MYSQL_WAIT_EXCEPT;
-    return come;
-  }
+  int awaited = 0;
+  if ((events & MYSQL_WAIT_READ) != 0) awaited |= POLLIN;
+  if ((events & MYSQL_WAIT_WRITE) != 0) awaited |= POLLOUT;
+  if ((events & MYSQL_WAIT_EXCEPT) != 0) awaited |= POLLPRI;
+  const int ready = AwaitSocket(mysql_get_socket(client_), static_cast<short>(awaited), deadline_s_);
+  if (ready == 0) return MYSQL_WAIT_TIMEOUT;
+  // What ended is learned by reading from it, or by writing.
+  const bool ended = (ready & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+  int come = 0;
+  if (ended || (ready & POLLIN) != 0) come |= events & MYSQL_WAIT_READ;
+  if (ended || (ready & POLLOUT) != 0) come |= events & MYSQL_WAIT_WRITE;
+  if (ended || (ready & POLLPRI) != 0) come |= events & MYSQL_WAIT_EXCEPT;
+  return come;
 }
 
 void Connection::Fail() {

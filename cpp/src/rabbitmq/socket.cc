@@ -7,19 +7,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cmath>
 #include <memory>
 #include <system_error>
 
+#include "antipode/clock.h"
 #include "antipode/rabbitmq.h"
+#include "antipode/sockets.h"
 
 namespace antipode::rabbitmq {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// What was sent and is not taken for so long ends the connection.
 constexpr unsigned kUnsentMs = 10'000;
@@ -35,18 +32,14 @@ std::unique_ptr<addrinfo, void (*)(addrinfo*)> AddressesOf(const std::string& ho
 }
 
 /// Waits for a connection that is being made; 0, or why there is none.
-int Await(int socket, Clock::time_point end) {
-  while (true) {
-    const double left_s = std::chrono::duration<double>(end - Clock::now()).count();
-    if (left_s <= 0) return ETIMEDOUT;
-    pollfd made{socket, POLLOUT, 0};
-    if (poll(&made, 1, static_cast<int>(std::ceil(left_s * 1'000))) <= 0) continue;
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return error;
-    return (made.revents & (POLLERR | POLLHUP)) != 0 ? ECONNABORTED : 0;
-  }
+int Await(int socket, double deadline_s) {
+  const int made = AwaitSocket(socket, POLLOUT, deadline_s);
+  if (made == 0) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return error;
+  return (made & (POLLERR | POLLHUP)) != 0 ? ECONNABORTED : 0;
 }
 
 }  // namespace
@@ -76,7 +69,7 @@ void Interrupter::End() {
 }
 
 int Connected(const std::string& host, int port, double timeout_s, Interrupter* interrupter) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_s));
+  const double deadline_s = SystemClock().Now() + timeout_s;
   const auto addresses = AddressesOf(host, port);
   int error = EADDRNOTAVAIL;
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
@@ -92,7 +85,7 @@ int Connected(const std::string& host, int port, double timeout_s, Interrupter* 
       throw;
     }
     error = connect(made, each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) error = Await(made, end);
+    if (error == EINPROGRESS) error = Await(made, deadline_s);
     if (error == 0) {
       Tune(made);
       return made;

@@ -10,6 +10,7 @@
 #include "antipode/redis_client.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "antipode/sockets.h"
 #include "redis/batch.h"
 #include "redis/inside.h"
 #include "redis/look.h"
@@ -121,6 +122,7 @@ class Client::Traffic {
   /// What no command is waiting for: a message of a subscription.
   OwnedReply Pushed() {
     if (context_->err != 0) return nullptr;
+    const WithoutSigpipe quiet;
     void* reply = nullptr;
     redisGetReply(context_, &reply);
     return OwnedReply(static_cast<redisReply*>(reply));

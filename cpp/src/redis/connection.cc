@@ -1,12 +1,15 @@
 #include "redis/connection.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include "antipode/clock.h"
+#include "antipode/sockets.h"
 #include "redis/position.h"
 
 namespace antipode::redis {
@@ -17,6 +20,40 @@ timeval TimeOf(double seconds) {
   const double whole = std::floor(positive);
   return {static_cast<time_t>(whole), static_cast<suseconds_t>((positive - whole) * 1e6)};
 }
+
+/// A context that is connected, or says why not. hiredis gives up where a signal comes meanwhile.
+redisContext* Connected(const Address& address, double timeout_s) {
+  const double deadline_s = SystemClock().Now() + timeout_s;
+  while (true) {
+    errno = 0;
+    redisContext* context =
+        redisConnectWithTimeout(address.host.c_str(), address.port, TimeOf(deadline_s - SystemClock().Now()));
+    const bool interrupted = context != nullptr && context->err == REDIS_ERR_IO && errno == EINTR;
+    if (!interrupted || SystemClock().Now() >= deadline_s) return context;
+    redisFree(context);
+  }
+}
+
+/// As long as it lives, a context returns where it would block, whoever opened it.
+class Unblocked {
+ public:
+  explicit Unblocked(redisContext& context)
+      : context_(context), before_(context.flags), status_(fcntl(context.fd, F_GETFL)) {
+    context_.flags &= ~REDIS_BLOCK;
+    fcntl(context_.fd, F_SETFL, status_ | O_NONBLOCK);
+  }
+  ~Unblocked() {
+    fcntl(context_.fd, F_SETFL, status_);
+    context_.flags |= before_ & REDIS_BLOCK;
+  }
+  Unblocked(const Unblocked&) = delete;
+  Unblocked& operator=(const Unblocked&) = delete;
+
+ private:
+  redisContext& context_;
+  int before_;
+  int status_;
+};
 
 std::string ProcessIn(const std::string& info) {
   static constexpr std::string_view kRunId = "run_id:";
@@ -53,11 +90,10 @@ Reply Reply::at(std::size_t nth) const {
 }
 
 Connection::Connection(const Address& address, double timeout_s)
-    : owned_(redisConnectWithTimeout(address.host.c_str(), address.port, TimeOf(timeout_s))), context_(owned_.get()) {
+    : owned_(Connected(address, timeout_s)), context_(owned_.get()) {
   const std::string where = address.host + ":" + std::to_string(address.port);
   if (!context_) throw Lost("no memory for a connection to " + where);
   if (context_->err != 0) throw Lost("no connection to " + where + ": " + context_->errstr);
-  redisSetTimeout(context_, TimeOf(timeout_s));
   AskWho(timeout_s);
 }
 
@@ -99,10 +135,13 @@ void Connection::QueueFormatted(std::string_view command) {
 
 void Connection::Flush(double timeout_s) {
   deadline_s_ = SystemClock().Now() + timeout_s;
-  if (owned_) redisSetTimeout(context_, TimeOf(timeout_s));
-  int done = 0;
-  while (done == 0) {
+  const WithoutSigpipe quiet;
+  const Unblocked unblocked(*context_);
+  while (true) {
+    int done = 0;
     if (redisBufferWrite(context_, &done) != REDIS_OK) Lose(context_->errstr);
+    if (done != 0) return;
+    if (AwaitSocket(context_->fd, POLLOUT, deadline_s_) == 0) Lose("the server did not take the commands in time");
   }
 }
 
@@ -111,11 +150,8 @@ Reply Connection::Next() {
   while (true) {
     if (redisGetReplyFromReader(context_, &reply) != REDIS_OK) Lose(context_->errstr);
     if (reply != nullptr) break;
-    const double left_s = deadline_s_ - SystemClock().Now();
-    pollfd arriving{context_->fd, POLLIN, 0};
-    if (left_s <= 0 || poll(&arriving, 1, static_cast<int>(std::ceil(left_s * 1'000))) == 0) {
-      Lose("the server did not answer in time");
-    }
+    if (AwaitSocket(context_->fd, POLLIN, deadline_s_) == 0) Lose("the server did not answer in time");
+    const Unblocked unblocked(*context_);
     if (redisBufferRead(context_) != REDIS_OK) Lose(context_->errstr);
   }
   --pending_;
@@ -123,6 +159,7 @@ Reply Connection::Next() {
 }
 
 Reply Connection::Receive() {
+  const WithoutSigpipe quiet;
   void* reply = nullptr;
   if (redisGetReply(context_, &reply) != REDIS_OK) Lose(context_->errstr);
   --pending_;

@@ -1,42 +1,18 @@
 // Servers that take connections and answer nothing.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <future>
 
 #include "antipode/mysql.h"
 #include "antipode/scope.h"
+#include "silent_server.h"
 
 namespace antipode::mysql {
 namespace {
 
 constexpr double kTimeoutS = 0.2;
 constexpr std::chrono::seconds kPatience(10);
-
-/// The kernel takes connections for it; nobody ever reads them.
-class SilentServer {
- public:
-  SilentServer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address);
-    listen(socket_, 16);
-    socklen_t size = sizeof address;
-    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-  }
-  ~SilentServer() { close(socket_); }
-  [[nodiscard]] std::uint16_t port() const { return port_; }
-
- private:
-  int socket_;
-  std::uint16_t port_ = 0;
-};
 
 class Silence : public ::testing::Test {
  protected:
