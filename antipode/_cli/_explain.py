@@ -23,6 +23,7 @@ REASONS = {
     "unreadable": "a lineage that arrived or was stored, and could not be decoded",
     "unsampled": "a position that could not be sampled",
     "egress": "entries that were not allowed to leave a process",
+    "out_of_order": "what a block in C++ wrote while another one was current in its place",
     "snapshot": "what came after somebody copied the member's characters instead of injecting it",
     "unknown_item": "an item of an unknown kind, which may be a dependency",
 }

@@ -193,8 +193,8 @@ class Incomplete(NamedTuple):
     Attributes:
         subject: the datastore or service whose writes are missing; empty when not known.
         reason: a stable word of the specification: ``in_doubt``, ``size``, ``promise``,
-            ``unreadable``, ``stripped``, ``unsampled``, ``egress``, ``snapshot``, ``unknown_item``;
-            shims may add others.
+            ``unreadable``, ``stripped``, ``unsampled``, ``egress``, ``snapshot``, ``unknown_item``,
+            ``out_of_order``; shims may add others.
     """
 
     subject: str

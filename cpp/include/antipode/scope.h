@@ -87,8 +87,16 @@ ANTIPODE_EXPORT Captured Capture();
 ///       antipode::ScopeGuard guard(captured);            // the same request, on another thread
 ///     }).join();
 ///
-/// Neither copyable nor movable, and ended on any thread, in any order: the scope whose guard still lives stays
-/// current, and no other becomes current again.
+/// Neither copyable nor movable. It ends on the thread on which it began, before those that began earlier there. One
+/// that ends otherwise marks its scope incomplete and is counted: code under it may have written to another scope. The
+/// scope whose guard still lives stays current then, and no other becomes current again.
+///
+/// A coroutine holds no guard over a `co_await`: others run on its thread meanwhile, and it may go on on another one.
+/// It keeps its scope, and begins a guard after each resumption:
+///
+///     const antipode::Captured request = antipode::Capture();
+///     const auto posts = co_await Fetch();
+///     { const antipode::ScopeGuard guard(request); Store(posts); }
 class ANTIPODE_EXPORT ScopeGuard {
  public:
   /// A request begins; its scope ends with the guard.
@@ -109,6 +117,7 @@ class ANTIPODE_EXPORT ScopeGuard {
   friend ANTIPODE_EXPORT std::shared_ptr<Scope> CurrentScope();
   ScopeGuard(std::shared_ptr<Scope> scope, bool begins);
   static std::vector<std::shared_ptr<Frame>>& Stack();
+  void Leave();
   std::shared_ptr<Scope> scope_;
   std::shared_ptr<Frame> frame_;
   bool begins_;

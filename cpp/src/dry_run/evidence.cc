@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/observers.h"
+#include "runtime/per_thread.h"
 
 namespace antipode::dry_run {
 namespace {
@@ -17,11 +18,12 @@ constexpr int kEager = 100;
 constexpr std::chrono::milliseconds kEvery{100};
 constexpr std::size_t kMostFindings = 10'000;
 
-/// What lives as long as this thread.
-const std::shared_ptr<const char>& ThisThread() {
-  thread_local const auto alive = std::make_shared<const char>('\0');
-  return alive;
-}
+/// What lives as long as a thread.
+struct Alive {
+  std::shared_ptr<const char> token = std::make_shared<const char>('\0');
+};
+
+const std::shared_ptr<const char>& ThisThread() { return PerThread<Alive>::Mine().token; }
 
 void Dropped(const std::string& datastore) { Count("dry_run_evidence_dropped", datastore); }
 

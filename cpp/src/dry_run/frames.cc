@@ -90,7 +90,7 @@ void TakeName(void* data, std::uintptr_t, const char* name, std::uintptr_t, std:
 }
 
 void Look(Found& found, std::uintptr_t address) {
-  static std::mutex lock;  // Who has it may read the program's file, once.
+  static auto& lock = *new std::mutex;  // Who has it may read the program's file, once.
   static backtrace_state* const state = backtrace_create_state(nullptr, 0, NoError, nullptr);
   const std::lock_guard guard(lock);
   if (state == nullptr) return;
@@ -158,8 +158,8 @@ std::string FunctionOfLambda(const std::string& name) {
 std::vector<Frame> FramesAt(std::uintptr_t address) { return Known(LinkedAt(address), address); }
 
 std::string PlainName(const std::string& name) {
-  static const std::string kAnonymous = "(anonymous namespace)::";
-  static const std::string kOperator = "operator";
+  static const auto& kAnonymous = *new std::string("(anonymous namespace)::");
+  static const auto& kOperator = *new std::string("operator");
   std::string plain;
   for (std::size_t i = 0; i < name.size();) {
     const bool begins = plain.empty() || plain.back() == ':' || plain.back() == ' ';

@@ -24,14 +24,14 @@ using ::grpc::experimental::InterceptorBatchMethods;
 
 /// Codes that gRPC itself never makes up: with one of them the service has answered.
 bool IsAnswer(StatusCode code) {
-  static const std::set<StatusCode> kCodes{StatusCode::OK,
-                                           StatusCode::INVALID_ARGUMENT,
-                                           StatusCode::NOT_FOUND,
-                                           StatusCode::ALREADY_EXISTS,
-                                           StatusCode::FAILED_PRECONDITION,
-                                           StatusCode::ABORTED,
-                                           StatusCode::OUT_OF_RANGE,
-                                           StatusCode::DATA_LOSS};
+  static const auto& kCodes = *new std::set<StatusCode>{StatusCode::OK,
+                                                        StatusCode::INVALID_ARGUMENT,
+                                                        StatusCode::NOT_FOUND,
+                                                        StatusCode::ALREADY_EXISTS,
+                                                        StatusCode::FAILED_PRECONDITION,
+                                                        StatusCode::ABORTED,
+                                                        StatusCode::OUT_OF_RANGE,
+                                                        StatusCode::DATA_LOSS};
   return kCodes.count(code) != 0;
 }
 

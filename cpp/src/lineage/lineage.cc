@@ -109,7 +109,7 @@ std::vector<Promise> Lineage::Data::Promises() const {
 }
 
 Lineage::Lineage() {
-  static const auto kEmpty = std::make_shared<const Data>();
+  static const auto& kEmpty = *new std::shared_ptr<const Data>(std::make_shared<const Data>());
   data_ = kEmpty;
 }
 

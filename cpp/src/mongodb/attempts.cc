@@ -11,8 +11,8 @@ namespace {
 /// Of a command that reads what it writes.
 constexpr int kCursorKilled = 237;
 /// With these nothing was done: the user may not, the server does not know how.
-const std::set<int> kRefusals{13, 59};
-const std::set<std::string> kStoring{"aggregate", "mapReduce"};
+const std::set<int>& kRefusals = *new std::set<int>{13, 59};
+const std::set<std::string>& kStoring = *new std::set<std::string>{"aggregate", "mapReduce"};
 /// With this label the server vouches for it that nothing was committed.
 constexpr const char* kTransient = "TransientTransactionError";
 

@@ -21,8 +21,8 @@ constexpr std::size_t kMostLogs = 64;
 constexpr double kDayS = 86'400;
 constexpr std::size_t kMostNameBytes = 1'024;
 constexpr int kSlots = 8;
-const std::string kCovering = "/c";
-const Incomplete kSizeMark{"", "size"};
+const std::string& kCovering = *new std::string("/c");
+const Incomplete& kSizeMark = *new Incomplete{"", "size"};
 
 std::string DigestOf(const Doc& holder) {
   const bson_t& bson = holder.bson();

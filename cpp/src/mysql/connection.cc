@@ -17,9 +17,10 @@ namespace antipode::mysql {
 namespace {
 
 /// The server is starting, stopping, full or held up; a later check may succeed.
-const std::set<unsigned> kPassing{1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032};
+const std::set<unsigned>& kPassing =
+    *new std::set<unsigned>{1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032};
 /// It ended the session, or is going away: nobody knows how far a statement came.
-const std::set<unsigned> kEnding{1053, 1077, 1078, 1079, 1317, 1927, 3032};
+const std::set<unsigned>& kEnding = *new std::set<unsigned>{1053, 1077, 1078, 1079, 1317, 1927, 3032};
 
 MYSQL* Begun() {
   static std::once_flag begun;

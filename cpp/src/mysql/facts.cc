@@ -60,7 +60,7 @@ std::vector<std::string> Problems(const Facts& facts, std::uint64_t version, con
 }  // namespace
 
 const std::string& In(const Row& row, const std::string& name) {
-  static const std::string none;
+  static const auto& none = *new std::string;
   const auto found = row.find(name);
   return found == row.end() ? none : found->second;
 }

@@ -111,7 +111,7 @@ void GtidSet::Join() {
 }
 
 const std::vector<Run>& GtidSet::RunsOf(const std::string& log) const {
-  static const std::vector<Run> none;
+  static const auto& none = *new std::vector<Run>;
   const auto found = logs_.find(log);
   return found == logs_.end() ? none : found->second;
 }

@@ -141,11 +141,12 @@ std::string_view FromWord(std::string_view sql) {
 /// Whether it asks for the session's own values alone, which no log replicates.
 bool IsOfSession(std::string_view sql) {
   if (sql.size() >= kLongestSessionRead) return false;
-  static const std::string kValue =
+  static const auto& kValue = *new std::string(
       "(?:@@[\\w.]+|\\d+|'[^'\\\\]*'|(?:last_insert_id|found_rows|row_count|connection_id|database|schema|version|user"
-      "|current_user)\\(\\s*\\))(?:\\s+as\\s+\\w+)?";
-  static const std::regex kRead("select\\s+" + kValue + "(?:\\s*,\\s*" + kValue + ")*(?:\\s+limit\\s+1)?[\\s;]*",
-                                std::regex::icase | std::regex::optimize);
+      "|current_user)\\(\\s*\\))(?:\\s+as\\s+\\w+)?");
+  static const auto& kRead =
+      *new std::regex("select\\s+" + kValue + "(?:\\s*,\\s*" + kValue + ")*(?:\\s+limit\\s+1)?[\\s;]*",
+                      std::regex::icase | std::regex::optimize);
   return std::regex_match(sql.begin(), sql.end(), kRead);
 }
 
@@ -209,7 +210,7 @@ Effects Setting(std::string_view sql) {
 
 /// What SHOW shows without a table of the data dictionary.
 bool IsShown(const std::string& what) {
-  static const std::set<std::string> kShown{
+  static const auto& kShown = *new std::set<std::string>{
       "CREATE", "VARIABLES",   "STATUS", "GLOBAL",  "SESSION", "LOCAL",      "WARNINGS", "ERRORS",  "COUNT(*)",
       "GRANTS", "PROCESSLIST", "ENGINE", "ENGINES", "PLUGINS", "PRIVILEGES", "OPEN",     "PROFILE", "PROFILES",
       "BINARY", "BINLOG",      "MASTER", "SLAVE",   "REPLICA", "REPLICAS",   "RELAYLOG"};
@@ -230,7 +231,7 @@ Effects Loading(std::string_view sql) { return kWrites | (HasWord(sql, {"SELECT"
 
 /// By the first word; all else does anything: CALL, EXECUTE, DO, HANDLER, ANALYZE and compound statements among them.
 const std::map<std::string, ByText>& FirstWords() {
-  static const std::map<std::string, ByText> kWords = [] {
+  static const auto& kWords = *new std::map<std::string, ByText>([] {
     std::map<std::string, ByText> words;
     const auto all = [&](std::initializer_list<const char*> names, ByText effects) {
       for (const char* name : names) words[name] = effects;
@@ -264,7 +265,7 @@ const std::map<std::string, ByText>& FirstWords() {
     all({"SET"}, Setting);
     all({"SHOW"}, [](std::string_view sql) -> Effects { return IsShown(SecondOf(sql)) ? 0 : kMaySnapshot; });
     return words;
-  }();
+  }());
   return kWords;
 }
 

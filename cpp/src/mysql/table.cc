@@ -17,7 +17,7 @@ constexpr const char* kTable = "antipode_kv";
 }  // namespace
 
 const std::vector<std::string>& TableStatements() {
-  static const std::vector<std::string> statements{
+  static const auto& statements = *new std::vector<std::string>{
       "CREATE TABLE IF NOT EXISTS `antipode_kv` (`k` VARBINARY(512) NOT NULL PRIMARY KEY, `v` LONGBLOB NOT NULL,"
       " `_ap` MEDIUMBLOB NULL INVISIBLE)",
       "CREATE TABLE IF NOT EXISTS `antipode_tombstone` (t VARBINARY(256) NOT NULL, k VARBINARY(3072) NOT NULL,"

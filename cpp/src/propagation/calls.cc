@@ -20,8 +20,9 @@ constexpr int kFirstErrorOfServers = 500;
 
 /// Says that nothing was executed: the request goes elsewhere, or was refused before any of the service's code ran.
 bool NotExecuted(int status) {
-  static const std::set<int> kStatuses{300, 301, 304, 305, 307, 308, 400, 401, 403, 404, 405, 406, 407, 410, 411,
-                                       413, 414, 415, 416, 417, 421, 425, 426, 428, 429, 431, 451, 501, 505};
+  static const auto& kStatuses =
+      *new std::set<int>{300, 301, 304, 305, 307, 308, 400, 401, 403, 404, 405, 406, 407, 410, 411,
+                         413, 414, 415, 416, 417, 421, 425, 426, 428, 429, 431, 451, 501, 505};
   return kStatuses.count(status) != 0;
 }
 

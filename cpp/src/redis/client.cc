@@ -18,7 +18,7 @@
 namespace antipode::redis {
 namespace {
 
-const Command kInfo{"INFO", "replication"};
+const Command& kInfo = *new Command{"INFO", "replication"};
 
 /// A command that hiredis formatted; frees it. Throws Error.
 std::string Taken(char* formatted, long long length) {

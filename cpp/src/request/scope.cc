@@ -12,13 +12,14 @@
 #include "runtime/clock.h"
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
+#include "runtime/per_thread.h"
 #include "runtime/settings.h"
 
 namespace antipode {
 namespace {
 
 const Incomplete& SnapshotMark() {
-  static const Incomplete mark{"", "snapshot"};
+  static const auto& mark = *new Incomplete{"", "snapshot"};
   return mark;
 }
 
@@ -193,8 +194,10 @@ struct ScopeGuard::Frame {
   std::atomic<bool> over{false};
 };
 
+/// The scopes of this thread whose guards live, the current one last. Guards that ended elsewhere are left out.
 std::vector<std::shared_ptr<ScopeGuard::Frame>>& ScopeGuard::Stack() {
-  thread_local std::vector<std::shared_ptr<Frame>> stack;
+  auto& stack = PerThread<std::vector<std::shared_ptr<Frame>>>::Mine();
+  while (!stack.empty() && stack.back()->over) stack.pop_back();
   return stack;
 }
 
@@ -215,22 +218,25 @@ ScopeGuard::ScopeGuard(std::shared_ptr<Scope> scope) : ScopeGuard(std::move(scop
 
 ScopeGuard::~ScopeGuard() {
   if (begins_) scope_->End();
-  if (!frame_) return;
-  frame_->over = true;
+  if (frame_) Leave();
+}
+
+void ScopeGuard::Leave() {
   auto& stack = Stack();
-  if (!stack.empty() && stack.back() == frame_) {
-    stack.pop_back();
-    return;
-  }
+  const bool newest = !stack.empty() && stack.back() == frame_;
+  frame_->over = true;
+  stack.erase(std::remove(stack.begin(), stack.end(), frame_), stack.end());
+  if (newest) return;
+  // What the code under this guard wrote last may have entered another scope, or none.
+  if (scope_) scope_->MarkIncomplete("", "out_of_order");
   Count("scope_out_of_order");
   WarnOnce("scope_out_of_order", "", "",
-           "guards of scopes ended in another order, or on another thread, than they began");
-  stack.erase(std::remove(stack.begin(), stack.end(), frame_), stack.end());
+           "a guard of a scope ended on another thread than it began on, or before a guard that began after it: its "
+           "scope is marked incomplete; a coroutine must hold no guard over a co_await");
 }
 
 std::shared_ptr<Scope> CurrentScope() {
-  auto& stack = ScopeGuard::Stack();
-  while (!stack.empty() && stack.back()->over) stack.pop_back();
+  const auto& stack = ScopeGuard::Stack();
   return stack.empty() ? nullptr : stack.back()->scope;
 }
 

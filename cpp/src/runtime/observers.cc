@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <iostream>
+#include <cstdio>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -40,7 +40,7 @@ void Say(const std::shared_ptr<Observer>& observer, const std::string& message) 
   if (observer) {
     observer->Warned(message);
   } else {
-    std::cerr << "antipode: " + message + "\n";
+    std::fputs(("antipode: " + message + "\n").c_str(), stderr);
   }
 }
 

@@ -60,15 +60,30 @@ TEST(ScopeGuard, OutOfOrderLeavesTheScopeCurrentWhoseGuardLives) {
   const std::uint64_t before = Counted("scope_out_of_order");
   auto first = std::make_unique<ScopeGuard>();
   const ScopeGuard second;
+  const auto scope = first->scope();
   first.reset();
   EXPECT_EQ(CurrentScope(), second.scope());
+  EXPECT_EQ(scope->lineage().incomplete(), std::set<Incomplete>({{"", "out_of_order"}}));
+  EXPECT_TRUE(Current().empty()) << "what is written now enters the right scope";
   EXPECT_EQ(Counted("scope_out_of_order"), before + 1);
 }
 
 TEST(ScopeGuard, DroppedOnAnotherThreadIsNotCurrentAnyMore) {
+  const ScopeGuard around;
+  auto guard = std::make_unique<ScopeGuard>();
+  const auto scope = guard->scope();
+  std::thread([&guard] { guard.reset(); }).join();
+  EXPECT_EQ(CurrentScope(), around.scope());
+  EXPECT_EQ(scope->lineage().incomplete(), std::set<Incomplete>({{"", "out_of_order"}}));
+}
+
+TEST(ScopeGuard, EndsInOrderAfterOneThatWasDroppedOnAnotherThread) {
+  auto around = std::make_unique<ScopeGuard>();
   auto guard = std::make_unique<ScopeGuard>();
   std::thread([&guard] { guard.reset(); }).join();
-  EXPECT_EQ(CurrentScope(), nullptr);
+  const auto scope = around->scope();
+  around.reset();
+  EXPECT_TRUE(scope->lineage().incomplete().empty());
 }
 
 TEST(Capture, HandsTheRequestToAnotherThread) {
