@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ._barrier.arguments import Names, names_of, one_of
 from ._barrier.barrier import Cancellable
-from ._barrier.contract import Endpoint, Observation, Unreachable
+from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor
 from ._barrier.promise import record_seconds
@@ -41,6 +41,7 @@ from ._runtime.switch import switchable
 from ._runtime.wake import Wake
 
 __all__ = [
+    "PRIMARY_KEY",
     "PROMISE_GRACE_S",
     "SYSTEM_CLOCK",
     "UNTRACED",
@@ -72,6 +73,7 @@ __all__ = [
     "encode",
     "error_of",
     "floor",
+    "following",
     "log_once",
     "logger",
     "mark_incomplete",

@@ -7,13 +7,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from antipode._lineage.outcomes import Status
-from antipode._lineage.write_id import Promise
+from antipode._lineage.write_id import Promise, WriteId
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from antipode._lineage.write_id import Dependency, WriteId
+    from antipode._lineage.write_id import Dependency
     from antipode._runtime.wake import Wake
+
+#: The key of what :func:`following` demands; no log has such a name.
+PRIMARY_KEY = "~primary"
+
+
+def following(datastore: str, primary: str) -> WriteId:
+    """The demand that a server follows *primary* at the time of the look, or is that server.
+
+    A primary's position stands for writes that are missing only as long as it is the primary: one
+    that was replaced may still answer. So a fence of a store in which that can happen has this
+    entry beside the positions. It is judged anew at each look, and is in no lineage.
+
+    Args:
+        datastore: the logical name.
+        primary: as the store names a primary, such as MySQL's ``server_uuid``.
+    """
+    return WriteId(datastore, PRIMARY_KEY, primary, covering=True)
 
 
 @dataclass(frozen=True, slots=True)

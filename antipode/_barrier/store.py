@@ -111,8 +111,9 @@ class Store(ABC):
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         """The primary's position of now, as covering entries: all earlier writes are before it.
 
-        A barrier waits for it in place of entries that a size limit dropped. Called only where
-        :attr:`fences` is True.
+        A barrier waits for it in place of entries that a size limit dropped. Where a primary that
+        was replaced may still answer, the entries have :func:`following` among them. Called only
+        where :attr:`fences` is True.
 
         Raises:
             Unreachable: the primary does not answer within *timeout_s* seconds.

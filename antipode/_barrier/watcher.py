@@ -14,7 +14,7 @@ from antipode._runtime.clock import SYSTEM_CLOCK, NoThread
 from antipode._runtime.metrics import count, logger
 from antipode._runtime.wake import Wake
 
-from .contract import Observation, Unreachable
+from .contract import PRIMARY_KEY, Observation, Unreachable
 from .decisions import Pacer
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Knowledge:
         if isinstance(write.version, int):
             log = write.datastore, write.key
             self._positions[log] = max(self._positions.get(log, 0), write.version)
-        else:
+        elif write.key != PRIMARY_KEY:  # Which primary it follows is asked each time.
             self._opaque.add(write)
 
     def _has(self, wanted: Dependency) -> bool:

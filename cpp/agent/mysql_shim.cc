@@ -16,6 +16,7 @@ namespace {
 
 /// The server that checks MariaDB's vectors.
 constexpr std::uint64_t kServerId = 2;
+constexpr const char* kUuid = "00000000-0000-0000-0000-000000000001";
 
 /// The servers of a vector.
 class GivenServers final : public mysql::Servers {
@@ -44,6 +45,7 @@ class GivenServers final : public mysql::Servers {
       above_.push_back(each.at("server"));
       mysql::Source source;
       source.host = "above";
+      source.connected = each.value("connected", true);
       source.port = static_cast<std::uint16_t>(above_.size() - 1);
       if (each.contains("uuid")) {
         source.log = each.at("uuid");
@@ -57,6 +59,24 @@ class GivenServers final : public mysql::Servers {
     }
     return sources;
   }
+
+  std::set<std::string> Primaries(const mysql::Source* above) override {
+    const Json& server = At(above);
+    if (server.contains("galera")) {
+      const Json& galera = server.at("galera");
+      if (galera.at("status") != "Primary") return {};
+      return {TextIn(galera, "state_uuid") + ":" + TextIn(galera, "conf_id")};
+    }
+    if (!server.contains("gtid_executed")) return {std::to_string(server.value("server_id", kServerId))};
+    std::set<std::string> primaries{server.value("uuid", kUuid)};
+    if (!server.contains("members")) return primaries;
+    const Json& members = server.at("members");
+    if (members.is_string()) throw mysql::Error(members.get<std::string>(), 0);
+    primaries.insert(members.begin(), members.end());
+    return primaries;
+  }
+
+  [[nodiscard]] const char* Grants() const override { return "REPLICATION CLIENT"; }
 
  private:
   static std::string TextIn(const Json& found, const char* name) { return found.value(name, std::string()); }

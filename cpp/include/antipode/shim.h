@@ -29,6 +29,13 @@ class ANTIPODE_EXPORT Unreachable : public std::runtime_error {
   ~Unreachable() override;
 };
 
+/// The key of what `Following` demands; no log has such a name.
+inline constexpr std::string_view kPrimaryKey = "~primary";
+/// The demand that a server follows a primary at the time of the check, or is that server. A primary's position stands
+/// for writes that are missing only as long as it is the primary: one that was replaced may still answer. So a fence of
+/// a store in which that can happen has this entry beside the positions. It is in no lineage.
+[[nodiscard]] ANTIPODE_EXPORT WriteId Following(const std::string& datastore, const std::string& primary);
+
 /// What one server showed of some writes and promises at one check. What is left out is `not_yet`.
 struct ANTIPODE_EXPORT Observation {
   std::string server;  ///< The incarnation: changes whenever the server's history may have; never an address.
@@ -107,7 +114,8 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   [[nodiscard]] virtual bool Abandons() const { return false; }  ///< Whether it can record an abandonment.
 
   virtual std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) = 0;
-  /// The primary's position of now, as covering entries.
+  /// The primary's position of now, as covering entries; where a primary that was replaced may still answer, with
+  /// `Following` among them.
   virtual std::set<WriteId> Fence(double timeout_s);
   /// The first position of a log, where only this store can have one of that name.
   [[nodiscard]] virtual std::optional<WriteId> LogStart(const std::string& key) const;

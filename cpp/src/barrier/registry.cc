@@ -162,6 +162,10 @@ Store::Store(std::string datastore, ReadsFrom reads_from, std::optional<ReadBarr
 }
 Store::~Store() = default;
 
+WriteId Following(const std::string& datastore, const std::string& primary) {
+  return {datastore, std::string(kPrimaryKey), primary, 0, true};
+}
+
 std::set<WriteId> Store::Fence(double) {
   throw Unreachable("the primary of '" + datastore_ + "' cannot be asked for its position");
 }

@@ -129,7 +129,7 @@ void Knowledge::Add(const WriteId& write) {
     auto& position = positions_[{write.datastore, write.key}];
     position = std::max(position, *number);
   } else {
-    opaque_.insert(write);
+    if (write.key != kPrimaryKey) opaque_.insert(write);  // Which primary it follows is asked each time.
   }
 }
 

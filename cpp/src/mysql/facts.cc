@@ -77,7 +77,8 @@ Facts Facts::Of(const Row& variables, const std::string& started) {
   facts.server_id = NumberIn(id).value_or(0);
   facts.replica_status = version >= 8'000'022;
   if (facts.flavor == Flavor::kMySql) {
-    facts.server = text::Lower(In(variables, "server_uuid")) + "@" + started;
+    facts.uuid = text::Lower(In(variables, "server_uuid"));
+    facts.server = facts.uuid + "@" + started;
     facts.group = !In(variables, "group_replication_group_name").empty();
     const std::string& block = In(variables, "group_replication_gtid_assignment_block_size");
     if (facts.group) facts.group_block = NumberIn(block).value_or(0);

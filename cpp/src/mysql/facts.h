@@ -25,6 +25,7 @@ Flavor FlavorOf(std::string_view version);
 struct Facts {
   Flavor flavor = Flavor::kMySql;
   std::string server;  ///< Its incarnation.
+  std::string uuid;    ///< MySQL's `server_uuid`.
   std::uint64_t server_id = 0;
   bool replica_status = false;          ///< Whether it knows `SHOW REPLICA STATUS`.
   bool strict = false;                  ///< MariaDB's `gtid_strict_mode`.

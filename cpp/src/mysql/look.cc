@@ -28,7 +28,9 @@ class Looking {
   Looked At(const std::set<WriteId>& writes) {
     std::vector<WriteId> missing;
     for (const WriteId& each : writes) {
-      if (state_->Has(each, true)) {
+      if (each.key == kPrimaryKey) {
+        judged_[each] = JudgedPrimary(each);
+      } else if (state_->Has(each, true)) {
         judged_[each] = {Status::kVisible, ""};
       } else {
         missing.push_back(each);
@@ -39,6 +41,59 @@ class Looking {
   }
 
  private:
+  /// Whether the server follows a primary now.
+  Judged JudgedPrimary(const WriteId& demand) {
+    const auto* named = std::get_if<std::string>(&demand.version);
+    const std::string primary = named == nullptr ? "" : *named;
+    try {
+      Judged found = Follows(primary, nullptr, 0);
+      if (found.first == Status::kUnknownLog) {
+        found.second = "the server does not follow the primary " + primary + ", which may have been replaced";
+      }
+      return found;
+    } catch (const Error& error) {
+      const std::string grant = std::string("GRANT ") + servers_.Grants() + " ON *.*";
+      WarnOnce("mysql_privilege", demand.datastore, error.what(),
+               "whether a server of '" + demand.datastore +
+                   "' follows the primary that was asked for its position cannot be told, so that barriers over " +
+                   "incomplete lineages fail: " + error.what() + ". What this user lacks is: " + grant);
+      return {Status::kUnknownLog,
+              "whether the server follows the primary " + primary + " cannot be told: " + error.what() + "; " + grant};
+    }
+  }
+
+  /// Whether a server is a primary, or follows it over servers that are connected. Throws Error where it may not be
+  /// asked.
+  Judged Follows(const std::string& primary, const Source* above, int height) {
+    if (servers_.Primaries(above).count(primary) != 0) return {Status::kVisible, ""};
+    Judged all{Status::kUnknownLog, ""};
+    std::optional<Error> refused;
+    for (const Source& each : servers_.Sources(above)) {
+      try {
+        Judged one = FollowsBy(each, primary, height);
+        if (one.first == Status::kVisible) return one;
+        if (one.first == Status::kNotYet) all = std::move(one);
+      } catch (const Error& error) {
+        refused = error;
+      }
+    }
+    if (refused && all.first == Status::kUnknownLog) throw Error(*refused);
+    return all;
+  }
+
+  /// The same of a server by way of one that it follows.
+  Judged FollowsBy(const Source& source, const std::string& primary, int height) {
+    const std::string host = source.host + ":" + std::to_string(source.port);
+    if (!source.connected) return {Status::kNotYet, "a server is not connected to its source " + host};
+    if (source.log == primary) return {Status::kVisible, ""};
+    if (height >= kMost) return {Status::kUnknownLog, ""};
+    try {
+      return Follows(primary, &source, height + 1);
+    } catch (const Unreachable& error) {
+      return {Status::kNotYet, "the source " + host + " cannot be asked: " + error.what()};
+    }
+  }
+
   void Judge(const std::vector<WriteId>& missing) {
     std::vector<Source> sources;
     try {
@@ -138,13 +193,15 @@ class Looking {
   }
 
   Found Ask(const Source& source, const WriteId& write, int height) {
+    bool known = false;
     const auto mute = [&](bool coming, const char* why) {
       const std::string where = source.host + ":" + std::to_string(source.port);
-      return Found{coming, false, false, "its source " + where + " cannot be asked: " + why};
+      return Found{coming, false, known, "its source " + where + " cannot be asked: " + why};
     };
     try {
       const auto there = servers_.State(&source);
       if (there->Has(write, false)) return {true, false, true, ""};
+      known = there->Knows(write);
       return Above(servers_.Sources(&source), *there, write, height);
     } catch (const Unreachable& error) {
       return mute(true, error.what());

@@ -21,6 +21,12 @@ class Servers {
   virtual std::shared_ptr<const ServerState> State(const Source* above) = 0;
   /// What a server follows.
   virtual std::vector<Source> Sources(const Source* above) = 0;
+  /// The primaries that a server shows all of, following nobody: itself, and its group. MySQL's have their
+  /// `server_uuid`, MariaDB's their `server_id`. All of a Galera cluster are the one primary that its cluster and its
+  /// present view name; a node that was cut off from the cluster is none.
+  virtual std::set<std::string> Primaries(const Source* above) = 0;
+  /// What lets a user ask what a server follows.
+  [[nodiscard]] virtual const char* Grants() const = 0;
 };
 
 /// What one check showed.

@@ -83,6 +83,7 @@ struct Source {
   std::string log;  ///< The log's own server: MySQL's UUID, MariaDB's id; empty before the first connection.
   std::variant<GtidSet, MariaDbPosition> received;  ///< What has come of each log, and may not be applied yet.
   std::string trouble;                              ///< What replication says is wrong; empty where nothing is.
+  bool connected = true;                            ///< Whether the replica is connected to it.
 
   /// Whether a write is on its way: its own server is the source, or it has been received.
   [[nodiscard]] bool Brings(const WriteId& write) const;

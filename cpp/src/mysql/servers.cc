@@ -12,6 +12,15 @@ constexpr double kAskS = 0.5;
 /// For how long one that did not answer is not asked again.
 constexpr double kQuietS = 2;
 constexpr std::uint16_t kPort = 3306;
+/// Who a server is, and which group it is in; needs no privilege.
+constexpr const char* kIdentity =
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'group_replication_group_name')";
+constexpr const char* kCluster =
+    "SHOW GLOBAL STATUS WHERE Variable_name IN"
+    " ('wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id')";
+/// Whom a member of a group is in touch with; needs SELECT on that table.
+constexpr const char* kMembers =
+    "SELECT MEMBER_ID AS member FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'";
 
 const std::string& SourceColumn(const Row& row, const std::string& name) {
   const auto found = row.find("Source_" + name);
@@ -59,6 +68,26 @@ std::vector<Source> AskedServers::Sources(const Source* above) {
   return sources;
 }
 
+std::set<std::string> AskedServers::Primaries(const Source* above) {
+  const bool mysql = session_.facts.flavor == Flavor::kMySql;
+  Row said;
+  for (const Row& row : Ask(above, mysql ? kIdentity : kCluster)) said[In(row, "Variable_name")] = In(row, "Value");
+  if (mysql) {
+    std::set<std::string> primaries{text::Lower(In(said, "server_uuid"))};
+    if (In(said, "group_replication_group_name").empty()) return primaries;
+    for (const Row& row : Ask(above, kMembers)) primaries.insert(text::Lower(In(row, "member")));
+    return primaries;
+  }
+  const std::string& status = In(said, "wsrep_cluster_status");
+  if (status == "Primary") return {In(said, "wsrep_cluster_state_uuid") + ":" + In(said, "wsrep_cluster_conf_id")};
+  if (!status.empty() && status != "Disconnected") return {};
+  return {In(Only(Ask(above, "SELECT @@GLOBAL.server_id AS server_id")), "server_id")};
+}
+
+const char* AskedServers::Grants() const {
+  return session_.facts.flavor == Flavor::kMySql ? "REPLICATION CLIENT" : "BINLOG MONITOR, REPLICA MONITOR";
+}
+
 std::vector<Row> AskedServers::Replication() { return Ask(nullptr, Statement()); }
 
 const char* AskedServers::Statement() const {
@@ -70,6 +99,8 @@ Source AskedServers::SourceIn(const Row& row) const {
   Source source;
   source.host = SourceColumn(row, "Host");
   source.port = static_cast<std::uint16_t>(NumberIn(SourceColumn(row, "Port")).value_or(kPort));
+  const auto running = row.find("Replica_IO_Running");
+  source.connected = (running == row.end() ? In(row, "Slave_IO_Running") : running->second) == "Yes";
   source.trouble = Joined({In(row, "Last_IO_Error"), In(row, "Last_SQL_Error")});
   if (session_.facts.flavor == Flavor::kMySql) {
     source.log = text::Lower(SourceColumn(row, "UUID"));

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class AskedServers final : public Servers {
 
   std::shared_ptr<const ServerState> State(const Source* above) override;
   std::vector<Source> Sources(const Source* above) override;
+  std::set<std::string> Primaries(const Source* above) override;
+  [[nodiscard]] const char* Grants() const override;
   /// The state of replication of the server at hand. Throws as the others.
   std::vector<Row> Replication();
 

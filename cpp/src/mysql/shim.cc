@@ -188,11 +188,17 @@ class Shim::Table {
       }
       const auto asked = session.connection.Rows(CoverQuery(session.facts.flavor));
       // Asked after the position: what still takes writes was the primary then.
-      if (!AskedServers(session, inside_.address, inside_.silent, timeout_s).State(nullptr)->writable()) {
+      AskedServers servers(session, inside_.address, inside_.silent, timeout_s);
+      const bool writable = servers.State(nullptr)->writable();
+      const std::set<std::string> names =
+          session.facts.flavor == Flavor::kMySql ? std::set{session.facts.uuid} : servers.Primaries(nullptr);
+      if (!writable || names.empty()) {
         throw Unreachable("the primary of '" + shim_.datastore() + "' takes no writes now");
       }
       const auto covered = Covered(session.facts.flavor, asked.at(0), shim_.datastore());
-      return {covered.begin(), covered.end()};
+      std::set<WriteId> fence(covered.begin(), covered.end());
+      if (!fence.empty()) fence.insert(Following(shim_.datastore(), *names.begin()));
+      return fence;
     } catch (const Error& error) {
       Refuse(error);
     }

@@ -59,6 +59,21 @@ Judged Judge(const ServerState& state, const std::string& log, std::uint64_t off
   return {Status::kUnknownLog, "the server is on " + state.log};
 }
 
+/// Whether a server follows the primary of a log now, or is that primary.
+Judged JudgePrimary(const ServerState& state, const std::string& log) {
+  if (!state.primary && (state.syncing || !state.link_up)) {
+    return {Status::kNotYet, "the replica is not connected to its primary"};
+  }
+  if (log == state.log) return {Status::kVisible, ""};
+  return {Status::kUnknownLog, "the server is on " + state.log + ": it does not follow the primary of " + log +
+                                   ", which was asked for its position and may have been replaced"};
+}
+
+Judged JudgeText(const ServerState& state, const WriteId& write) {
+  if (write.key == kPrimaryKey) return JudgePrimary(state, std::get<std::string>(write.version));
+  return {Status::kUndecidable, "it is no position of a Redis log"};
+}
+
 Status StatusOf(const std::optional<std::string>& record) {
   if (record == kFulfilled) return Status::kVisible;
   return record == kAbandoned ? Status::kAbandoned : Status::kNotYet;
@@ -116,8 +131,7 @@ Observation Shown(const ServerState& state, const std::string& process, const st
   const auto ends = history.Of(state.log);
   for (const WriteId& write : writes) {
     const auto* offset = std::get_if<std::uint64_t>(&write.version);
-    const auto [status, cause] = offset == nullptr ? Judged(Status::kUndecidable, "it is no position of a Redis log")
-                                                   : Judge(state, write.key, *offset, ends);
+    const auto [status, cause] = offset == nullptr ? JudgeText(state, write) : Judge(state, write.key, *offset, ends);
     shown.statuses[write] = status;
     if (!cause.empty()) shown.causes[write] = cause;
   }
@@ -130,7 +144,7 @@ Observation Shown(const ServerState& state, const std::string& process, const st
 std::set<std::string> UnknownLogs(const Observation& shown) {
   std::set<std::string> logs;
   for (const auto& [write, status] : shown.statuses) {
-    if (status == Status::kUnknownLog) logs.insert(write.key);
+    if (status == Status::kUnknownLog && write.key != kPrimaryKey) logs.insert(write.key);
   }
   return logs;
 }

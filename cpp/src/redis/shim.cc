@@ -121,7 +121,7 @@ class Shim::Table {
       if (!state->numbering) return {};
       WriteId covering = PositionOf(shim_.datastore(), *state);
       covering.covering = true;
-      return {covering};
+      return {covering, Following(shim_.datastore(), state->log)};
     } catch (const Lost& error) {
       throw Unreachable(error.what());
     }

@@ -6,11 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from antipode import Status, WriteId
-from antipode.shim import Observation, log_once
+from antipode.shim import PRIMARY_KEY, Observation, log_once
 
 from ._position.flavor import Ask, Facts, Flavor, Refused
 from ._position.gtid import MySQLLog, mariadb_log
-from ._position.states import STATE, Source, State, parse_sources, parse_state, sources_sql
+from ._position.states import (
+    STATE,
+    Source,
+    State,
+    parse_sources,
+    parse_state,
+    primaries,
+    sources_sql,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
@@ -57,6 +65,8 @@ def look(facts: Facts, writes: Collection[WriteId], *, server: str = "") -> Aski
     for write in writes:
         if state.has(write, replica=True):
             verdicts[write] = Status.VISIBLE, ""
+        elif write.key == PRIMARY_KEY:
+            verdicts[write] = yield from _judge_primary(facts, write)
     missing = [write for write in writes if write not in verdicts]
     if missing:
         state = yield from _judge_missing(facts, state, missing, verdicts)
@@ -135,6 +145,76 @@ def _warn(facts: Facts, datastore: str, error: Refused) -> None:
         error,
         GRANTS[facts.flavor],
     )
+
+
+def _judge_primary(facts: Facts, write: WriteId) -> Asking[Verdict]:
+    """Whether the server follows the primary of *write* now; :func:`antipode.shim.following`."""
+    primary = str(write.version)
+    try:
+        status, cause = yield from _follow(facts, primary, None, depth=0)
+    except Refused as error:
+        if error.passing:
+            return Status.NOT_YET, str(error)
+        grant = f"GRANT {GRANTS[facts.flavor]} ON *.*"
+        log_once(
+            "mysql_privilege",
+            write.datastore,
+            facts.server,
+            "whether a server of %r follows the primary that was asked for its position cannot be "
+            "told, so that barriers over incomplete lineages fail: %s. What this user lacks is: %s",
+            write.datastore,
+            error,
+            grant,
+        )
+        cause = f"whether the server follows the primary {primary} cannot be told: {error}; {grant}"
+        return Status.UNKNOWN_LOG, cause
+    if status is Status.UNKNOWN_LOG:
+        cause = f"the server does not follow the primary {primary}, which may have been replaced"
+    return status, cause
+
+
+def _follow(
+    facts: Facts, primary: str, where: tuple[str, int] | None, *, depth: int
+) -> Asking[Verdict]:
+    """Whether a server is *primary*, or follows it over servers that are connected.
+
+    Raises:
+        Refused: it may not be asked.
+    """
+    if primary in (yield from primaries(facts, where)):
+        return Status.VISIBLE, ""
+    sources = parse_sources(facts, (yield Ask(sources_sql(facts), where)))
+    if sources and depth >= _DEPTH:
+        return Status.UNKNOWN_LOG, ""
+    verdict: Verdict = Status.UNKNOWN_LOG, ""
+    refused: Refused | None = None
+    for source in sources:
+        try:
+            one = yield from _follow_source(facts, primary, source, depth=depth)
+        except Refused as error:
+            refused = error
+            continue
+        if one[0] is Status.VISIBLE:
+            return one
+        if one[0] is Status.NOT_YET:
+            verdict = one
+    if refused is not None and verdict[0] is Status.UNKNOWN_LOG:
+        raise refused
+    return verdict
+
+
+def _follow_source(facts: Facts, primary: str, source: Source, *, depth: int) -> Asking[Verdict]:
+    """The same of a server by way of one that it follows."""
+    host = f"{source.host}:{source.port}"
+    if not source.connected:
+        return Status.NOT_YET, f"a server is not connected to its source {host}"
+    if source.name == primary:
+        return Status.VISIBLE, ""
+    try:
+        return (yield from _follow(facts, primary, (source.host, source.port), depth=depth + 1))
+    except Refused as error:
+        cause = f"the source {host} cannot be asked: {error}"
+        raise Refused(cause, passing=error.passing, number=error.number) from error
 
 
 def _late(state: State, write: WriteId, *more: str) -> Verdict:
@@ -238,17 +318,18 @@ def _ask_source(
 ) -> Generator[Ask, Rows, Found]:
     """Whether a source has *write* or can still get it; follows chains of replicas."""
     where = source.host, source.port
+    known = False
     try:
         rows = yield Ask(STATE[facts.flavor], where)
         state = parse_state(facts, rows)
         if state.has(write, replica=False):
             return Found(coming=True, known=True)
+        known = state.knows(write)
         rows = yield Ask(sources_sql(facts), where)
     except Refused as error:
         cause = f"its source {source.host}:{source.port} cannot be asked: {error}"
-        return Found(coming=error.passing, cause=cause)
+        return Found(coming=error.passing, known=known, cause=cause)
     above = parse_sources(facts, rows)
-    known = state.knows(write)
     if not above:
         return Found(proof=state.writable and not facts.group, known=known)
     if any(each.brings(write) for each in above):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Promise, Status, WriteId
-from antipode.shim import Observation
+from antipode.shim import PRIMARY_KEY, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -228,6 +228,23 @@ def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     return Status.UNKNOWN_LOG, f"the server is on {state.replid}"
 
 
+def judge_primary(state: ReplicationState, log: str) -> tuple[Status, str]:
+    """Whether a server follows the primary of the history *log* now, or is that primary.
+
+    Args:
+        state: of the server.
+        log: the replication id that a primary had when it was asked for its position.
+    """
+    if not state.related:
+        return Status.NOT_YET, "the replica is not connected to its primary"
+    if log == state.replid:
+        return Status.VISIBLE, ""
+    return Status.UNKNOWN_LOG, (
+        f"the server is on {state.replid}: it does not follow the primary of {log}, which was asked"
+        " for its position and may have been replaced"
+    )
+
+
 def plainly_shows(replid: str, offset: int, writes: Collection[WriteId]) -> bool:
     """Whether *writes* are all of the log that a server is on, and visible: the usual case."""
     for write in writes:
@@ -252,6 +269,8 @@ def observation(
     for write in writes:
         if isinstance(write.version, int):
             statuses[write], cause = judge(state, write.key, write.version, ends)
+        elif write.key == PRIMARY_KEY:
+            statuses[write], cause = judge_primary(state, write.version)
         else:
             statuses[write], cause = Status.UNDECIDABLE, "it is no position of a Redis log"
         if cause:
@@ -280,6 +299,5 @@ def incarnation(state: ReplicationState, run_id: str) -> str:
 
 def unknown_logs(shown: Observation) -> list[str]:
     """The logs that the log history should be asked about."""
-    return sorted(
-        {write.key for write, status in shown.statuses.items() if status is Status.UNKNOWN_LOG}
-    )
+    unknown = {write.key for write, found in shown.statuses.items() if found is Status.UNKNOWN_LOG}
+    return sorted(unknown - {PRIMARY_KEY})

@@ -408,6 +408,31 @@ def test_fence_makes_up_for_unsampled_writes(regions: Regions) -> None:
         assert regions.reader.get("k") == b"new"
 
 
+def test_replaced_primary_is_no_fence(pair: RedisTopology) -> None:
+    """A primary that was replaced and still answers stands for nothing, now or at the read."""
+    shortened = Lineage(incomplete=[("posts", "size")])
+    with ExitStack() as stack:
+        regions = Regions(pair, stack)
+        shims.uninstrument_client(regions.reader)
+        regions.reader = regions.instrumented(pair.replicas[1], reads_from="replica")
+        regions.replicated("k")
+        assert antipode.barrier(shortened, timeout=TIMEOUT_S).ok
+        pair.wait_replicated()
+        pair.pause(replica=1)  # The old primary's pings would take it past the new one's history.
+        pair.failover()
+        assert pair.resync_sibling(1) == "partial"
+        pair.pause(replica=1)
+        with client(pair.primary) as new:
+            new.set("late", b"1")
+        with pytest.raises(VisibilityCheckError, match="may have been replaced") as caught:
+            antipode.barrier(shortened, timeout=TIMEOUT_S)
+        assert {outcome.status for outcome in caught.value.unmet} == {Status.UNKNOWN_LOG}
+        with antipode.scope(shortened):
+            antipode.barrier(timeout=TIMEOUT_S, at="read")
+            with pytest.raises(VisibilityCheckError, match="may have been replaced"):
+                regions.reader.get("late")
+
+
 def test_no_fence_without_a_primary(regions: Regions) -> None:
     """Where no client of the process reaches the primary, nothing stands in for what is missing."""
     shims.uninstrument_client(regions.writer)

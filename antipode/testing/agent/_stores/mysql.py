@@ -89,6 +89,14 @@ class _Servers:
         server = self._first if ask.server is None else self._above[ask.server[1]]
         if isinstance(server, str):
             raise Refused(server, passing=server == "unreachable")
+        if ask.sql.startswith("SHOW GLOBAL"):
+            return _identity(server)
+        if "replication_group_members" in ask.sql:
+            if server["members"] == "denied":
+                raise Refused("denied")
+            return [{"member": each} for each in server["members"]]
+        if "server_id" in ask.sql:
+            return [{"server_id": server.get("server_id", _SERVER_ID)}]
         if ask.sql.startswith("SHOW"):
             if server["follows"] == "denied":
                 raise Refused("denied")
@@ -116,7 +124,19 @@ class _Servers:
             "Source_Server_Id": source.get("server_id"),
             "Retrieved_Gtid_Set": source.get("retrieved"),
             "Gtid_IO_Pos": source.get("gtid_io_pos"),
+            "Replica_IO_Running": "Yes" if source.get("connected", True) else "Connecting",
         }
+
+
+def _identity(server: Given) -> list[dict[str, str]]:
+    """Who a server of either kind is, and which group or cluster it is in."""
+    galera = server.get("galera", {})
+    said = {
+        "server_uuid": server.get("uuid", _UUID),
+        "group_replication_group_name": server.get("group", ""),
+        **{f"wsrep_cluster_{name}": value for name, value in galera.items()},
+    }
+    return [{"Variable_name": name, "Value": value} for name, value in said.items()]
 
 
 def commits(given: Given) -> dict[str, Any]:

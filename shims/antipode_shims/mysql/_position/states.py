@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .flavor import Facts, Flavor, text
+from .flavor import Ask, Facts, Flavor, text
 from .gtid import GtidSet, MariaDBState, MySQLLog, mariadb_log
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from antipode import WriteId
 
-    from .flavor import Rows
+    from .flavor import Asking, Rows
 
 #: One look.
 STATE = {
@@ -200,6 +200,7 @@ class Source:
         server_id: of the source, 0 before the first connection.
         received: what is in the relay log, in MySQL's or MariaDB's form.
         trouble: what replication says is wrong.
+        connected: whether the replica is connected to it.
     """
 
     host: str
@@ -208,6 +209,12 @@ class Source:
     server_id: int
     received: GtidSet | MariaDBState
     trouble: str
+    connected: bool
+
+    @property
+    def name(self) -> str:
+        """What a primary's fence calls it; as :func:`primaries`."""
+        return self.uuid if isinstance(self.received, GtidSet) else str(self.server_id)
 
     def brings(self, write: WriteId) -> bool:
         """Whether *write* is on its way: its own server is the source, or it has arrived."""
@@ -221,6 +228,54 @@ class Source:
         if parts is None:
             return False
         return parts[1] == self.server_id or self.received.reaches(*parts, _number(write))
+
+
+#: Who a server is, and which group it is in; needs no privilege.
+_IDENTITY = {
+    Flavor.MYSQL: (
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+        " ('server_uuid', 'group_replication_group_name')"
+    ),
+    Flavor.MARIADB: (
+        "SHOW GLOBAL STATUS WHERE Variable_name IN"
+        " ('wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id')"
+    ),
+}
+_SERVER_ID = "SELECT @@GLOBAL.server_id AS server_id"
+#: Whom a member of a group is in touch with; needs SELECT on that table.
+_MEMBERS = (
+    "SELECT MEMBER_ID AS member FROM performance_schema.replication_group_members"
+    " WHERE MEMBER_STATE = 'ONLINE'"
+)
+
+
+def primaries(facts: Facts, where: tuple[str, int] | None = None) -> Asking[frozenset[str]]:
+    """The primaries that a server shows all of, following nobody: itself, and its group.
+
+    MySQL's have their ``server_uuid``, and MariaDB's their ``server_id``. All of a Galera cluster
+    are the one primary that its cluster and its present view name; a node that was cut off from
+    the cluster is none.
+
+    Args:
+        facts: about the server at hand, or one that follows it.
+        where: of a server above; None for the one at hand.
+    """
+    rows = yield Ask(_IDENTITY[facts.flavor], where)
+    said = {text(row["Variable_name"]): text(row["Value"]) for row in rows}
+    if facts.flavor is Flavor.MYSQL:
+        itself = frozenset([said.get("server_uuid", "").lower()])
+        if not said.get("group_replication_group_name"):
+            return itself
+        members = yield Ask(_MEMBERS, where)
+        return itself | {text(row["member"]).lower() for row in members}
+    status = said.get("wsrep_cluster_status", "")
+    if status == "Primary":
+        view = (said.get(f"wsrep_cluster_{name}", "") for name in ("state_uuid", "conf_id"))
+        return frozenset([":".join(view)])
+    if status not in ("", "Disconnected"):
+        return frozenset()
+    rows = yield Ask(_SERVER_ID, where)
+    return frozenset([text(rows[0]["server_id"])])
 
 
 def sources_sql(facts: Facts) -> str:
@@ -252,6 +307,7 @@ def _source(facts: Facts, row: Mapping[str, Any]) -> Source:
         int(column("Server_Id") or 0),
         received,
         "; ".join(filter(None, errors)),
+        (text(row.get("Replica_IO_Running", row.get("Slave_IO_Running"))) == "Yes"),
     )
 
 

@@ -6,7 +6,15 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from antipode import ConfigurationError, Lineage, WriteId
-from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete, shims_of
+from antipode.shim import (
+    ServerShim,
+    Unreachable,
+    count,
+    following,
+    log_once,
+    mark_incomplete,
+    shims_of,
+)
 from antipode_shims.mysql._beside.migration import missing, primary_key, sided
 from antipode_shims.mysql._beside.rewrite import tables_of
 from antipode_shims.mysql._beside.triggers import COLUMN
@@ -25,7 +33,7 @@ from antipode_shims.mysql._position.flavor import (
     minted,
 )
 from antipode_shims.mysql._position.gtid import GtidError, MySQLLog, Runs
-from antipode_shims.mysql._position.states import STATE, parse_state
+from antipode_shims.mysql._position.states import STATE, parse_state, primaries
 from antipode_shims.mysql._promises.records import TABLE, check_name, place, sweeping
 
 if TYPE_CHECKING:
@@ -179,13 +187,16 @@ class BaseMySQLShim(ServerShim):
             rows = execute(connection, COVER[facts.flavor])
             # Asked behind the position: what still takes writes was the primary then.
             state = parse_state(facts, execute(connection, STATE[facts.flavor]))
+            names = frozenset([facts.uuid]) if facts.uuid else converse(primaries(facts), answer)
         finally:
             connection.close()
-        if not state.writable:
+        if not state.writable or not names:
             msg = f"the primary of {self.datastore!r} takes no writes now"
             raise Unreachable(msg)
         hour = self.clock.hour()
-        return frozenset(covering(facts.flavor, rows, datastore=self.datastore, hour=hour))
+        found = covering(facts.flavor, rows, datastore=self.datastore, hour=hour)
+        demanded = (following(self.datastore, name) for name in names)
+        return frozenset([*found, *demanded]) if found else frozenset()
 
     def detect(self) -> Asking[Facts]:
         """Find out about the server behind a connection; what it has executed is remembered."""

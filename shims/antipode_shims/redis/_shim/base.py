@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, WriteId
-from antipode.shim import ServerShim, Unreachable, count, log_once, mark_incomplete
+from antipode.shim import ServerShim, Unreachable, count, following, log_once, mark_incomplete
 from antipode_shims.redis._clients.exchange import asked_first, exchange
 from antipode_shims.redis._clients.redis_py import link_errors, redis_module
 from antipode_shims.redis._endpoint import RedisEndpoint
@@ -104,7 +104,8 @@ class BaseRedisShim(ServerShim):
         if not state.backlog:
             return frozenset()
         hour = self.clock.hour()
-        return frozenset([WriteId(self.datastore, state.replid, state.offset, hour, covering=True)])
+        position = WriteId(self.datastore, state.replid, state.offset, hour, covering=True)
+        return frozenset([position, following(self.datastore, state.replid)])
 
     def log_start(self, key: str) -> WriteId | None:
         """The first offset of a replication id, which is random."""

@@ -7,9 +7,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.WriteId;
 import io.antipode.mysql.MySqlDecisions;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Decisions of the shim of MySQL and MariaDB, as vectors have them. */
@@ -67,7 +69,26 @@ final class MySqlVectors {
         server.path("gtid_strict_mode").asBoolean(),
         server.path("read_only").asBoolean(),
         server.has("group"),
-        follows.isTextual() ? null : above(follows));
+        follows.isTextual() ? null : above(follows),
+        primaries(server));
+  }
+
+  private static @Nullable Set<String> primaries(JsonNode server) {
+    JsonNode galera = server.path("galera");
+    if (galera.isObject()) {
+      String view = Values.text(galera, "state_uuid") + ":" + Values.text(galera, "conf_id");
+      return Values.text(galera, "status").equals("Primary") ? Set.of(view) : Set.of();
+    }
+    if (!server.has("gtid_executed")) {
+      return Set.of(server.path("server_id").asText("2"));
+    }
+    JsonNode members = server.path("members");
+    if (members.isTextual()) {
+      return null;
+    }
+    Set<String> primaries = new HashSet<>(Values.texts(members));
+    primaries.add(server.path("uuid").asText("00000000-0000-0000-0000-000000000001"));
+    return primaries;
   }
 
   private static List<MySqlDecisions.Above> above(JsonNode follows) {
@@ -77,7 +98,8 @@ final class MySqlVectors {
       String log = each.path(each.has("uuid") ? "uuid" : "server_id").asText();
       String received = each.path(each.has("uuid") ? "retrieved" : "gtid_io_pos").asText();
       MySqlDecisions.@Nullable Server there = server.isTextual() ? null : servers(server);
-      above.add(new MySqlDecisions.Above(log, received, server.textValue(), there));
+      boolean isConnected = each.path("connected").asBoolean(true);
+      above.add(new MySqlDecisions.Above(log, received, isConnected, server.textValue(), there));
     }
     return above;
   }

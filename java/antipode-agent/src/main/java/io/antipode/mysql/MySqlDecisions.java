@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** What the shim of MySQL and MariaDB decides without a server: beside what it is made of. */
@@ -23,6 +24,7 @@ public final class MySqlDecisions {
    * @param executed MySQL's set; null for a server of MariaDB
    * @param later what it answers when it is asked once more; null for the same
    * @param follows null where the user may not ask
+   * @param primaries the primaries that it shows all of; null where the user may not ask
    */
   public record Server(
       @Nullable String executed,
@@ -32,7 +34,8 @@ public final class MySqlDecisions {
       boolean isStrict,
       boolean isReadOnly,
       boolean isGroup,
-      @Nullable List<Above> follows) {}
+      @Nullable List<Above> follows,
+      @Nullable Set<String> primaries) {}
 
   /**
    * A server that another follows.
@@ -41,7 +44,11 @@ public final class MySqlDecisions {
    * @param refusal why it does not answer; null where it does
    */
   public record Above(
-      String log, String received, @Nullable String refusal, @Nullable Server server) {}
+      String log,
+      String received,
+      boolean isConnected,
+      @Nullable String refusal,
+      @Nullable Server server) {}
 
   private static final class Answers implements Servers {
     private final Server first;
@@ -96,9 +103,24 @@ public final class MySqlDecisions {
       List<Source> sources = new ArrayList<>();
       for (Above each : server.follows) {
         above.add(each);
-        sources.add(new Source("above", above.size() - 1, each.log, received(each), ""));
+        int port = above.size() - 1;
+        sources.add(new Source("above", port, each.log, received(each), "", each.isConnected));
       }
       return sources;
+    }
+
+    @Override
+    public Set<String> primaries(@Nullable Source source) throws RefusedException {
+      Set<String> primaries = at(source).primaries;
+      if (primaries == null) {
+        throw RefusedException.lasting("denied", 0);
+      }
+      return primaries;
+    }
+
+    @Override
+    public String grants() {
+      return "REPLICATION CLIENT";
     }
 
     private Source.Received received(Above each) {

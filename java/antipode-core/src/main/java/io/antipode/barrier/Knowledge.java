@@ -69,7 +69,9 @@ final class Knowledge {
     if (shown instanceof Promise promise) {
       fulfilled.add(promise.id());
     } else if (shown instanceof WriteId write && write.opaqueVersion() != null) {
-      opaque.add(write);
+      if (!write.key().equals(Shim.PRIMARY_KEY)) { // Which primary it follows is asked each time.
+        opaque.add(write);
+      }
     } else if (shown instanceof WriteId write) {
       positions.merge(
           new Log(write.datastore(), write.key()),

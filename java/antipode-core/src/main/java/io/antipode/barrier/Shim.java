@@ -26,6 +26,9 @@ import org.jspecify.annotations.Nullable;
  * a shim does not register it: {@link Shims#register} does.
  */
 public abstract class Shim implements AutoCloseable {
+  /** The key of what {@link #following} demands; no log has such a name. */
+  public static final String PRIMARY_KEY = "~primary";
+
   private final String datastore;
   private final ReadsFrom readsFrom;
   private final boolean mergesReads;
@@ -137,13 +140,25 @@ public abstract class Shim implements AutoCloseable {
 
   /**
    * Returns the primary's position of now, as covering entries: all earlier writes are before it.
-   * Called only where {@link #canFence}.
+   * Where a primary that was replaced may still answer, {@link #following} is among them. Called
+   * only where {@link #canFence}.
    *
    * @throws Exception if the primary does not answer in time, or has no position
    */
   public Set<WriteId> fence(Duration timeout) throws Exception {
     throw new UnreachableException(
         "the primary of " + datastore + " cannot be asked for its position");
+  }
+
+  /**
+   * Returns the demand that a server follows a primary at the time of the look, or is that server.
+   * A primary's position stands for writes that are missing only as long as it is the primary: one
+   * that was replaced may still answer. The demand is in no lineage.
+   *
+   * @param primary as the store names a primary, such as MySQL's {@code server_uuid}
+   */
+  protected final WriteId following(String primary) {
+    return WriteId.ofOpaque(datastore, PRIMARY_KEY, primary).asCovering();
   }
 
   /**

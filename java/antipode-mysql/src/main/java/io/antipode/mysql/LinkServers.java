@@ -4,9 +4,12 @@ import io.antipode.barrier.UnreachableException;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +22,20 @@ final class LinkServers implements Servers {
 
   /** For how long one that did not answer is not asked again: looks are shared. */
   private static final long QUIET_NS = 2_000_000_000;
+
+  /** Who a server is, and which group it is in; needs no privilege. */
+  private static final String IDENTITY =
+      "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+          + " ('server_uuid', 'group_replication_group_name')";
+
+  private static final String CLUSTER =
+      "SHOW GLOBAL STATUS WHERE Variable_name IN"
+          + " ('wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_conf_id')";
+
+  /** Whom a member of a group is in touch with; needs SELECT on that table. */
+  private static final String MEMBERS =
+      "SELECT MEMBER_ID AS member FROM performance_schema.replication_group_members"
+          + " WHERE MEMBER_STATE = 'ONLINE'";
 
   private final Link link;
   private final Address address;
@@ -97,6 +114,51 @@ final class LinkServers implements Servers {
     return sources;
   }
 
+  @Override
+  public Set<String> primaries(@Nullable Source above) throws RefusedException {
+    boolean isMySql = link.facts().flavor() == Flavor.MYSQL;
+    Map<String, String> said = new HashMap<>();
+    for (Map<String, String> row : ask(above, isMySql ? IDENTITY : CLUSTER)) {
+      said.put(row.getOrDefault("Variable_name", ""), row.getOrDefault("Value", ""));
+    }
+    return isMySql ? members(above, said) : cluster(above, said);
+  }
+
+  private Set<String> members(@Nullable Source above, Map<String, String> said)
+      throws RefusedException {
+    Set<String> primaries = new HashSet<>();
+    primaries.add(said.getOrDefault("server_uuid", "").toLowerCase(Locale.ROOT));
+    if (!said.getOrDefault("group_replication_group_name", "").isEmpty()) {
+      for (Map<String, String> row : ask(above, MEMBERS)) {
+        primaries.add(row.getOrDefault("member", "").toLowerCase(Locale.ROOT));
+      }
+    }
+    return primaries;
+  }
+
+  private Set<String> cluster(@Nullable Source above, Map<String, String> said)
+      throws RefusedException {
+    String status = said.getOrDefault("wsrep_cluster_status", "");
+    if (status.equals("Primary")) {
+      return Set.of(
+          said.getOrDefault("wsrep_cluster_state_uuid", "")
+              + ":"
+              + said.getOrDefault("wsrep_cluster_conf_id", ""));
+    }
+    if (!status.isEmpty() && !status.equals("Disconnected")) {
+      return Set.of();
+    }
+    Map<String, String> row = ask(above, "SELECT @@GLOBAL.server_id AS server_id").get(0);
+    return Set.of(row.getOrDefault("server_id", ""));
+  }
+
+  @Override
+  public String grants() {
+    return link.facts().flavor() == Flavor.MYSQL
+        ? "REPLICATION CLIENT"
+        : "BINLOG MONITOR, REPLICA MONITOR";
+  }
+
   private Source source(Map<String, String> row) throws NoGtidException {
     boolean isMySql = link.facts().flavor() == Flavor.MYSQL;
     String port = of(row, "Port");
@@ -113,7 +175,9 @@ final class LinkServers implements Servers {
         isMySql
             ? new Source.Received.MySql(GtidSet.parse(row.getOrDefault("Retrieved_Gtid_Set", "")))
             : new Source.Received.MariaDb(MariaDbState.parse(row.getOrDefault("Gtid_IO_Pos", ""))),
-        String.join("; ", trouble));
+        String.join("; ", trouble),
+        row.getOrDefault("Replica_IO_Running", row.getOrDefault("Slave_IO_Running", ""))
+            .equals("Yes"));
   }
 
   private static String of(Map<String, String> row, String name) {

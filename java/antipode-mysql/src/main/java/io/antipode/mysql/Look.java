@@ -2,6 +2,7 @@ package io.antipode.mysql;
 
 import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Shim;
 import io.antipode.barrier.Status;
 import io.antipode.runtime.Counts;
 import java.util.ArrayList;
@@ -9,6 +10,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** One look at a server: what it has, and of what is missing, whether it can still come. */
@@ -60,7 +62,9 @@ final class Look {
   private Shown look(Collection<WriteId> writes) throws RefusedException {
     List<WriteId> missing = new ArrayList<>();
     for (WriteId write : writes) {
-      if (state.has(write, true)) {
+      if (write.key().equals(Shim.PRIMARY_KEY)) {
+        judged.put(write, primary(write));
+      } else if (state.has(write, true)) {
         judged.put(write, new Judged(Status.VISIBLE, ""));
       } else {
         missing.add(write);
@@ -70,6 +74,86 @@ final class Look {
       judge(missing);
     }
     return new Shown(state, judged);
+  }
+
+  /** Judges whether the server follows a primary now. */
+  private Judged primary(WriteId demand) {
+    String primary = Objects.requireNonNullElse(demand.opaqueVersion(), "");
+    try {
+      Judged found = follows(primary, null, 0);
+      return found.status == Status.UNKNOWN_LOG
+          ? new Judged(
+              Status.UNKNOWN_LOG,
+              "the server does not follow the primary "
+                  + primary
+                  + ", which may have been replaced")
+          : found;
+    } catch (RefusedException error) {
+      String cause = String.valueOf(error.getMessage());
+      if (error.isPassing()) {
+        return new Judged(Status.NOT_YET, cause);
+      }
+      String grant = "GRANT " + servers.grants() + " ON *.*";
+      Counts.logOnce(
+          "mysql_privilege",
+          demand.datastore(),
+          cause,
+          () ->
+              "whether a server of "
+                  + demand.datastore()
+                  + " follows the primary that was asked for its position cannot be told, so that"
+                  + " barriers over incomplete lineages fail: "
+                  + cause
+                  + ". What this user lacks is: "
+                  + grant);
+      return new Judged(
+          Status.UNKNOWN_LOG,
+          "whether the server follows the primary "
+              + primary
+              + " cannot be told: "
+              + cause
+              + "; "
+              + grant);
+    }
+  }
+
+  /** Judges whether a server is a primary, or follows it over servers that are connected. */
+  private Judged follows(String primary, @Nullable Source above, int height)
+      throws RefusedException {
+    if (servers.primaries(above).contains(primary)) {
+      return new Judged(Status.VISIBLE, "");
+    }
+    Judged all = new Judged(Status.UNKNOWN_LOG, "");
+    RefusedException refused = null;
+    for (Source each : servers.sources(above)) {
+      try {
+        Judged one = followsBy(each, primary, height);
+        if (one.status == Status.VISIBLE) {
+          return one;
+        }
+        all = one.status == Status.NOT_YET ? one : all;
+      } catch (RefusedException error) {
+        refused = error;
+      }
+    }
+    if (refused != null && all.status == Status.UNKNOWN_LOG) {
+      throw refused;
+    }
+    return all;
+  }
+
+  /** Judges the same of a server by way of one that it follows. */
+  private Judged followsBy(Source source, String primary, int height) throws RefusedException {
+    String host = source.host() + ":" + source.port();
+    if (!source.isConnected()) {
+      return new Judged(Status.NOT_YET, "a server is not connected to its source " + host);
+    }
+    if (source.log().equals(primary)) {
+      return new Judged(Status.VISIBLE, "");
+    }
+    return height >= MOST
+        ? new Judged(Status.UNKNOWN_LOG, "")
+        : follows(primary, source, height + 1);
   }
 
   private Judged judgedOf(WriteId write) {
@@ -207,6 +291,7 @@ final class Look {
   }
 
   private Found ask(Source source, WriteId write, int height) {
+    boolean isKnown = false;
     ServerState there;
     List<Source> above;
     try {
@@ -214,16 +299,16 @@ final class Look {
       if (there.has(write, false)) {
         return new Found(true, false, true, "");
       }
+      isKnown = there.knows(write);
       above = servers.sources(source);
     } catch (RefusedException error) {
       String where = source.host() + ":" + source.port();
       return new Found(
           error.isPassing(),
           false,
-          false,
+          isKnown,
           "its source " + where + " cannot be asked: " + error.getMessage());
     }
-    boolean isKnown = there.knows(write);
     if (above.isEmpty()) {
       return new Found(false, there.isWritable() && !isGroup, isKnown, "");
     }

@@ -258,10 +258,19 @@ public final class MySqlShim extends Shim {
       }
       Map<String, String> asked = link.ask(cover(facts.flavor())).get(0);
       // Asked behind the position: what still takes writes was the primary then.
-      if (!new LinkServers(link, address, silent, timeout).state(null).isWritable()) {
+      Servers servers = new LinkServers(link, address, silent, timeout);
+      boolean isWritable = servers.state(null).isWritable();
+      Set<String> names =
+          facts.flavor() == Flavor.MYSQL ? Set.of(facts.uuid()) : servers.primaries(null);
+      if (!isWritable || names.isEmpty()) {
         throw new UnreachableException("the primary of " + datastore() + " takes no writes now");
       }
-      return new HashSet<>(Positions.covered(facts.flavor(), asked, datastore()).writes());
+      Set<WriteId> fence =
+          new HashSet<>(Positions.covered(facts.flavor(), asked, datastore()).writes());
+      if (!fence.isEmpty()) {
+        names.forEach(name -> fence.add(following(name)));
+      }
+      return fence;
     } catch (SQLException error) {
       throw Errors.refused(error);
     }

@@ -9,8 +9,10 @@ import io.antipode.WriteId;
  * @param log the log's own server: MySQL's UUID, MariaDB's id; empty before the first connection
  * @param received what has come of each log, and may not be applied yet
  * @param trouble what replication says is wrong; empty where nothing is
+ * @param isConnected whether the replica is connected to it
  */
-record Source(String host, int port, String log, Received received, String trouble) {
+record Source(
+    String host, int port, String log, Received received, String trouble, boolean isConnected) {
   /** What a replica has received. */
   sealed interface Received {
     /** Of MySQL. */

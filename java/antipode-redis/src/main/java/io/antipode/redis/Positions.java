@@ -4,6 +4,7 @@ import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
+import io.antipode.barrier.Shim;
 import io.antipode.barrier.Status;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -62,6 +63,28 @@ final class Positions {
             Status.NOT_YET, "the replica has lost its primary and may still learn of this log");
   }
 
+  /** Judges whether a server follows the primary of a log now, or is that primary. */
+  private static Judged judgePrimary(ServerState state, String log) {
+    if (!state.isRelated()) {
+      return new Judged(Status.NOT_YET, "the replica is not connected to its primary");
+    }
+    return log.equals(state.log())
+        ? new Judged(Status.VISIBLE, "")
+        : new Judged(
+            Status.UNKNOWN_LOG,
+            "the server is on "
+                + state.log()
+                + ": it does not follow the primary of "
+                + log
+                + ", which was asked for its position and may have been replaced");
+  }
+
+  private static Judged judgeText(ServerState state, String key, String version) {
+    return key.equals(Shim.PRIMARY_KEY)
+        ? judgePrimary(state, version)
+        : new Judged(Status.UNDECIDABLE, "it is no position of a Redis log");
+  }
+
   /**
    * Returns what a server shows.
    *
@@ -78,12 +101,12 @@ final class Positions {
     String server = process.isEmpty() ? state.log() : process + "/" + state.log();
     Observation.Builder shown = Observation.of(server);
     for (WriteId write : writes) {
-      if (write.opaqueVersion() != null) {
-        shown.write(write, Status.UNDECIDABLE, "it is no position of a Redis log");
-      } else {
-        Judged judged = judge(state, write.key(), write.version(), ends);
-        shown.write(write, judged.status, judged.cause);
-      }
+      String text = write.opaqueVersion();
+      Judged judged =
+          text == null
+              ? judge(state, write.key(), write.version(), ends)
+              : judgeText(state, write.key(), text);
+      shown.write(write, judged.status, judged.cause);
     }
     for (int nth = 0; nth < promises.size(); nth++) {
       shown.promise(
@@ -103,7 +126,7 @@ final class Positions {
   static List<String> unknownLogs(Observation shown, Collection<WriteId> writes) {
     TreeSet<String> logs = new TreeSet<>();
     for (WriteId write : writes) {
-      if (shown.status(write) == Status.UNKNOWN_LOG) {
+      if (shown.status(write) == Status.UNKNOWN_LOG && !write.key().equals(Shim.PRIMARY_KEY)) {
         logs.add(write.key());
       }
     }

@@ -225,7 +225,7 @@ public final class RedisShim extends Shim {
         throw new UnreachableException("the primary of " + datastore() + " is a replica now");
       }
       return state.isNumbering()
-          ? Set.of(Tokens.position(datastore(), state).asCovering())
+          ? Set.of(Tokens.position(datastore(), state).asCovering(), following(state.log()))
           : Set.of();
     } catch (RedisException error) {
       throw new UnreachableException(String.valueOf(error.getMessage()), error);
