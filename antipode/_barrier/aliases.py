@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from .decisions import Policies
     from .store import Store
 
-#: Seconds after which a server is asked again about a datastore that was not its own.
-AGAIN_S = 30.0
-#: Datastores that a store keeps in mind: their names come from outside.
-MOST_STRANGERS = 1_000
+#: What a server says of the first position of a log that it has. Only `unknown_log` says that it
+#: does not have it; anything else is no answer.
+HAS_LOG = frozenset({Status.VISIBLE, Status.LOST})
 
 
 class Comparison:
@@ -46,7 +45,7 @@ class Comparison:
         for stranger in strangers:
             for store in stores:
                 start = store.log_start(stranger.key)
-                if start is not None and store.strangers.get(stranger.datastore, 0.0) <= now_s:
+                if start is not None and not store.watcher.lacks(start):
                     pending[store.datastore].add(start)
                     asked[start].append((stranger, store))
         self._asked = dict(asked)
@@ -68,17 +67,12 @@ class Comparison:
 
     def outcomes(self) -> list[Outcome]:
         """Those of the strangers whose log a registered store has."""
-        now_s = self._clock.monotonic()
         found: list[Outcome] = []
-        for shown in self._wait.result(now_s).outcomes:
-            for stranger, store in self._asked.get(shown.write, ()):
-                if shown.status is Status.VISIBLE:
+        for shown in self._wait.result(self._clock.monotonic()).outcomes:
+            if shown.status in HAS_LOG:
+                for stranger, store in self._asked[shown.write]:
                     cause = f"the store that is registered here as {store.datastore!r} has its log"
                     found.append(Outcome(stranger, Status.UNKNOWN_STORE, cause=cause))
-                else:
-                    if len(store.strangers) >= MOST_STRANGERS:
-                        store.strangers.clear()
-                    store.strangers[stranger.datastore] = now_s + AGAIN_S
         return found
 
 

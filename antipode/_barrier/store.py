@@ -66,9 +66,6 @@ class Store(ABC):
             raise ConfigurationError(msg)
         self.datastore = datastore
         self.reads_from = reads_from
-        #: Unknown datastores whose logs its server does not have, and until when that is taken
-        #: for granted. For the core.
-        self.strangers: dict[str, float] = {}
         self._watcher: Watcher | None = None
         self._fencer: Fencer | None = None
         self._watcher_lock = threading.Lock()

@@ -31,6 +31,10 @@ LOOK_S = 1.0
 CONNECT_S = 5.0
 #: The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
 SLICE_S = 1.0
+#: Seconds for which a server that did not know a log is taken not to know it.
+UNKNOWN_S = 30.0
+#: Writes of unknown logs that are remembered: the names of logs come from outside.
+MOST_UNKNOWN = 1_000
 #: What the second half of a look gets at least: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
 #: Why nobody looks any more.
@@ -85,14 +89,16 @@ class Knowledge:
         self._positions: dict[tuple[str, str], int] = {}
         self._opaque: set[WriteId] = set()
         self._fulfilled: set[str] = set()
+        self._unknown: dict[WriteId, float] = {}
 
-    def learn(self, observation: Observation) -> None:
-        """Take over what a look showed."""
+    def learn(self, observation: Observation, now_s: float) -> None:
+        """Take over what a look showed at *now_s*."""
         if observation.server != self._server:
             self.forget()
             self._server = observation.server
         self._caveat = observation.caveat
         for write, status in observation.statuses.items():
+            self._note_unknown(write, status, now_s)
             if status is Status.VISIBLE:
                 self._add(write)
             elif self._has(write):
@@ -118,12 +124,26 @@ class Knowledge:
             caveat=self._caveat,
         )
 
+    def lacks(self, write: WriteId, now_s: float) -> bool:
+        """Whether the server did not know the log of *write*, so recently that it counts."""
+        since_s = self._unknown.get(write)
+        return since_s is not None and now_s - since_s < UNKNOWN_S
+
     def forget(self) -> None:
         """Know nothing again."""
         self._server = ""
+        self._unknown.clear()
         self._positions.clear()
         self._opaque.clear()
         self._fulfilled.clear()
+
+    def _note_unknown(self, write: WriteId, status: Status, now_s: float) -> None:
+        """Remember that the log of *write* is unknown, and forget it by any other answer."""
+        self._unknown.pop(write, None)
+        if status is Status.UNKNOWN_LOG:
+            if len(self._unknown) >= MOST_UNKNOWN:
+                self._unknown.clear()
+            self._unknown[write] = now_s
 
     def _add(self, write: WriteId) -> None:
         if isinstance(write.version, int):
@@ -202,6 +222,10 @@ class Watcher:
         if endpoint is None or not endpoint.pinned:
             return None
         return self._knowledge.recall(wanted)
+
+    def lacks(self, write: WriteId) -> bool:
+        """Whether it is known without a look that the server does not know the log of *write*."""
+        return self._knowledge.lacks(write, self.clock.monotonic())
 
     @property
     def away(self) -> str:
@@ -290,7 +314,7 @@ class Watcher:
             self._drop_endpoint()
             raise
         self._away = ""
-        self._knowledge.learn(observation)
+        self._knowledge.learn(observation, self.clock.monotonic())
         return observation
 
     def _drop_endpoint(self) -> None:

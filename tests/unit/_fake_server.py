@@ -36,6 +36,7 @@ class FakeServer(Shim):
         self.fencing = threading.Event()
         self.stuck: threading.Event | None = None
         self.connect_s = self.look_s = 0.0
+        self.unknown_logs: frozenset[str] = frozenset()
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
         self.fenced += 1
@@ -86,6 +87,7 @@ class FakeConnection(Endpoint):
             raise server.fault
         position = server.position
         shown = {w: Status.VISIBLE for w in writes if int(w.version) <= position}
+        shown.update({w: Status.UNKNOWN_LOG for w in writes if w.key in server.unknown_logs})
         return Observation("server-1", shown, eta_s=0.25)
 
     def close(self) -> None:

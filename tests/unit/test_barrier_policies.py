@@ -11,6 +11,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, WriteId
+from antipode._barrier import watcher
 from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable
 from antipode.testing._contract_base import in_time
@@ -189,13 +190,27 @@ def test_one_store_under_two_names_is_refused() -> None:
     assert not called[0]
 
 
-def test_a_store_is_asked_once_about_a_stranger() -> None:
+def test_a_store_is_asked_once_about_a_log_that_it_does_not_know() -> None:
     """A datastore that is really another one costs a look now and then, not one a barrier."""
     posts = Unique(position=0)
+    posts.unknown_logs = frozenset(f"log-{n}" for n in range(3))
     antipode.shim.register(posts)
     for version in range(20):
-        assert antipode.barrier(Lineage([WriteId("other", f"log-{version}", 1)]), timeout=5)
+        writes = [WriteId("other", log, version) for log in posts.unknown_logs]
+        assert antipode.barrier(Lineage(writes), timeout=5)
     assert posts.looks_made == 1
+
+
+def test_few_unknown_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of logs come from outside: however many there are, memory is bounded."""
+    monkeypatch.setattr(watcher, "MOST_UNKNOWN", 3)
+    posts = Unique(position=0)
+    posts.unknown_logs = frozenset(f"log-{n}" for n in range(10))
+    antipode.shim.register(posts)
+    for log in sorted(posts.unknown_logs):
+        assert antipode.barrier(Lineage([WriteId("other", log, 1)]), timeout=5)
+    lacks = [log for log in posts.unknown_logs if posts.watcher.lacks(WriteId("posts", log, 1))]
+    assert lacks == ["log-9"]
 
 
 def test_a_store_that_is_away_holds_nobody_up() -> None:

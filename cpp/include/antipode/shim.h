@@ -129,9 +129,6 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   [[nodiscard]] virtual Clock& clock() const;
   virtual std::shared_ptr<Fencer> fencer();
   std::shared_ptr<Watcher> watcher();
-  /// Whether `datastore` was not this store at the last comparison, and may be taken for another until then.
-  bool IsStranger(const std::string& datastore, double now_s);
-  void NoteStranger(const std::string& datastore, double until_s);
 
  private:
   std::string datastore_;
@@ -140,7 +137,6 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   std::mutex lock_;
   std::shared_ptr<Watcher> watcher_;
   std::shared_ptr<Fencer> fencer_;
-  std::map<std::string, double> strangers_;
 };
 
 /// How long a store must keep the record of a promise from now on, in seconds: as long as anybody may wait for it.

@@ -12,8 +12,9 @@
 namespace antipode {
 namespace {
 
-/// Seconds after which a server is asked again about a datastore that was not its own.
-constexpr double kAgainS = 30;
+/// Whether a server that says this of the first position of a log has that log. Only `unknown_log` says that it does
+/// not have it; anything else is no answer.
+bool HasLog(Status status) { return status == Status::kVisible || status == Status::kLost; }
 
 double Bounded(double timeout_s, double most_s) {
   if (!(timeout_s > 0) || std::isinf(timeout_s)) {
@@ -34,10 +35,10 @@ Policies PoliciesOf(const BarrierOptions& options, const Settings& settings, std
 
 Comparison::Comparison(const std::set<WriteId>& strangers, Policies policies, const Clock& clock, double timeout_s)
     : clock_(clock),
-      wait_(PendingOf(strangers, clock.Now(), asked_), {}, {}, (policies.on_unknown = Policy::kRaise, policies),
-            clock.Now(), clock.UnixSeconds(), timeout_s) {}
+      wait_(PendingOf(strangers, asked_), {}, {}, (policies.on_unknown = Policy::kRaise, policies), clock.Now(),
+            clock.UnixSeconds(), timeout_s) {}
 
-Pending Comparison::PendingOf(const std::set<WriteId>& strangers, double now_s, Asked& asked) {
+Pending Comparison::PendingOf(const std::set<WriteId>& strangers, Asked& asked) {
   Pending pending;
   for (const std::string& name : registry::Registered()) {
     std::shared_ptr<Store> store;
@@ -48,7 +49,7 @@ Pending Comparison::PendingOf(const std::set<WriteId>& strangers, double now_s, 
     if (!store) continue;
     for (const WriteId& stranger : strangers) {
       const auto start = store->LogStart(stranger.key);
-      if (!start || store->IsStranger(stranger.datastore, now_s)) continue;
+      if (!start || store->watcher()->Lacks(*start)) continue;
       pending[name].insert(*start);
       asked[*start].emplace_back(stranger, store);
     }
@@ -57,16 +58,12 @@ Pending Comparison::PendingOf(const std::set<WriteId>& strangers, double now_s, 
 }
 
 std::vector<Outcome> Comparison::Outcomes() {
-  const double now_s = clock_.Now();
   std::vector<Outcome> found;
-  for (const Outcome& shown : wait_.Result(now_s).outcomes) {
+  for (const Outcome& shown : wait_.Result(clock_.Now()).outcomes) {
+    if (!HasLog(shown.status)) continue;
     for (const auto& [stranger, store] : asked_[shown.dependency]) {
-      if (shown.status == Status::kVisible) {
-        found.push_back({stranger, Status::kUnknownStore, 0, "",
-                         "the store that is registered here as '" + store->datastore() + "' has its log", false});
-      } else {
-        store->NoteStranger(stranger.datastore, now_s + kAgainS);
-      }
+      found.push_back({stranger, Status::kUnknownStore, 0, "",
+                       "the store that is registered here as '" + store->datastore() + "' has its log", false});
     }
   }
   return found;

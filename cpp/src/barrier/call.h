@@ -26,7 +26,7 @@ class Comparison {
 
  private:
   using Asked = std::map<Dependency, std::vector<std::pair<WriteId, std::shared_ptr<Store>>>>;
-  static Pending PendingOf(const std::set<WriteId>& strangers, double now_s, Asked& asked);
+  static Pending PendingOf(const std::set<WriteId>& strangers, Asked& asked);
   const Clock& clock_;
   Asked asked_;
   Wait wait_;

@@ -12,8 +12,6 @@
 namespace antipode {
 namespace {
 
-constexpr std::size_t kMostStrangers = 1'000;
-
 struct Stores {
   std::mutex lock;
   std::map<std::string, std::vector<std::shared_ptr<Store>>> of;
@@ -186,18 +184,6 @@ std::shared_ptr<Fencer> Store::fencer() {
   const std::lock_guard guard(lock_);
   if (!fencer_) fencer_ = std::make_shared<Fencer>(*this);
   return fencer_;
-}
-
-bool Store::IsStranger(const std::string& datastore, double now_s) {
-  const std::lock_guard guard(lock_);
-  const auto found = strangers_.find(datastore);
-  return found != strangers_.end() && found->second > now_s;
-}
-
-void Store::NoteStranger(const std::string& datastore, double until_s) {
-  const std::lock_guard guard(lock_);
-  if (strangers_.size() >= kMostStrangers) strangers_.clear();
-  strangers_[datastore] = until_s;
 }
 
 }  // namespace antipode

@@ -11,6 +11,10 @@ namespace {
 
 /// The longest pause at a server that ends it by itself; what it cannot say is checked then.
 constexpr double kSliceS = 1.0;
+/// Seconds for which a server that did not know a log is taken not to know it.
+constexpr double kUnknownS = 30;
+/// Writes of unknown logs that are remembered: the names of logs come from outside.
+constexpr std::size_t kMostUnknown = 1'000;
 /// What the second half of a check gets at least: clients take 0 for no limit.
 constexpr double kLeastLookS = 0.005;
 
@@ -82,13 +86,14 @@ Observation ObserveAll(Endpoint& endpoint, const std::set<Dependency>& wanted, d
   return shown;
 }
 
-void Knowledge::Learn(const Observation& observation) {
+void Knowledge::Learn(const Observation& observation, double now_s) {
   if (observation.server != server_) {
     Forget();
     server_ = observation.server;
   }
   caveat_ = observation.caveat;
   for (const auto& [write, status] : observation.statuses) {
+    NoteUnknown(write, status, now_s);
     if (status == Status::kVisible) {
       Add(write);
     } else if (Has(write)) {  // A position that regresses drops everything.
@@ -120,6 +125,18 @@ std::optional<Observation> Knowledge::Recall(const std::set<Dependency>& wanted)
   known.server = server_;
   known.caveat = caveat_;
   return known;
+}
+
+bool Knowledge::Lacks(const WriteId& write, double now_s) const {
+  const auto found = unknown_.find(write);
+  return found != unknown_.end() && now_s - found->second < kUnknownS;
+}
+
+void Knowledge::NoteUnknown(const WriteId& write, Status status, double now_s) {
+  unknown_.erase(write);
+  if (status != Status::kUnknownLog) return;
+  if (unknown_.size() >= kMostUnknown) unknown_.clear();
+  unknown_[write] = now_s;
 }
 
 void Knowledge::Forget() { *this = Knowledge(); }
@@ -187,6 +204,11 @@ std::optional<Observation> Watcher::Recall(const std::set<Dependency>& wanted) {
   return knowledge_.Recall(wanted);
 }
 
+bool Watcher::Lacks(const WriteId& write) {
+  const std::lock_guard guard(known_lock_);
+  return knowledge_.Lacks(write, clock_.Now());
+}
+
 std::string Watcher::Away() {
   const std::lock_guard guard(known_lock_);
   return away_;
@@ -213,7 +235,7 @@ Observation Watcher::Look(const std::set<Dependency>& wanted, double timeout_s) 
     Observation observation = ObserveAll(*endpoint, wanted, clock_.Now() + timeout_s, clock_);
     const std::lock_guard guard(known_lock_);
     away_.clear();
-    knowledge_.Learn(observation);
+    knowledge_.Learn(observation, clock_.Now());
     return observation;
   } catch (const Unreachable& error) {
     DropEndpoint();

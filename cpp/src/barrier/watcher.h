@@ -34,12 +34,16 @@ class Subscriber {
 /// What one server incarnation is known to show, over one connection.
 class Knowledge {
  public:
-  void Learn(const Observation& observation);
+  void Learn(const Observation& observation, double now_s);
   /// The part that is known to be visible; none where that is nothing.
   [[nodiscard]] std::optional<Observation> Recall(const std::set<Dependency>& wanted) const;
+  /// Whether the server did not know the log of a write, so recently that it counts.
+  [[nodiscard]] bool Lacks(const WriteId& write, double now_s) const;
   void Forget();
 
  private:
+  /// Remembers that the log of a write is unknown, and forgets it by any other answer.
+  void NoteUnknown(const WriteId& write, Status status, double now_s);
   void Add(const WriteId& write);
   [[nodiscard]] bool Has(const Dependency& wanted) const;
 
@@ -48,6 +52,7 @@ class Knowledge {
   std::map<std::pair<std::string, std::string>, std::uint64_t> positions_;
   std::set<WriteId> opaque_;
   std::set<std::string> fulfilled_;
+  std::map<WriteId, double> unknown_;  ///< Since when.
 };
 
 /// A mutex that can be waited for for a while. The library's own: thread sanitizers do not know what `std::timed_mutex`
@@ -80,6 +85,8 @@ class Watcher final : public Stepper, public std::enable_shared_from_this<Watche
   void Unsubscribe(const std::shared_ptr<Subscriber>& subscriber);
   /// What is known to be visible without a check.
   std::optional<Observation> Recall(const std::set<Dependency>& wanted);
+  /// Whether it is known without a check that the server does not know the log of a write.
+  bool Lacks(const WriteId& write);
   /// Why the last check failed; empty where it did not.
   std::string Away();
   /// Looks from the caller's thread; none when the watcher has to: it is at work, or has no connection.

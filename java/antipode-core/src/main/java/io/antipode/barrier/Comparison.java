@@ -18,11 +18,11 @@ import org.jspecify.annotations.Nullable;
  * have that one's log? Stores are asked whose logs have names that no other's can have.
  */
 final class Comparison {
-  /** After which a server is asked again about a datastore that was not its own. */
-  private static final long AGAIN_NS = Duration.ofSeconds(30).toNanos();
-
-  /** Datastores that a store keeps in mind: their names come from outside. */
-  private static final int MOST_STRANGERS = 1_000;
+  /**
+   * What a server says of the first position of a log that it has. Only an unknown log says that it
+   * does not have it; anything else is no answer.
+   */
+  private static final Set<Status> HAS_LOG = Set.of(Status.VISIBLE, Status.LOST);
 
   private record Asked(WriteId stranger, Shim shim) {}
 
@@ -32,7 +32,6 @@ final class Comparison {
 
   Comparison(Collection<WriteId> strangers, Policies policies, Clock clock, Duration timeout) {
     this.clock = clock;
-    long now = clock.nanoTime();
     Map<String, Set<Dependency>> pending = new HashMap<>();
     for (String name : Shims.datastores()) {
       Shim shim = looking(name);
@@ -41,8 +40,7 @@ final class Comparison {
       }
       for (WriteId stranger : strangers) {
         WriteId start = shim.logStart(stranger.key());
-        Long again = shim.strangers().get(stranger.datastore());
-        if (start != null && (again == null || again - now <= 0)) {
+        if (start != null && !shim.watcher().lacks(start)) {
           pending.computeIfAbsent(name, key -> new HashSet<>()).add(start);
           asked.computeIfAbsent(start, key -> new ArrayList<>()).add(new Asked(stranger, shim));
         }
@@ -70,21 +68,15 @@ final class Comparison {
 
   /** Returns the outcomes of the strangers whose log a registered store has. */
   List<Outcome> outcomes() {
-    long now = clock.nanoTime();
     List<Outcome> found = new ArrayList<>();
-    for (Outcome shown : wait.result(now).outcomes()) {
+    for (Outcome shown : wait.result(clock.nanoTime()).outcomes()) {
+      if (!HAS_LOG.contains(shown.status())) {
+        continue;
+      }
       for (Asked each : asked.getOrDefault(shown.dependency(), List.of())) {
-        Shim shim = each.shim;
-        if (shown.status() == Status.VISIBLE) {
-          String cause =
-              "the store that is registered here as '" + shim.datastore() + "' has its log";
-          found.add(Outcome.of(each.stranger, Status.UNKNOWN_STORE, cause));
-        } else {
-          if (shim.strangers().size() >= MOST_STRANGERS) {
-            shim.strangers().clear();
-          }
-          shim.strangers().put(each.stranger.datastore(), now + AGAIN_NS);
-        }
+        String cause =
+            "the store that is registered here as '" + each.shim.datastore() + "' has its log";
+        found.add(Outcome.of(each.stranger, Status.UNKNOWN_STORE, cause));
       }
     }
     return found;

@@ -3,6 +3,7 @@ package io.antipode.barrier;
 import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.WriteId;
+import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -15,6 +16,12 @@ import org.jspecify.annotations.Nullable;
  * under the connection. A position that regresses drops everything.
  */
 final class Knowledge {
+  /** How long a server that did not know a log is taken not to know it. */
+  private static final long UNKNOWN_NS = Duration.ofSeconds(30).toNanos();
+
+  /** Writes of unknown logs that are remembered: the names of logs come from outside. */
+  private static final int MOST_UNKNOWN = 1_000;
+
   private record Log(String datastore, String key) {}
 
   private String server = "";
@@ -25,13 +32,19 @@ final class Knowledge {
   /** Ids: who waits may know another expiry. */
   private final Set<String> fulfilled = new HashSet<>();
 
-  synchronized void learn(Observation observation) {
+  /** Writes whose logs the server did not know, and when. */
+  private final Map<WriteId, Long> unknown = new HashMap<>();
+
+  synchronized void learn(Observation observation, long now) {
     if (!observation.server().equals(server)) {
       forget();
       server = observation.server();
     }
     caveat = observation.caveat();
     for (Map.Entry<Dependency, Observation.Said> said : observation.said().entrySet()) {
+      if (said.getKey() instanceof WriteId write) {
+        noteUnknown(write, said.getValue().status(), now);
+      }
       if (said.getValue().status() == Status.VISIBLE) {
         add(said.getKey());
       } else if (has(said.getKey())) {
@@ -58,11 +71,29 @@ final class Knowledge {
     return isEmpty ? null : known.build();
   }
 
+  /** Returns whether the server did not know the log of a write, so recently that it counts. */
+  synchronized boolean lacks(WriteId write, long now) {
+    Long at = unknown.get(write);
+    return at != null && now - at < UNKNOWN_NS;
+  }
+
   synchronized void forget() {
     server = "";
     positions.clear();
     opaque.clear();
     fulfilled.clear();
+    unknown.clear();
+  }
+
+  /** Remembers that the log of a write is unknown, and forgets it by any other answer. */
+  private void noteUnknown(WriteId write, Status status, long now) {
+    unknown.remove(write);
+    if (status == Status.UNKNOWN_LOG) {
+      if (unknown.size() >= MOST_UNKNOWN) {
+        unknown.clear();
+      }
+      unknown.put(write, now);
+    }
   }
 
   private void add(Dependency shown) {

@@ -12,12 +12,10 @@ import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
@@ -34,12 +32,6 @@ public abstract class Shim implements AutoCloseable {
   private final boolean mergesReads;
   private final Watcher watcher;
   private final Fencer fencer;
-
-  /**
-   * Unknown datastores whose logs its server does not have, and until when that is taken for
-   * granted.
-   */
-  private final Map<String, Long> strangers = new ConcurrentHashMap<>();
 
   private volatile boolean isLooking = true;
 
@@ -274,10 +266,6 @@ public abstract class Shim implements AutoCloseable {
 
   Fencer fencer() {
     return fencer;
-  }
-
-  Map<String, Long> strangers() {
-    return strangers;
   }
 
   /** Returns whether barriers wait here: it can look, and no other client of its server does. */

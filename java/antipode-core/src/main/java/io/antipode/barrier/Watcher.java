@@ -134,6 +134,11 @@ final class Watcher implements Stepper {
     return open == null || !open.isPinned() ? null : knowledge.recall(wanted);
   }
 
+  /** Returns whether it is known without a look that the server does not know a write's log. */
+  boolean lacks(WriteId write) {
+    return knowledge.lacks(write, clock.nanoTime());
+  }
+
   /**
    * Looks from the caller's thread; null where the watcher has to. That is when it is at work
    * itself, and when there is no connection: to make one may outlast a short deadline, only to be
@@ -219,7 +224,7 @@ final class Watcher implements Stepper {
       Observation observation = observe(open, wanted, clock.nanoTime() + timeout.toNanos());
       away = "";
       lastLook = new LastLook(clock.now(), "");
-      knowledge.learn(observation);
+      knowledge.learn(observation, clock.nanoTime());
       return observation;
     } catch (Throwable error) {
       away = error instanceof UnreachableException ? why(error) : "";
