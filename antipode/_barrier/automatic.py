@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from antipode._lineage.errors import ConfigurationError
@@ -16,7 +17,7 @@ from antipode._runtime.metrics import count, log_seldom
 
 from .decisions import Policies, Wait
 from .floor import Floor
-from .plan import plan
+from .plan import absent_of, plan, tell_of_unknown_stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -95,8 +96,11 @@ def automatic_floor(
     if held is None or held.lineage is not lineage or held.settings is not settings:
         held = Demand(scope, shim, lineage, settings).kept_from(held)
         scope.attach(Demands, Demands({shim.datastore: held}))
-    if reads and (error := held.hopeless) is not None:
-        served(error, shim.datastore, settings)
+    if reads:
+        if held.unknown:
+            tell_of_unknown_stores(held.unknown)
+        if (error := held.hopeless) is not None:
+            served(error, shim.datastore, settings)
     if not (held.writes or held.promises):
         return explicit
     if explicit is not None and held.within(explicit):
@@ -144,6 +148,7 @@ class Demand:
         writes: to be visible.
         promises: to be fulfilled.
         proved: when each incarnation of a server showed all of it last.
+        unknown: datastores of the lineage that are let pass: this process has no shim for them.
         policies: by which outcomes are judged, where there are any.
     """
 
@@ -155,7 +160,10 @@ class Demand:
         self.promises: frozenset[Promise] = frozenset()
         self.proved: dict[str, float] = {}
         self._hopeless: Wait | None = None
-        if not _concerns(lineage, shim.datastore):
+        absent = absent_of(lineage, own=scope.own)
+        reported = settings.on_unknown != "raise"
+        self.unknown = frozenset(each.write.datastore for each in absent if reported)
+        if not (absent or _concerns(lineage, shim.datastore)):
             return  # As most requests at most stores: what follows is not for them.
         clock = shim.clock
         self.policies = Policies(
@@ -179,7 +187,10 @@ class Demand:
         self.promises = frozenset(each for each in asked if isinstance(each, Promise))
         hopeless = Wait(
             {},
-            settled=[each for each in found.settled if each.status is not Status.EXCLUDED],
+            settled=[
+                *(each for each in found.settled if each.status is not Status.EXCLUDED),
+                *(replace(each, reported=reported) for each in absent),
+            ],
             incomplete=found.incomplete,
             policies=self.policies,
             now_s=clock.monotonic(),

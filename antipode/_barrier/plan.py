@@ -11,11 +11,13 @@ from antipode._lineage.errors import ConfigurationError
 from antipode._lineage.outcomes import Outcome, Status
 from antipode._lineage.write_id import Incomplete, Unjudged
 from antipode._request.context import scope_in
+from antipode._runtime.metrics import count, log_once
 
 from .decisions import PROMISE_GRACE_S
 from .registry import looking_shim, shims_of, waits_for_any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
     from antipode._lineage.lineage import Lineage
@@ -101,6 +103,25 @@ def plan(
         frozenset(name for name in {*pending, *fenced} if any(s.floors for s in shims_of(name))),
         fenced,
     )
+
+
+def absent_of(lineage: Lineage, *, own: AbstractSet[str] = frozenset()) -> list[Outcome]:
+    """Outcomes of what *lineage* has of datastores for which this process has no shim at all.
+
+    *own* are the ids of promises that who waits is about to fulfil.
+    """
+    promises = [each for each in lineage.promises if each.id not in own]
+    found: list[Dependency] = [*lineage, *promises]
+    absent = [each for each in found if not shims_of(each.datastore)]
+    return [Outcome(each, Status.UNKNOWN_STORE, cause=_ABSENT) for each in absent]
+
+
+def tell_of_unknown_stores(names: Iterable[str]) -> None:
+    """Count, and once for each name log, datastores that are unknown here and were let pass."""
+    for name in frozenset(names):
+        count("unknown_store", name)
+        message = "a lineage depends on %r, which nothing here can wait for: it was let pass"
+        log_once("unknown_store", name, "", message, name)
 
 
 def _fenced(missing: frozenset[Incomplete], at: At) -> dict[str, frozenset[Incomplete]]:

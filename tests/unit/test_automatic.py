@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,6 +16,7 @@ from antipode import (
     Lineage,
     StaleSnapshot,
     Status,
+    UnknownDatastore,
     WriteId,
 )
 from antipode._barrier.decisions import Policies
@@ -54,7 +55,7 @@ class HandClock(SystemClock):
 def _automatic() -> Iterator[None]:
     antipode.configure(barriers="auto", auto_timeout=1.0, on_stale="serve")
     yield
-    antipode.configure(barriers="explicit", auto_timeout=1.0, on_stale="serve")
+    antipode.configure(barriers="explicit", auto_timeout=1.0, on_stale="serve", on_unknown=None)
 
 
 @pytest.fixture
@@ -101,6 +102,35 @@ def after(
 def served() -> int:
     """How many reads were answered stale."""
     return metrics().get(Metric("served_stale", "posts"), 0)
+
+
+@pytest.mark.parametrize(
+    ("on_unknown", "on_stale", "unknown", "stale"),
+    [(None, "raise", 1, 0), ("report", "raise", 1, 0), ("raise", "serve", 0, 1)],
+)
+def test_a_datastore_that_is_unknown_here_is_counted(
+    posts: FakeServer, on_unknown: Any, on_stale: Any, unknown: int, stale: int
+) -> None:
+    """A misspelt name, as each dependency on what has no shim here, is never passed over unseen."""
+    antipode.configure(on_unknown=on_unknown, on_stale=on_stale)
+    name = Metric("unknown_store", "psots")
+    before = metrics().get(name, 0), served()
+    with antipode.scope(Lineage([WriteId("psots", "log", 7)])):
+        assert floor(posts) is None
+        floor(posts, reads=False)
+    assert (metrics().get(name, 0), served()) == (before[0] + unknown, before[1] + stale)
+
+
+def test_a_datastore_that_is_unknown_here_is_refused_where_barriers_refuse_it(
+    posts: FakeServer,
+) -> None:
+    """With ``on_unknown="raise"`` and ``on_stale="raise"`` the read raises what a barrier would."""
+    antipode.configure(on_unknown="raise", on_stale="raise")
+    with (
+        antipode.scope(Lineage([WriteId("psots", "log", 7)])),
+        pytest.raises(UnknownDatastore, match="psots"),
+    ):
+        floor(posts)
 
 
 def test_nothing_is_demanded_of_other_stores(posts: FakeServer) -> None:
