@@ -49,6 +49,7 @@ from ._request.table2 import (
     serialize,
     stop,
     transfer,
+    uncommitted,
 )
 from ._runtime.config import configure
 
@@ -99,6 +100,7 @@ __all__ = [
     "serialize",
     "stop",
     "transfer",
+    "uncommitted",
 ]
 
 

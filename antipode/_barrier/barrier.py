@@ -12,15 +12,16 @@ from antipode._lineage.outcomes import Outcome, Status, describe
 from antipode._lineage.unmet_errors import VisibilityCheckError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._request.context import scope_in
+from antipode._request.open_writes import open_in, tell_of_unseen
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK, NoThread, start
 from antipode._runtime.config import MODES, config
-from antipode._runtime.metrics import count, log_once, logger
+from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
 from .floor import Floor, set_floor
-from .plan import plan
+from .plan import plan, tell_of_unknown_stores
 from .registry import shims_of
 from .waiter import Waiter
 from .watcher import CONNECT_S, LOOK_S
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult
+    from antipode._request.scope import Scope
     from antipode._runtime.clock import Clock
     from antipode._runtime.config import Mode, Policy
 
@@ -96,6 +98,8 @@ class Barrier:
         self.plan = self._planned(about, off=self.mode != "enforce")
         self.wanted = self._without_dry_run(about) if self.dry else self.plan
         self.wait = self._start()
+        if self.scope is not None and self.mode != "off":
+            self._tell_of_unseen(self.scope, None if lineage is None else about)
 
     def _planned(self, lineage: Lineage, *, off: bool) -> Plan:
         return plan(
@@ -114,6 +118,15 @@ class Barrier:
         except ConfigurationError as error:  # Not raised here: it is said instead.
             logger.warning("this barrier would fail outside of the dry run: %s", error)
             return self.plan
+
+    def _tell_of_unseen(self, scope: Scope, given: Lineage | None) -> None:
+        """Tell of transactions of this request whose writes it cannot wait for: they are open."""
+        named = None if given is None else {each.datastore for each in (*given, *given.promises)}
+        for _, transaction in open_in(scope):
+            name = transaction.datastore
+            wanted = self.only is None or name in self.only
+            if wanted and name not in self.exclude and (named is None or name in named):
+                tell_of_unseen("barrier", scope, transaction)
 
     def _start(self) -> Wait:
         now = self.at == "now"
@@ -222,7 +235,11 @@ class Barrier:
         """
         result = self.wait.result(self._clock.monotonic())
         self._leave_aged(result)
-        _tell_of_unknown_stores(result)
+        tell_of_unknown_stores(
+            outcome.write.datastore
+            for outcome in result.outcomes
+            if outcome.status is Status.UNKNOWN_STORE and outcome.reported
+        )
         error = error_of(result)
         count("barrier_ok" if error is None else f"barrier_{error.code}")
         if error is not None and self._policies.on_unmet == "raise":
@@ -281,19 +298,6 @@ class Barrier:
                         clock=self._clock,
                     ),
                 )
-
-
-def _tell_of_unknown_stores(result: BarrierResult) -> None:
-    """Count, and once for each name log, datastores that are unknown here and were let pass."""
-    unknown = {
-        outcome.write.datastore
-        for outcome in result.outcomes
-        if outcome.status is Status.UNKNOWN_STORE and outcome.reported
-    }
-    for name in unknown:
-        count("unknown_store", name)
-        message = "a lineage depends on %r, which nothing here can wait for: it was let pass"
-        log_once("unknown_store", name, "", message, name)
 
 
 def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antipode._request.context import scope_in
+from antipode._request import open_writes
+from antipode._request.context import is_stopped, scope_in
+from antipode._request.recording import unscoped
 from antipode._runtime import observers
 
 from .automatic import applies, automatic_floor
@@ -12,20 +14,24 @@ from .floor import floor_in
 
 if TYPE_CHECKING:
     from antipode._lineage.write_id import WriteId
+    from antipode._request.scope import Scope
 
     from .floor import Floor
     from .store import Store
 
 
-def floor(shim: Store, *, reads: bool = True) -> Floor | None:
+def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | None:
     """What the next read by a client of *shim* must see. For instrumented clients.
 
-    Asked once for each covered read, just before it is sent: a dry run judges it here.
+    Asked once for each covered read, just before it is sent: a dry run judges it here. A read
+    without a scope is counted and, once for each call site, logged; so is one that cannot see what
+    its request wrote in a transaction of another connection.
 
     Args:
         shim: whose client reads.
         reads: False where it is not known yet whether anything is read, for more of a read that
             was asked for already.
+        who: the connection or session that reads, as :func:`record_uncommitted` has it.
 
     Raises:
         UnmetError: automatic barriers raise, and it is known without a look that something cannot
@@ -33,11 +39,23 @@ def floor(shim: Store, *, reads: bool = True) -> Floor | None:
     """
     held = scope_in()
     if held is None:
+        if reads and not is_stopped():
+            unscoped("read", shim.datastore, policy="report")
         return None
-    if reads and (observer := observers.dry_run) is not None:
-        observer.reads(held, shim)
+    if reads:
+        if (observer := observers.dry_run) is not None:
+            observer.reads(held, shim)
+        _tell_of_unseen(held, shim.datastore, id(who))
     explicit = floor_in(held, shim.datastore)
     return automatic_floor(held, shim, explicit, reads=reads) if applies(shim) else explicit
+
+
+def _tell_of_unseen(held: Scope, datastore: str, reader: int) -> None:
+    """Tell of a read that a transaction of its request, not the *reader*'s own, is hidden from."""
+    for number, transaction in open_writes.open_in(held):
+        if transaction.datastore == datastore and number != reader:
+            open_writes.tell_of_unseen("read", held, transaction)
+            return
 
 
 def record_shown(shim: Store, *writes: WriteId) -> None:
@@ -51,16 +69,18 @@ def record_shown(shim: Store, *writes: WriteId) -> None:
 
 
 def record_uncommitted(shim: Store, who: object, *, wrote: bool) -> None:
-    """Note, for a dry run, that a transaction has written and is not committed, or is over.
+    """Note that a transaction has written and is not committed, or is over.
 
-    Its writes have no positions yet: what is published or called meanwhile cannot say that it
-    depends on them.
+    Its writes have no positions yet, and no other connection sees them: what is read, published or
+    called meanwhile cannot depend on them.
 
     Args:
         shim: of the client.
-        who: its connection or session; the same object in all calls.
+        who: its connection or session, to which weak references are possible; the same object in
+            all calls, and in those of :func:`floor` for what reads within the transaction.
         wrote: whether there is such a transaction now.
     """
-    if (observer := observers.dry_run) is not None:
-        # Each reply of a server may come here; most tell of no write.
-        observer.uncommitted(scope_in() if wrote else None, shim, who, wrote=wrote)
+    if wrote:
+        open_writes.wrote(scope_in(), shim.datastore, who)
+    else:  # Each reply of a server may come here; most tell of no write.
+        open_writes.ended(id(who))

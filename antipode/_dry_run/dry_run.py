@@ -9,7 +9,6 @@ import atexit
 import os
 import sys
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from antipode._barrier.registry import shims_of
@@ -29,7 +28,7 @@ from .staleness_check import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.write_id import Dependency, WriteId
@@ -50,8 +49,6 @@ class DryRun:
         self._records = None if directory is None else Records(directory, region)
         self._lock = threading.Lock()
         self._places = Places()
-        # By the identity of who wrote: the request, which may end first, and the datastore.
-        self._uncommitted: dict[int, tuple[weakref.ref[Request], str]] = {}
         self._start()
 
     def _start(self) -> None:
@@ -125,17 +122,13 @@ class DryRun:
             for write in writes:
                 notes.guard(self._region, write)
 
-    def uncommitted(
-        self, request: Request | None, client: Client, who: object, *, wrote: bool
+    def before_commit(
+        self, request: Request, what: str, datastore: str, wrote: tuple[CodeType, int]
     ) -> None:
-        """A transaction of *who* has written, or is over."""
-        if not wrote and not self._uncommitted:
-            return
-        with self._lock:
-            if not wrote:
-                self._uncommitted.pop(id(who), None)
-            elif request is not None:
-                self._uncommitted[id(who)] = weakref.ref(request), client.datastore
+        """A read or barrier cannot see what its request wrote in an open transaction."""
+        place = self._places.of(wrote)
+        detail = f"{what}, written at {place.file}:{place.line}"
+        self._lint("read-before-commit", datastore, detail, request, self.site())
 
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
@@ -147,8 +140,8 @@ class DryRun:
     def unscoped(self, what: str, datastore: str) -> None:
         """Something found no scope."""
         self._evidence.over()
-        if what == "write":
-            self._lint("unscoped-write", datastore, "", None, self.site())
+        if what in ("read", "write"):
+            self._lint(f"unscoped-{what}", datastore, "", None, self.site())
 
     def absorb(self, request: Request, lineage: Lineage) -> Lineage:
         """Move the notes in *lineage* to *request*."""
@@ -162,17 +155,14 @@ class DryRun:
     def notes(self, request: Request) -> frozenset[str]:
         """The items that travel with the lineage of *request*, which leaves now."""
         self._evidence.over()
-        if self._uncommitted:
-            self._leaves_early(request)
+        self._leaves_early(request)
         notes = self._notes(request)
         with self._lock:
             return notes.items(config().egress)
 
     def _leaves_early(self, request: Request) -> None:
         """Something may be sent that depends on writes without positions."""
-        with self._lock:
-            open_in = {name for held, name in self._uncommitted.values() if held() is request}
-        for datastore in sorted(open_in):
+        for datastore in sorted(request.uncommitted):
             self._lint("in-transaction", datastore, "", request, self.site())
 
     def site(self) -> FrameType:
@@ -249,7 +239,6 @@ class DryRun:
     def after_fork(self) -> None:
         """Begin a file of the child's own."""
         self._lock = threading.Lock()
-        self._uncommitted = {}
         self._start()
         if self._records is not None:
             self._records.after_fork()

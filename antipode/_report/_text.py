@@ -108,6 +108,9 @@ LINTS = {
     "position yet",
     "after-response": "written after the response had been sent, which does not depend on it",
     "nothing-to-wait-for": "a barrier whose lineage had nothing for it to wait for",
+    "read-before-commit": "a read or barrier that cannot see what its request wrote, in a "
+    "transaction that is not committed yet",
+    "unscoped-read": "read without a scope, so it waits for nothing",
     "unscoped-write": "written without a scope, so nothing can wait for it",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
 }

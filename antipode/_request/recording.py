@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from antipode._runtime.config import Policy
 
 
+_OPEN = (
+    "open one with antipode.scope(), or let the integration of its framework, worker or thread do "
+    "so"
+)
 _ADVICE = {
     "barrier": (
         "it would wait for nothing. Run it within antipode.scope(), pass it a lineage, or start "
@@ -27,6 +31,9 @@ _ADVICE = {
         "configure(on_unscoped='report') lets it pass"
     )
 }
+
+
+_LINKS = {"read": "of", "promise": "on"}
 
 
 def record_write(*writes: WriteId) -> None:
@@ -69,14 +76,15 @@ def unscoped(what: str, datastore: str, *, policy: Policy | None = None) -> None
         return
     count(f"unscoped_{what}", datastore)
     site = call_site()
-    about = f" to {datastore!r}" if datastore else ""
+    about = f" {_LINKS.get(what, 'to')} {datastore!r}" if datastore else ""
+    advice = _ADVICE.get(what, _OPEN)
     if (observer := observers.dry_run) is not None:
         observer.unscoped(what, datastore)
     elif (policy or config().on_unscoped) == "raise":
-        advice = _ADVICE.get(what, "open one with antipode.scope()")
         msg = f"{what}{about} at {site} outside a scope: {advice}"
         raise ConfigurationError(msg)
-    log_once(f"unscoped_{what}", datastore, site, "%s%s at %s outside a scope", what, about, site)
+    message = "%s%s at %s outside a scope: %s"
+    log_once(f"unscoped_{what}", datastore, site, message, what, about, site, advice)
 
 
 def unread(datastore: str, what: str) -> None:

@@ -23,6 +23,7 @@ from antipode._runtime.config import config
 from antipode._runtime.metrics import count
 
 from .lineage_text import encode_bounded, kept, readable
+from .open_writes import open_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -137,6 +138,11 @@ class Scope:
             with self._lock:
                 self._take_in()
         return self._lineage
+
+    @property
+    def uncommitted(self) -> frozenset[str]:
+        """The datastores in which it has written, in transactions that are open."""
+        return frozenset(transaction.datastore for _, transaction in open_in(self))
 
     def _noted(self, lineage: Lineage) -> Lineage:
         """*lineage* without notes, which a dry run keeps apart and others pass on."""

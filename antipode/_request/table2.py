@@ -86,6 +86,18 @@ def current(*, context: Context | None = None) -> Lineage:
     return held.lineage if held is not None else Lineage()
 
 
+def uncommitted(*, context: Context | None = None) -> frozenset[str]:
+    """The datastores in which the current request has written, in transactions that are open.
+
+    No other connection sees those writes, and no barrier waits for them. A router of reads that
+    sends those of such a datastore to its primary, through the same connection, lets a request see
+    what it wrote itself. Empty without a scope. Instrumented clients of MySQL, MariaDB and MongoDB
+    know of transactions.
+    """
+    held = scope_in(context)
+    return held.uncommitted if held is not None else frozenset()
+
+
 def append(write: WriteId, *, context: Context | None = None) -> Lineage:
     """Add a dependency to the current lineage (Table 2's ``append``).
 

@@ -11,7 +11,7 @@ from . import switch
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Hashable, Sequence
     from contextlib import AbstractContextManager
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from antipode._lineage.lineage import Lineage
     from antipode._lineage.outcomes import BarrierResult
@@ -38,6 +38,11 @@ class Request(Protocol):
     @property
     def known(self) -> Lineage:
         """What it depends on, without what reads deferred."""
+        ...
+
+    @property
+    def uncommitted(self) -> frozenset[str]:
+        """The datastores in which it has written, in transactions that are open."""
         ...
 
 
@@ -134,10 +139,10 @@ class Observer(Protocol):
         """A read by *client* showed *writes*, by their own tokens."""
         ...
 
-    def uncommitted(
-        self, request: Request | None, client: Client, who: object, *, wrote: bool
+    def before_commit(
+        self, request: Request, what: str, datastore: str, wrote: tuple[CodeType, int]
     ) -> None:
-        """A transaction of *who*, a client's connection or session, has written, or is over."""
+        """A ``read`` or ``barrier`` cannot see what *request* wrote at a line, uncommitted yet."""
         ...
 
     def counted(self, name: str, datastore: str) -> None:

@@ -145,6 +145,11 @@ COUNTERS: dict[str, Counter] = {
         "{promise}",
         "Promises that this process gave up and that were fulfilled before",
     ),
+    "read_before_commit": Counter(
+        "antipode.reads_before_commit",
+        "{read}",
+        "Reads and barriers that cannot see what their request wrote in an open transaction",
+    ),
     "receipts_lost": Counter(
         "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began anew"
     ),
@@ -231,6 +236,7 @@ COUNTERS: dict[str, Counter] = {
     "unscoped_append": _unscoped("append"),
     "unscoped_barrier": _unscoped("barrier"),
     "unscoped_promise": _unscoped("promise"),
+    "unscoped_read": _unscoped("read"),
     "unscoped_transfer": _unscoped("transfer"),
     "unscoped_write": _unscoped("write"),
 }

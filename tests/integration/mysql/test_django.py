@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -131,6 +133,101 @@ def test_django(sql: Sql, traced: str) -> None:
     places = [str(sql.topology.primary), str(sql.topology.replica)]
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM, *places, traced],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert found.stdout == "done\n", found.stderr
+
+
+ATOMIC = """
+import sys
+import django
+from django.conf import settings
+
+def database(place):
+    host, _, port = place.rpartition(":")
+    return {"ENGINE": "django.db.backends.mysql", "NAME": "app", "USER": "app", "PASSWORD": "app",
+            "HOST": host, "PORT": port, "ATOMIC_REQUESTS": True}
+
+class AlwaysReplica:
+    def db_for_read(self, model, **hints):
+        return "replica"
+
+    def db_for_write(self, model, **hints):
+        return "default"
+
+    def allow_relation(self, obj1, obj2, **hints):
+        return True
+
+exec(sys.argv[3])
+ROUTER = AlwaysReplica()
+
+class Chosen:
+    def __getattr__(self, name):
+        return getattr(ROUTER, name)
+
+seen = []
+
+def view(request, number):
+    Note.objects.create(id=number, body="a")
+    seen.append(Note.objects.filter(id=number).exists())
+    return HttpResponse()
+
+settings.configure(
+    DATABASES={"default": database(sys.argv[1]), "replica": database(sys.argv[2])},
+    DATABASE_ROUTERS=[Chosen()],
+    ROOT_URLCONF="__main__",
+    SECRET_KEY="k" * 50,
+    ALLOWED_HOSTS=["*"],
+    INSTALLED_APPS=["antipode_shims.mysql.django.AntipodeConfig"],
+    MIDDLEWARE=["antipode.integrations.django.AntipodeSessionMiddleware"],
+    ANTIPODE_DATABASES={
+        "default": {"datastore": "shop"},
+        "replica": {"datastore": "shop", "reads_from": "replica"},
+    },
+)
+
+import antipode
+antipode.configure(barriers="auto", auto_timeout=15)
+django.setup()
+from django.db import connections, models
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import path
+
+class Note(models.Model):
+    id = models.IntegerField(primary_key=True)
+    body = models.TextField()
+
+    class Meta:
+        app_label = "notes"
+        db_table = "notes"
+
+urlpatterns = [path("<int:number>", view)]
+Client().get("/1")
+counts = antipode.telemetry.metrics()
+assert counts[("read_before_commit", "shop")] == 1, counts
+ROUTER = ReplicaRouter()
+Client().get("/2")
+assert antipode.telemetry.metrics() == counts, counts
+assert seen == [False, True], seen
+with antipode.scope():
+    assert ReplicaRouter().db_for_read(Note) == "replica"
+connections.close_all()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_django_in_the_transaction_of_a_request(sql: Sql) -> None:
+    """With ATOMIC_REQUESTS a page reads what it wrote by the guide's router; others are told."""
+    guide = Path("docs/guides/django.md").read_text(encoding="utf-8")
+    (router,) = re.findall(r"(?m)^class ReplicaRouter:\n(?:(?:    .*)?\n)+", guide)
+    places = [str(sql.topology.primary), str(sql.topology.replica)]
+    found = subprocess.run(
+        [sys.executable, "-c", ATOMIC, *places, f"import antipode\n{router}"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -55,6 +55,12 @@ class AsyncConnection:
             tap.own = False
         tap.connected(status=self.server_status, tracked=is_tracked(self))
 
+    def close(self) -> None:
+        """Close; the session is over."""
+        plain: Any = super()
+        plain.close()
+        self._antipode.closed()
+
     async def _execute_command(self, command: int, sql: bytes | str) -> None:
         tap = self._antipode
         plain: Any = super()

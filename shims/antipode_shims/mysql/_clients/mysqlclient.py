@@ -96,6 +96,11 @@ class NativeConnection:
         plain = _plain(self, "autocommit")
         return self._antipode_run(COMMITS, lambda: plain(on))
 
+    def close(self) -> Any:
+        """Close; the session is over."""
+        self._antipode.closed()
+        return _plain(self, "close")()
+
     def change_user(self, *args: Any, **options: Any) -> Any:
         """Begin a session anew."""
         try:

@@ -115,6 +115,12 @@ class SyncConnection:
             tap.own = False
         tap.connected(status=self.server_status, tracked=is_tracked(self))
 
+    def _force_close(self) -> None:
+        """Close; the session is over."""
+        plain: Any = super()
+        plain._force_close()  # noqa: SLF001 - also by close()
+        self._antipode.closed()
+
     def _execute_command(self, command: int, sql: bytes | str) -> None:
         tap = self._antipode
         if tap.own:

@@ -148,6 +148,7 @@ class Tap:
     """
 
     __slots__ = (
+        "__weakref__",
         "_assigns",
         "_error",
         "_foreign",
@@ -184,6 +185,7 @@ class Tap:
 
     def connected(self, *, status: int, tracked: bool) -> None:
         """The connection went through a handshake; its session starts anew."""
+        self.closed()
         self.session = Session(status=status, tracked=tracked, told=self._told)
         self.rows.renewed()
         self.facts: Facts | None = None
@@ -262,7 +264,7 @@ class Tap:
         if found & ASSIGNS:
             self._assigns = True
         if found & READS:
-            held = floor(self.shim)
+            held = floor(self.shim, who=self)
         elif found & (NESTS | OPENS):
             found, held = self._first(sql, found)
         else:
@@ -294,7 +296,7 @@ class Tap:
     def reset(self) -> None:
         """A command gave the connection a new session."""
         tracked = self.session.tracked
-        record_uncommitted(self.shim, self, wrote=False)
+        self.closed()
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
         self.rows.renewed()
         self.ready = False
@@ -408,11 +410,15 @@ class Tap:
     def lost(self) -> None:
         """The connection was lost before its reply came."""
         self.state = 0
-        record_uncommitted(self.shim, self, wrote=False)
+        self.closed()
         if self.session.lost() and not self.ended:
             self._unread = None  # Whoever has it is in doubt for good.
             mark_incomplete(self.shim.datastore, "in_doubt")
         self.over()
+
+    def closed(self) -> None:
+        """The session is over: its open transaction, if any, will be rolled back."""
+        record_uncommitted(self.shim, self, wrote=False)
 
     def _mint(self, gtid: str) -> None:
         self._last_gtid = gtid
