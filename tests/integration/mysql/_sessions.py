@@ -70,7 +70,7 @@ STATEMENTS = (
     "SHOW TRIGGERS",
     "SHOW EVENTS",
     "SHOW CREATE TABLE spare",
-    "SHOW VARIABLES LIKE 'version'",
+    "HELP 'select'",
     "DESCRIBE spare",
     "EXPLAIN SELECT * FROM spare",
     "INSERT INTO mine (body) SELECT id FROM spare",

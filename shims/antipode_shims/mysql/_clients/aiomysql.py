@@ -165,6 +165,7 @@ class AsyncConnection:
         timer = None if tap.until_s is None else self._antipode_timer()
         try:
             await plain.query(sql)
+            tap.answered()
             return rows_of(self._result)
         except Exception as error:
             raise refusal(error, closed=self._writer is None) from error

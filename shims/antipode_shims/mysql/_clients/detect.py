@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode_shims.mysql._endpoint.settings import ServerSettings
-from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
+from antipode_shims.mysql._position.ok_packet import AUTOCOMMIT, IN_TRANSACTION, SESSION_TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +94,10 @@ def unwrapped(connection: Any) -> Any:
 
 def _begin(connection: Any) -> tuple[int, bool]:
     status = getattr(connection, "server_status", 0)
+    if not status & AUTOCOMMIT:
+        # Replies with rows leave it as it was: they may have opened a transaction. The first answer
+        # to the library says.
+        status |= IN_TRANSACTION
     agreed = connection.client_flag & getattr(connection, "server_capabilities", 0)
     connection.client_flag |= SESSION_TRACK
     return status, bool(agreed & SESSION_TRACK)
@@ -105,7 +109,7 @@ def _end(connection: Any) -> None:
 
 def _begin_untracked(connection: Any) -> tuple[int, bool]:
     # Its flags are not told: what tells whether it commits by itself is.
-    return (2 if connection.get_autocommit() else 0), False
+    return (AUTOCOMMIT if connection.get_autocommit() else 0), False
 
 
 def _end_untracked(connection: Any) -> None:

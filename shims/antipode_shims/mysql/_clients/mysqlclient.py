@@ -1,7 +1,9 @@
 """mysqlclient connections: positions asked for behind each commit, reads that wait for floors.
 
-mysqlclient reads packets in C and shows neither session state nor the server's flags: what is open
-is told from the statements, and a commit that wrote costs one round trip more.
+mysqlclient reads packets in C and shows neither session state nor the server's flags, but whether
+each statement commits by itself, as the packet says that it read last. Before a result's rows that
+may be wrong (MariaDB's ``HELP`` says so within a transaction). What is open is told from the
+statements, and a commit that wrote costs one round trip more.
 Import only where mysqlclient is.
 """
 
@@ -66,6 +68,8 @@ class NativeConnection:
     _antipode_kept: dict[str, Any]
     #: The result that the application went on to, where it was read ahead.
     _antipode_taken: Result | None = None
+    #: Whether the reply had rows, and its statement may have switched autocommit.
+    _antipode_unheard = False
 
     def query(self, query: bytes | bytearray | str) -> Any:
         """Send a statement; floors come before it, positions behind it."""
@@ -106,7 +110,7 @@ class NativeConnection:
         try:
             return _plain(self, "change_user")(*args, **options)
         finally:
-            self._antipode.connected(status=self._antipode_status(0), tracked=False)
+            self._antipode.connected(status=self._antipode_word(), tracked=False)
 
     def store_result(self) -> Any:
         """Take rows, and what comes behind them; a position that did not come is asked for."""
@@ -192,6 +196,9 @@ class NativeConnection:
         self._antipode_taken = None
         tap.ahead.clear()
         tap.state = 0
+        if self._antipode_unheard:
+            self._antipode_unheard = False
+            tap.session.switched(self._antipode_word())
         if tap.asks:  # Its results were not read to their end.
             tap.due = Due.NOTHING
             tap.shim.unsampled("the results of a statement were not read to their end")
@@ -219,9 +226,11 @@ class NativeConnection:
         return reply
 
     def _antipode_replied(self, found: int) -> None:
-        tap, status = self._antipode, self._antipode_status(found)
+        tap = self._antipode
         plain: Any = super()
         rows = bool(plain.field_count())
+        self._antipode_unheard = rows and bool(found & COMMITS)
+        status = self._antipode_status(found, rows=rows)
         if rows:
             tap.session.rows_ended(status, changed=False)
         else:
@@ -234,11 +243,15 @@ class NativeConnection:
         if tap.asks:
             tap.begun()
 
-    def _antipode_status(self, found: int) -> int:
-        """The server's flags, as far as the statements so far tell."""
+    def _antipode_word(self) -> int:
+        """What the last packet said of autocommit."""
         plain: Any = super()
-        own = AUTOCOMMIT if plain.get_autocommit() else 0
+        return AUTOCOMMIT if plain.get_autocommit() else 0
+
+    def _antipode_status(self, found: int, *, rows: bool) -> int:
+        """The server's flags, as far as the statements so far tell."""
         before = self._antipode.session.status
+        own = before & AUTOCOMMIT if rows else self._antipode_word()
         opened = bool(before & IN_TRANSACTION)
         if (found & ENDS and not found & MANY) or (own and not before & AUTOCOMMIT):
             opened = False  # Switching to autocommit commits.

@@ -237,6 +237,7 @@ class SyncConnection:
             self._read_timeout = min(left_s(tap), timeout_s or math.inf)
         try:
             plain.query(sql)
+            tap.answered()
             return rows_of(self._result)
         except Exception as error:
             raise refusal(error, closed=self._sock is None) from error

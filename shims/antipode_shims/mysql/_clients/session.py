@@ -394,6 +394,21 @@ class Session:
         if not status & IN_TRANSACTION:
             self._closed()
 
+    def switched(self, autocommit: int) -> None:
+        """The reply to a statement that may have switched autocommit was read to its end.
+
+        Args:
+            autocommit: :data:`AUTOCOMMIT` where each statement commits by itself now, else 0.
+        """
+        if autocommit == self.status & AUTOCOMMIT:
+            return
+        if autocommit:
+            self.status = AUTOCOMMIT
+            self._closed()
+        else:  # What else it did may have opened a transaction.
+            self.status, self._snapshot = IN_TRANSACTION, _TAKEN
+            self._show_nothing()
+
     def _closed(self) -> None:
         """No transaction is open, or one that has done nothing."""
         self._wrote = self._lacks = self._isolation_unsure = False

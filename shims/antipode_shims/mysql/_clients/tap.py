@@ -81,6 +81,8 @@ ISOLATION = {
     Flavor.MARIADB: "SELECT @@SESSION.tx_isolation AS level",
 }
 
+#: The error of MySQL where tracking is turned on within a transaction.
+_WITHIN_TRANSACTION = 1766
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
 _FIRST = 1
 #: Where its columns come.
@@ -153,6 +155,7 @@ class Tap:
         "_error",
         "_foreign",
         "_last_gtid",
+        "_status",
         "_temporary",
         "_told",
         "_unread",
@@ -200,6 +203,7 @@ class Tap:
         self._temporary: set[bytes] = set()
         self._error: BaseException | None = None
         self._last_gtid = ""
+        self._status: int | None = None
         self._foreign = ""
         self._assigns = False
 
@@ -215,7 +219,7 @@ class Tap:
             if self._foreign and not facts.owns(self._foreign):
                 facts = facts.with_problem(SEVERAL_SERVERS)
             if facts.track and self.session.tracked and not facts.problems:
-                yield Ask(facts.track)
+                yield from self._track(facts)
         except Refused as error:
             facts = Facts(Flavor.MYSQL, "", problems=(str(error),))
             self.ready = not error.passing
@@ -234,6 +238,14 @@ class Tap:
                 "instrumented, or by a client that cannot): each commit costs a round trip more",
                 self.shim.datastore,
             )
+
+    def _track(self, facts: Facts) -> Asking[None]:
+        try:
+            yield Ask(facts.track)
+        except Refused as error:
+            if error.number != _WITHIN_TRANSACTION:
+                raise
+            self.ready = False  # One was open before the library came: the next statement asks.
 
     def _warn(self, lacking: tuple[str, ...]) -> None:
         """Say once what a server lacks: this is no statement's error."""
@@ -309,7 +321,16 @@ class Tap:
     def asked(self, data: bytes) -> None:
         """A packet outside the application's replies: of the library's own, or of a handshake."""
         if self.own and is_eof(data):
-            self.session.heard(eof_status(data))
+            self._status = eof_status(data)
+
+    def answered(self) -> None:
+        """A question of the library's own was answered: its last packet says what is open.
+
+        The one before the rows does not: MariaDB may send it within a transaction of its own.
+        """
+        if self._status is not None:
+            self.session.heard(self._status)
+            self._status = None
 
     def packet(self, data: bytes) -> bytes | None:
         """A packet of a reply; what the client should see in its place, if anything."""
