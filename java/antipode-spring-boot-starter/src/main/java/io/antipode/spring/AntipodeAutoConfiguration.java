@@ -12,7 +12,6 @@ import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.task.TaskExecutionAutoConfiguration;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
@@ -107,21 +106,14 @@ public class AntipodeAutoConfiguration {
     }
   }
 
-  /**
-   * Lets scopes follow Reactor from thread to thread, unless {@code
-   * spring.reactor.context-propagation} says that nothing does.
-   */
+  /** Lets scopes follow Reactor, and what else knows Micrometer's context, between threads. */
   @Configuration(proxyBeanMethods = false)
   @ConditionalOnClass(Hooks.class)
-  @ConditionalOnProperty(
-      name = "spring.reactor.context-propagation",
-      havingValue = "auto",
-      matchIfMissing = true)
   static class Threads {
     Threads() {
       if (!KillSwitch.isDisabled()) {
         ScopeAccessor.register();
-        Hooks.enableAutomaticContextPropagation();
+        ScopedSubscriber.install();
       }
     }
   }

@@ -1,12 +1,10 @@
 package io.antipode.spring;
 
-import io.antipode.Scope;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.HttpCall;
 import io.antipode.runtime.KillSwitch;
 import io.opentelemetry.api.baggage.propagation.W3CBaggagePropagator;
 import io.opentelemetry.context.Context;
-import io.opentelemetry.context.ImplicitContextKeyed;
 import java.net.ConnectException;
 import java.net.UnknownHostException;
 import java.util.List;
@@ -46,9 +44,8 @@ public final class AntipodeExchangeFilter implements ExchangeFilterFunction {
       call = HttpCall.begin(request.url(), null);
     }
     AtomicBoolean over = new AtomicBoolean();
-    Scope scope = Scope.fromContextOrNull(context);
-    return next.exchange(outfitted(request, call, context))
-        .contextWrite(view -> scope == null ? view : sending(view, scope, call))
+    return new SubscribedWithin<>(
+            next.exchange(outfitted(request, call, context)), call.sendingIn(context))
         .doOnNext(
             response -> {
               if (over.compareAndSet(false, true)) {
@@ -68,12 +65,6 @@ public final class AntipodeExchangeFilter implements ExchangeFilterFunction {
                 call.failed();
               }
             });
-  }
-
-  private static reactor.util.context.Context sending(
-      reactor.util.context.Context view, Scope scope, HttpCall call) {
-    ImplicitContextKeyed sending = around -> call.sendingIn(scope.storeInContext(around));
-    return view.put(ScopeAccessor.KEY, sending);
   }
 
   private static ClientRequest outfitted(ClientRequest request, HttpCall call, Context context) {

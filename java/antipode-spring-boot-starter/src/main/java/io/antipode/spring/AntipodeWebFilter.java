@@ -63,8 +63,7 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
     ServerHttpResponse response = exchange.getResponse();
     response.beforeCommit(() -> Mono.fromRunnable(() -> answer(held, response)));
     try {
-      return chain
-          .filter(exchange)
+      return new SubscribedWithin<>(chain.filter(exchange), begun.context())
           .contextWrite(context -> context.put(ScopeAccessor.KEY, begun.scope()))
           .doFinally(signal -> begun.close());
     } finally {

@@ -3,10 +3,7 @@ package io.antipode.spring;
 import io.antipode.Scope;
 import io.micrometer.context.ContextRegistry;
 import io.micrometer.context.ThreadLocalAccessor;
-import io.opentelemetry.api.baggage.Baggage;
-import io.opentelemetry.api.trace.Span;
 import io.opentelemetry.context.Context;
-import io.opentelemetry.context.ImplicitContextKeyed;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
@@ -15,10 +12,10 @@ import org.jspecify.annotations.Nullable;
 import reactor.util.context.ContextView;
 
 /**
- * Makes the scope in a context of Reactor current in the threads that work with it, or a scope with
- * the baggage of a call.
+ * Makes the scope in a context of Reactor, or in a snapshot of Micrometer's, current in the threads
+ * that work with it. One that has no scope says nothing: what is current stays.
  */
-final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
+final class ScopeAccessor implements ThreadLocalAccessor<Scope> {
   /** Under which it stands in a context of Reactor. */
   static final String KEY = "antipode-scope";
 
@@ -45,7 +42,7 @@ final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
   /** The current context, with the scope of Reactor's, where no thread has that. */
   static Context context(ContextView view) {
     Context context = Context.current();
-    ImplicitContextKeyed held = view.getOrDefault(KEY, null);
+    Scope held = view.getOrDefault(KEY, null);
     return held == null || held == Scope.fromContextOrNull(context)
         ? context
         : held.storeInContext(context);
@@ -62,13 +59,13 @@ final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
   }
 
   @Override
-  public void setValue(ImplicitContextKeyed value) {
+  public void setValue(Scope value) {
     set(value.storeInContext(Context.current()));
   }
 
   @Override
   public void setValue() {
-    set(withoutScope(Context.current()));
+    set(Context.current());
   }
 
   @SuppressWarnings("MustBeClosedChecker") // Restored by what is kept.
@@ -77,14 +74,8 @@ final class ScopeAccessor implements ThreadLocalAccessor<ImplicitContextKeyed> {
     context.makeCurrent();
   }
 
-  private static Context withoutScope(Context context) {
-    return Context.root()
-        .with(Span.fromContext(context))
-        .with(Baggage.fromContext(context).toBuilder().remove(Scope.MEMBER).build());
-  }
-
   @Override
-  public void restore(ImplicitContextKeyed previous) {
+  public void restore(Scope previous) {
     restore();
   }
 
