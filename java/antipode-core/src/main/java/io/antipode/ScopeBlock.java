@@ -69,11 +69,21 @@ public final class ScopeBlock implements AutoCloseable {
    */
   @Override
   public void close() {
+    if (runs) {
+      end.accept(scope);
+      leave();
+    }
+  }
+
+  /**
+   * Makes current again what was current before, as {@link #close} does, and does not end the
+   * scope: what it is of goes on in other threads.
+   */
+  public void leave() {
     if (!runs) {
       return;
     }
     runs = false;
-    end.accept(scope);
     if (entered != null && Thread.currentThread() == thread) {
       leave(entered);
     }

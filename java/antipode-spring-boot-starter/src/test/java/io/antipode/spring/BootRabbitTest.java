@@ -2,22 +2,29 @@ package io.antipode.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.net.httpserver.HttpServer;
 import io.antipode.Antipode;
 import io.antipode.Lineage;
 import io.antipode.ScopeBlock;
 import io.antipode.WriteId;
 import io.antipode.lab.Lab;
 import io.antipode.propagation.Headers;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.amqp.core.Message;
 import org.springframework.amqp.rabbit.annotation.Exchange;
 import org.springframework.amqp.rabbit.annotation.Queue;
@@ -32,6 +39,8 @@ import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Mono;
 
 /** Spring AMQP on a real broker: beside Spring's own observation, and what else instruments it. */
 @Tag("lab")
@@ -54,8 +63,8 @@ class BootRabbitTest {
   @EnableAutoConfiguration
   static class Application {
     @Bean
-    Listeners listeners() {
-      return new Listeners();
+    Listeners listeners(WebClient.Builder clients) {
+      return new Listeners(clients.build());
     }
 
     /** A template that the application makes itself, with settings of its own. */
@@ -83,6 +92,12 @@ class BootRabbitTest {
 
   static class Listeners {
     final BlockingQueue<Seen> seen = new ArrayBlockingQueue<>(10);
+    final BlockingQueue<CompletableFuture<String>> promised = new ArrayBlockingQueue<>(10);
+    private final WebClient client;
+
+    Listeners(WebClient client) {
+      this.client = client;
+    }
 
     @RabbitListener(
         bindings =
@@ -101,6 +116,42 @@ class BootRabbitTest {
     String answer(String question) {
       Lineage ignored = Antipode.append(ADDED);
       return question;
+    }
+
+    @RabbitListener(queuesToDeclare = @Queue("futures"))
+    CompletableFuture<String> answerLater(String question) {
+      Lineage ignored = Antipode.append(ADDED);
+      CompletableFuture<String> promise = new CompletableFuture<>();
+      promised.add(promise);
+      return promise;
+    }
+
+    @RabbitListener(queuesToDeclare = @Queue("monos"))
+    Mono<String> answerByMono(String question) {
+      return Mono.delay(Duration.ofMillis(1))
+          .map(
+              tick -> {
+                Lineage ignored = Antipode.append(ADDED);
+                return question;
+              });
+    }
+
+    /** Answers what another service answers, whose address the message is. */
+    @RabbitListener(queuesToDeclare = @Queue("relayed"))
+    CompletableFuture<String> relay(String address) {
+      return client.get().uri(address).retrieve().bodyToMono(String.class).toFuture();
+    }
+
+    @RabbitListener(queuesToDeclare = @Queue("told"))
+    CompletableFuture<String> subscribe(String address) {
+      CompletableFuture<String> answer = new CompletableFuture<>();
+      client
+          .get()
+          .uri(address)
+          .retrieve()
+          .bodyToMono(String.class)
+          .subscribe(answer::complete, answer::completeExceptionally);
+      return answer;
     }
 
     @RabbitListener(queuesToDeclare = @Queue("box"), autoStartup = "false")
@@ -208,6 +259,77 @@ class BootRabbitTest {
       assertThat(template.convertSendAndReceive("", "questions", "why")).isEqualTo("why");
       assertThat(Antipode.current().writes()).containsExactly(CAUSE, ADDED);
       assertThat(Antipode.current().incomplete()).isEmpty();
+    }
+  }
+
+  /** Asks as a request of its own, from which it returns what the reply brought back. */
+  private CompletableFuture<Lineage> asked(String queue, String question) {
+    return CompletableFuture.supplyAsync(
+        () -> {
+          try (ScopeBlock request = Antipode.scope(Lineage.of(CAUSE))) {
+            assertThat(template.convertSendAndReceive("", queue, question)).isNotNull();
+            return Antipode.current();
+          }
+        });
+  }
+
+  /** Returns what a listener has promised, once Spring waits for it. */
+  private static CompletableFuture<String> promised() throws InterruptedException {
+    CompletableFuture<String> promise =
+        application.getBean(Listeners.class).promised.poll(20, TimeUnit.SECONDS);
+    assertThat(promise).isNotNull();
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (promise.getNumberOfDependents() == 0 && System.nanoTime() < end) {
+      Thread.onSpinWait();
+    }
+    return promise;
+  }
+
+  @Test
+  void theReplyOfAFutureBringsBackWhatItsListenerWrote() throws Exception {
+    CompletableFuture<Lineage> asked = asked("futures", "why");
+    promised().complete("so");
+    assertThat(asked.get(20, TimeUnit.SECONDS)).isEqualTo(Lineage.of(CAUSE, ADDED));
+  }
+
+  @Test
+  void aReplyIsNotOfTheRequestThatCompletesItsFuture() throws Exception {
+    CompletableFuture<Lineage> asked = asked("futures", "why");
+    try (ScopeBlock other = Antipode.scope(Lineage.of(LATER))) {
+      promised().complete("so");
+      assertThat(Antipode.current()).isEqualTo(Lineage.of(LATER));
+    }
+    assertThat(asked.get(20, TimeUnit.SECONDS)).isEqualTo(Lineage.of(CAUSE, ADDED));
+  }
+
+  @Test
+  void theReplyOfAMonoBringsBackWhatItWrote() throws Exception {
+    assertThat(asked("monos", "why").get(20, TimeUnit.SECONDS)).isEqualTo(Lineage.of(CAUSE, ADDED));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"relayed", "told"})
+  void aCallInAListenerCarriesItsLineageAndTheReplyWhatCameBack(String queue) throws Exception {
+    BlockingQueue<String> headers = new ArrayBlockingQueue<>(10);
+    HttpServer service =
+        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    service.createContext(
+        "/",
+        exchange -> {
+          headers.add(String.valueOf(exchange.getRequestHeaders().getFirst(Headers.BAGGAGE)));
+          exchange.getResponseHeaders().add(Headers.LINEAGE, Lineage.of(ADDED).serialize());
+          exchange.sendResponseHeaders(200, 2);
+          exchange.getResponseBody().write(new byte[] {'s', 'o'});
+          exchange.close();
+        });
+    service.start();
+    try {
+      String address = "http://127.0.0.1:" + service.getAddress().getPort() + "/";
+      assertThat(asked(queue, address).get(20, TimeUnit.SECONDS))
+          .isEqualTo(Lineage.of(CAUSE, ADDED));
+      assertThat(Headers.members(List.of(headers.take()))).contains(Lineage.of(CAUSE).serialize());
+    } finally {
+      service.stop(0);
     }
   }
 
