@@ -20,7 +20,7 @@ const std::vector<std::string>& TableStatements() {
   static const auto& statements = *new std::vector<std::string>{
       "CREATE TABLE IF NOT EXISTS `antipode_kv` (`k` VARBINARY(512) NOT NULL PRIMARY KEY, `v` LONGBLOB NOT NULL,"
       " `_ap` MEDIUMBLOB NULL INVISIBLE)",
-      "CREATE TABLE IF NOT EXISTS `antipode_tombstone` (t VARBINARY(256) NOT NULL, k VARBINARY(3072) NOT NULL,"
+      "CREATE TABLE IF NOT EXISTS `antipode_tombstone` (t VARBINARY(256) NOT NULL, k VARBINARY(512) NOT NULL,"
       " l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL, n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))",
       kPromisesDdl};
   return statements;

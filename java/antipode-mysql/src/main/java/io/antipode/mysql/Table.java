@@ -23,7 +23,7 @@ final class Table {
           "CREATE TABLE IF NOT EXISTS `antipode_kv` (`k` VARBINARY(512) NOT NULL PRIMARY KEY, `v`"
               + " LONGBLOB NOT NULL, `_ap` MEDIUMBLOB NULL INVISIBLE)",
           "CREATE TABLE IF NOT EXISTS `antipode_tombstone` (t VARBINARY(256) NOT NULL, k"
-              + " VARBINARY(3072) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
+              + " VARBINARY(512) NOT NULL, l MEDIUMBLOB NOT NULL, h INT UNSIGNED NOT NULL,"
               + " n INT UNSIGNED NOT NULL, PRIMARY KEY (t, k), KEY (h))",
           Records.ddl());
 
