@@ -42,18 +42,14 @@ _INSTRUMENTATION = "opentelemetry.instrumentation."
 _SERVERS = frozenset(
     {
         "aio_pika",
-        "aiohttp_server",
-        "aiokafka",
         "asgi",
         "aws_lambda",
         "celery",
-        "confluent_kafka",
         "django",
         "falcon",
         "fastapi",
         "flask",
         "grpc",
-        "kafka",
         "pika",
         "pyramid",
         "starlette",
@@ -62,8 +58,10 @@ _SERVERS = frozenset(
     }
 )
 
+#: Those that take nothing but the span of what comes in: no lineage arrives by them.
+_SPAN_ALONE = frozenset({"aiohttp_server", "aiokafka", "boto3sqs", "confluent_kafka", "kafka"})
 #: Our modules that open a scope for each request or message.
-_OURS = ("asgi", "celery", "django", "grpc", "wsgi")
+_OURS = ("aiohttp_server", "asgi", "celery", "django", "grpc", "wsgi")
 
 
 def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
@@ -168,12 +166,20 @@ def _server(*, imported: bool) -> Check:
         for name in sys.modules
         if name.startswith(_INSTRUMENTATION)
     }
+    ours = {name for name in _OURS if f"antipode.integrations.{name}" in sys.modules}
+    if alone := sorted((loaded & _SPAN_ALONE) - ours):
+        said = f"OpenTelemetry's instrumentation of {', '.join(alone)} takes the span alone"
+        todo = (
+            "no lineage arrives by it: use antipode.integrations.aiohttp_server for aiohttp, and "
+            "attach what opentelemetry.propagate.extract() returns for each message of a queue"
+        )
+        return unknown(subject, said, todo)
     found = sorted(loaded & _SERVERS)
     if found:
         return ok(subject, f"OpenTelemetry's instrumentation of {', '.join(found)} is loaded")
-    ours = {f"antipode.integrations.{name}" for name in _OURS} & sys.modules.keys()
     if ours:
-        return ok(subject, f"{', '.join(sorted(ours))}: loaded, and opens a scope for each")
+        names = ", ".join(f"antipode.integrations.{name}" for name in sorted(ours))
+        return ok(subject, f"{names}: loaded, and opens a scope for each")
     said = "whether anything extracts incoming requests: no instrumentation of a server is loaded"
     todo = (
         "where none is, call opentelemetry.propagate.extract() or antipode.scope() for each "

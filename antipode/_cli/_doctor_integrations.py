@@ -20,6 +20,7 @@ _THEIRS = "opentelemetry.instrumentation."
 _CLIENTS = {"aiohttp": "aiohttp_client", "grpc": "grpc", "httpx": "httpx", "requests": "requests"}
 #: Frameworks of servers, and our modules for them, the usual one first.
 _SERVERS = {
+    "aiohttp_server": ("aiohttp_server",),
     "django": ("django", "asgi", "wsgi"),
     "fastapi": ("asgi",),
     "flask": ("wsgi",),
@@ -27,7 +28,7 @@ _SERVERS = {
     "starlette": ("asgi",),
 }
 #: What tells that a framework serves, where its name does not: Celery loads a part of Django's.
-_SERVING = {"django": "django.http"}
+_SERVING = {"aiohttp_server": "aiohttp.web", "django": "django.http"}
 _ANY_SERVER = "response_propagator"
 #: Instrumentations of OpenTelemetry's that send baggage to wherever a client calls.
 _SENDERS = {*_CLIENTS.values(), "botocore", "httpx2", "tornado", "urllib", "urllib3"}

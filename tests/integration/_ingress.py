@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import socket
 import threading
@@ -18,6 +19,8 @@ from antipode.testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from aiohttp import web
 
 #: What a caller has written before, and what the service writes.
 CAME = WriteId("posts", "post:1", 7, minted_h=490_000)
@@ -77,6 +80,38 @@ def asgi(app: Any, **options: Any) -> Iterator[int]:
             server.should_exit = True
             thread.join(30)
             assert not thread.is_alive()
+
+
+@contextmanager
+def aiohttp(app: web.Application) -> Iterator[int]:
+    """Serve *app* by aiohttp in a thread; the port. The context is the one of the block."""
+    from aiohttp import web
+
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(app, access_log=None)
+    started = threading.Event()
+
+    async def start() -> None:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(start())
+        started.set()
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+        loop.close()
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,))
+    thread.start()
+    try:
+        assert started.wait(30)
+        yield runner.addresses[0][1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 class _Quiet(WSGIRequestHandler):

@@ -71,6 +71,20 @@ def test_a_service_that_is_set_up_has_no_problem(monkeypatch: pytest.MonkeyPatch
     }  # fmt: skip
 
 
+def test_an_instrumentation_that_takes_the_span_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lineage arrives by it, whatever else is loaded, unless our integration is there."""
+    for name in ("aiohttp_server", "flask"):
+        module = f"opentelemetry.instrumentation.{name}"
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    ours = "antipode.integrations.aiohttp_server"
+    monkeypatch.delitem(sys.modules, ours, raising=False)
+    check = examined()["requests"]
+    assert (check.verdict.value, ours in check.todo) == ("cannot tell", True)
+    assert "aiohttp_server takes the span alone" in check.said
+    monkeypatch.setitem(sys.modules, ours, ModuleType(ours))
+    assert verdicts()["requests"] == "ok"
+
+
 def test_without_an_application_it_cannot_tell(capsys: pytest.CaptureFixture[str]) -> None:
     """What a process is given by its environment alone is no fault of the application's."""
     assert main(["doctor"]) == 0

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import web
+from multidict import CIMultiDict
 
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
+from antipode.integrations import aiohttp_server as on_aiohttp
 from antipode.integrations import asgi as on_asgi
 from antipode.integrations import wsgi as on_wsgi
 from antipode.propagation import MEMBER
 from antipode.shim import SYSTEM_CLOCK
 from antipode.telemetry import metrics
-from tests.integration._ingress import CAME, Answer, asgi, ask, sent, wsgi
+from tests.integration._ingress import CAME, Answer, aiohttp, asgi, ask, sent, wsgi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +37,7 @@ from antipode.integrations.session import Session
 #: What the application writes, in the hour of the test.
 WROTE = WriteId("orders", "order:1", 3, minted_h=0)
 KEY, NEW_KEY = "a secret of the service", "another secret of it"
-SERVERS = ["asgi", "wsgi"]
+SERVERS = ["asgi", "wsgi", "aiohttp"]
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "sessions.md"
 ATTRIBUTES = "; Max-Age=60; Path=/; HttpOnly; SameSite=Lax"
 
@@ -74,11 +77,31 @@ def wsgi_app(environ: Any, start_response: Any) -> Iterator[bytes]:
     yield body
 
 
+async def aiohttp_handler(request: web.Request) -> web.StreamResponse:
+    headers = CIMultiDict(work(request.path))
+    body = antipode.serialize().encode()
+    response = web.StreamResponse(headers=headers)
+    await response.prepare(request)
+    if request.path == "/stream/write":
+        antipode.append(WROTE)
+    await response.write(body)
+    return response
+
+
+def aiohttp_app() -> web.Application:
+    app = web.Application()
+    app.router.add_get("/{path:.*}", aiohttp_handler)
+    return app
+
+
 @contextmanager
 def site(server: str, session: Session | None) -> Iterator[int]:
     """The application under a server; the port."""
     if server == "asgi":
         with asgi(on_asgi.AntipodeMiddleware(asgi_app, session=session)) as port:
+            yield port
+    elif server == "aiohttp":
+        with aiohttp(on_aiohttp.instrument_app(aiohttp_app(), session=session)) as port:
             yield port
     else:
         with wsgi(on_wsgi.AntipodeMiddleware(wsgi_app, session=session)) as port:
