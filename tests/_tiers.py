@@ -2,9 +2,10 @@
 
 Each test is of one tier, the cheapest in which it can fail for its reason:
 
-- ``nightly``: end-to-end stories, what is about faults, fail-overs and topologies of single
-  stores (the contract suite has a fail-over of each in ``ci``), that suite through the agent and
-  two languages on one store, for all stores but Redis, and the oldest releases;
+- ``nightly``: end-to-end stories, the checker against 100,000 histories, what is about faults,
+  fail-overs and topologies of single stores (the contract suite has a fail-over of each in
+  ``ci``), that suite through the agent and two languages on one store, for all stores but Redis,
+  and the oldest releases;
 - ``ci``: every other test that takes more than a second: those of ``tests/durations.txt``, and
   those with the mark ``slow``;
 - ``test``: the rest, and one end-to-end story.
@@ -40,7 +41,7 @@ TIERS = ("test", "ci", "nightly")
 #: The end-to-end story that `make test` tells: the paper's Figure 3, over every store.
 STORY = "tests/end_to_end/test_xcy_figure3.py"
 NIGHTLY = re.compile(
-    r"^tests/(end_to_end/|load/|contract/test_(agent|live_pairs)_stores"
+    r"^tests/(end_to_end/|load/|checker/test_many|contract/test_(agent|live_pairs)_stores"
     r"|integration/.*test_\w*(faults|failover|topology|oldest)\w*\.py)"
 )
 SLOW_S = 1.0

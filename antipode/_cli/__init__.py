@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from . import _doctor_command, _explain_command, _lab_command, _report_command
+from . import _check_command, _doctor_command, _explain_command, _lab_command, _report_command
 from ._exits import INTERRUPTED, PIPE_CLOSED, USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -21,9 +21,10 @@ _COMMANDS = {
     "report": _report_command,
     "explain": _explain_command,
     "doctor": _doctor_command,
+    "check": _check_command,
     "lab": _lab_command,
 }
-_DESCRIPTION = "Find the missing barriers of services that use Antipode."
+_DESCRIPTION = "Find the missing barriers of services that use Antipode, and check histories."
 _EPILOG = "Exit status: 0 clean, 1 findings, 2 usage or an input that cannot be read."
 
 
@@ -63,7 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, module in _COMMANDS.items():
         command = commands.add_parser(
-            name, help=module.HELP, description=module.DESCRIPTION, epilog=_EPILOG
+            name,
+            help=module.HELP,
+            description=module.DESCRIPTION,
+            epilog=getattr(module, "EPILOG", _EPILOG),
         )
         module.options(command)
         command.set_defaults(run=module.run)

@@ -7,6 +7,8 @@ from antipode import AntipodeError
 CLEAN = 0
 FINDINGS = 1
 USAGE = 2
+#: A check that neither holds nor fails.
+UNKNOWN = 3
 #: 128 and the number of the signal, as a shell has it.
 INTERRUPTED = 130
 PIPE_CLOSED = 141

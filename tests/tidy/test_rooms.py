@@ -25,6 +25,8 @@ ROOMS = (
     PUBLIC,
     "integrations",
     "_report",
+    "_checker",
+    "checker",
     "testing",
     "_cli",
 )

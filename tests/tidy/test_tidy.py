@@ -27,6 +27,7 @@ OTHER_GUIDES = {
     "post-notification",
     "telemetry",
     "dry-run",
+    "checker",
     "integrations",
     "own-shim",
     "sessions",
@@ -193,7 +194,7 @@ def test_modules_are_private() -> None:
         for path in python_files("antipode")
         if not path.relative_to(ROOT / "antipode").parts[0].startswith("_")
     }
-    assert public == {"integrations", "propagation", "shim", "telemetry", "testing"}
+    assert public == {"checker", "integrations", "propagation", "shim", "telemetry", "testing"}
 
 
 def test_licence_is_there() -> None:

@@ -15,6 +15,7 @@ from antipode import ConfigurationError, integrations
 
 CORE = (
     "antipode",
+    "antipode.checker",
     "antipode.propagation",
     "antipode.shim",
     "antipode.telemetry",

@@ -1,0 +1,28 @@
+"""A checker of cross-service causal consistency. Never imported by the core."""
+
+from __future__ import annotations
+
+from ._check import Result, check
+from ._decide import Verdict
+from ._explain import Edge, Explanation, Rule
+from ._history import History, HistoryError, Operation, Progress
+from ._limits import BUDGET_STEPS, ExhaustedError
+from ._order import Reading
+from ._reader import load
+
+__all__ = [
+    "BUDGET_STEPS",
+    "Edge",
+    "ExhaustedError",
+    "Explanation",
+    "History",
+    "HistoryError",
+    "Operation",
+    "Progress",
+    "Reading",
+    "Result",
+    "Rule",
+    "Verdict",
+    "check",
+    "load",
+]
