@@ -72,8 +72,9 @@ def instrument_connection(
             it (:func:`migration`); needs PyMySQL or aiomysql.
         tables: beside whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
-        one_server: whether its address is one server's, where ``at="now"`` can look. Say False
-            where it is a balancer's or a proxy's. None: it is.
+        one_server: True states that all statements of a connection reach one server. Otherwise
+            that is checked, and reads that wait are refused where it is not known. With False, for
+            a balancer, ``at="now"`` does not look at its address.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 

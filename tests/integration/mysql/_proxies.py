@@ -33,6 +33,8 @@ _READ = re.compile(r"\s*SELECT\b(?!.*\bFOR UPDATE\b)", re.IGNORECASE | re.DOTALL
 _SHOW = re.compile(r"\s*SHOW\b", re.IGNORECASE)
 #: What a proxy can keep in step on all servers of a session: one variable and a literal.
 _SETTING = re.compile(r"\s*SET\s+(?:SESSION\s+)?\w+\s*:?=\s*(?:'[^']*'|\w+)\s*$", re.IGNORECASE)
+#: What ProxySQL answers itself, with the number that it gave the client.
+_NUMBER = re.compile(r"SELECT CONNECTION_ID\(\)$", re.IGNORECASE)
 _NAMES = re.compile(r"\s*SET\s+NAMES\b", re.IGNORECASE)
 
 
@@ -44,6 +46,25 @@ def by_reads(sql: str) -> str:
 def by_reads_and_shows(sql: str) -> str:
     """The same, where SHOW counts as a read."""
     return "read" if _READ.match(sql) or _SHOW.match(sql) else "write"
+
+
+def by_table(sql: str) -> str:
+    """A rule for the queries of one table, as ProxySQL's documentation recommends."""
+    return (
+        "read"
+        if re.match(r"\s*SELECT\b.*\bFROM notes\b", sql, re.IGNORECASE | re.DOTALL)
+        else "write"
+    )
+
+
+def by_comment(sql: str) -> str:
+    """A rule for what the application marks."""
+    return "read" if "/* ro */" in sql else "write"
+
+
+def by_plain_reads(sql: str) -> str:
+    """A rule for queries that name neither variables nor functions."""
+    return "read" if _READ.match(sql) and not re.search(r"@@|\(", sql) else "write"
 
 
 def to_readers(sql: str) -> str:
@@ -64,8 +85,9 @@ class StatementProxy:
     *rule* names the group of servers that a statement goes to. Within a group each statement goes
     to the next server, until one names a ``@@`` variable: from then on the session stays with
     that server of the group. So does an open transaction. Replies bring MySQL's GTIDs, and
-    nothing of MariaDB's session tracking. With *locks*, a SET that is more than a variable and a
-    literal binds the session to its group, and statements for another group are refused.
+    nothing of MariaDB's session tracking. It gives each client a number of its own, and answers
+    `SELECT CONNECTION_ID()` itself, with that. With *locks*, a SET that is more than a variable and
+    a literal binds the session to its group, and statements for another group are refused.
     """
 
     def __init__(
@@ -138,7 +160,7 @@ class _Session(socketserver.StreamRequestHandler):
         mariadb = topology.store == "mariadb"
         version = b"10.11.0-MariaDB" if mariadb else b"8.0.30"
         offered = _CAPABILITIES | SESSION_TRACK
-        number = next(self.proxy.numbers)
+        number = self.number = next(self.proxy.numbers)
         self._send(
             0,
             b"\x0a%s\x00%s12345678\x00" % (version, number.to_bytes(4, "little"))
@@ -155,6 +177,9 @@ class _Session(socketserver.StreamRequestHandler):
             self._send(1, _OK)
             return
         sql = command[5:].decode("utf-8", "replace")
+        if _NUMBER.match(sql):
+            self._answer_number()
+            return
         group = self.proxy.rule(sql)
         if _SETTING.match(sql) or _NAMES.match(sql):
             self.settings.append(command)
@@ -172,6 +197,16 @@ class _Session(socketserver.StreamRequestHandler):
             self.pinned[group] = address
         status = self._relay(address, command)
         self.open = address if status & _IN_TRANSACTION else None
+
+    def _answer_number(self) -> None:
+        """One row of one column."""
+        name, value = b"CONNECTION_ID()", str(self.number).encode()
+        column = b"\x03def\x00\x00\x00" + bytes([len(name)]) + name + b"\x00\x0c\x3f\x00"
+        column += b"\x15\x00\x00\x00\x08\x81\x00\x00\x00\x00"
+        eof = b"\xfe\x00\x00\x02\x00"
+        row = bytes([len(value)]) + value
+        for number, payload in enumerate((b"\x01", column, eof, row, eof), 1):
+            self._send(number, payload)
 
     def _relay(self, address: Address, command: bytes, *, shown: bool = True) -> int:
         """Let a server answer; the flags behind its answer."""

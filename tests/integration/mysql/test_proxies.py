@@ -28,8 +28,11 @@ from tests.integration._balancers import haproxy, mysqlrouter
 from ._clients import NOTES, TRACK, UNSAMPLED, Sql, minted, run
 from ._proxies import (
     StatementProxy,
+    by_comment,
+    by_plain_reads,
     by_reads,
     by_reads_and_shows,
+    by_table,
     to_readers,
     to_writers,
 )
@@ -68,7 +71,8 @@ def late(here: Regions) -> Lineage:
 def read_through(here: Regions, address: Address) -> None:
     """Let barriers look through the proxy at *address*."""
     here.reader.close()
-    here.reader = shims.shim("posts", here.topology.url(address), reads_from="replica")
+    url = here.topology.url(address)
+    here.reader = shims.shim("posts", url, reads_from="replica", one_server=True)
 
 
 @pytest.mark.usefixtures("endless")
@@ -158,7 +162,8 @@ def test_an_identity_is_one_servers(sql: Sql) -> None:
 
 def incarnation(sql: Sql, address: Address) -> str:
     """What a look at *address* names."""
-    shim = shims.shim("else", sql.topology.url(address), reads_from="replica")
+    url = sql.topology.url(address)
+    shim = shims.shim("else", url, reads_from="replica", one_server=True)
     try:
         endpoint = shim.open_endpoint(timeout_s=5)
         with closing(endpoint):
@@ -179,9 +184,7 @@ def test_no_guarded_read_through_a_user_of_the_readers_is_early(sql: Sql, at: An
         for number in range(4):
             with antipode.scope():
                 run(written, "REPLACE INTO notes VALUES (%s, 'a')", number)
-                connection = through(
-                    sql, proxy.address, reads_from="replica", one_server=at == "now"
-                )
+                connection = through(sql, proxy.address, reads_from="replica", one_server=True)
                 antipode.barrier(timeout=5, at=at)
                 assert run(connection, "SELECT 1 FROM notes WHERE id = %s", number)
 
@@ -223,6 +226,64 @@ def test_no_guarded_read_through_mysql_router_is_early(antipode_mysql: MySQLTopo
         topology.execute("DELETE FROM app.notes")
         topology.wait_replicated()
         guarded_reads(sql, sql.connect(writes), reads)
+
+
+@pytest.mark.parametrize("rule", [by_table, by_comment, by_plain_reads])
+@pytest.mark.parametrize("one_server", [None, False], ids=["unknown", "false"])
+@pytest.mark.parametrize("how", ["auto", "read", "now"])
+def test_no_guarded_read_is_early_where_some_queries_are_split(
+    sql: Sql, rule: Any, *, one_server: bool | None, how: str
+) -> None:
+    """Where only some queries go to a reader, a read that waits is refused: others are asked."""
+    primary = sql.connect()
+    with StatementProxy(sql.topology, rule) as proxy:
+        barriers = "auto" if how == "auto" else "explicit"
+        options: dict[str, Any] = {"reads_from": "replica", "one_server": one_server}
+        connection = through(sql, proxy.address, barriers=barriers, **options)
+        run(connection, "SELECT 1 FROM notes")
+        sql.topology.pause()
+        with antipode.scope():
+            run(primary, "REPLACE INTO notes VALUES (1, 'a')")
+            with pytest.raises((ConfigurationError, VisibilityCheckError), match="one_server=True"):
+                read_guarded(connection, how)
+
+
+def read_guarded(connection: Any, how: str) -> None:
+    """A read of what another connection wrote, after a barrier of that kind."""
+    if how != "auto":
+        antipode.barrier(timeout=5, at="read" if how == "read" else "now")
+    run(connection, "SELECT /* ro */ body FROM notes WHERE id = 1")
+
+
+def test_the_proxys_own_number_is_no_proof(sql: Sql) -> None:
+    """The stand-in gives the number of its handshake where ProxySQL does, and only there."""
+    with StatementProxy(sql.topology, by_table) as proxy:
+        plain = sql.plain(proxy.address)
+        assert run(plain, "SELECT CONNECTION_ID()") == [(plain.thread_id(),)]
+        assert run(plain, "SELECT CONNECTION_ID() AS id") != [(plain.thread_id(),)]
+
+
+def test_a_proxy_is_a_proxy_for_all_connections(sql: Sql) -> None:
+    """A connection whose numbers are equal by chance is refused once another one was not."""
+    with StatementProxy(sql.topology, by_table) as proxy, antipode.scope():
+        first = through(sql, proxy.address)
+        run(first, "SELECT 1 FROM notes")
+        second = same_by_chance(sql, proxy)
+        run(second, "SELECT 1 FROM notes")
+        antipode.barrier(Lineage([WriteId(NOTES, *sql.position(), 1)]), timeout=5, at="read")
+        with pytest.raises(ConfigurationError, match="one_server=True"):
+            run(second, "SELECT 1 FROM notes")
+
+
+def same_by_chance(sql: Sql, proxy: StatementProxy) -> Any:
+    """A connection that the proxy and the server know by the same number."""
+    for _ in range(50):
+        with closing(sql.plain()) as other:
+            proxy.numbers = itertools.count(other.thread_id() + 1)
+        plain = sql.plain(proxy.address, client_flag=TRACK)
+        if run(plain, "SELECT CONNECTION_ID() AS id") == [(plain.thread_id(),)]:
+            return shims.instrument_connection(plain, datastore=NOTES)
+    pytest.fail("the server gives its numbers in no order")
 
 
 def test_a_read_through_splitting_is_not_covered(here: Regions) -> None:

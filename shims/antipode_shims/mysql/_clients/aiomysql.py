@@ -32,6 +32,7 @@ class AsyncConnection:
     """Mixed into the class of an instrumented ``aiomysql.Connection``."""
 
     _antipode: Tap
+    thread_id: Callable[[], int]
     _antipode_read: Callable[..., Any]
     _reader: Any
     _writer: Any
@@ -195,7 +196,7 @@ class AsyncConnection:
     async def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""
         tap = self._antipode
-        await tap.shim.converse_async(tap.preparing(), self._antipode_ask)
+        await tap.shim.converse_async(tap.preparing(self.thread_id), self._antipode_ask)
 
     async def _antipode_hold(self, held: Floor, found: int) -> None:
         """Hold a statement that reads until its floor is met on this connection.

@@ -87,7 +87,7 @@ def instrument_django(
             it (:func:`migration`); needs PyMySQL in place of mysqlclient.
         tables: beside whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
-        one_server: whether its address is one server's, where ``at="now"`` can look. None: it is.
+        one_server: as :func:`instrument_connection`. None: it is not known, and checked.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 

@@ -65,6 +65,7 @@ class NativeConnection:
     """Mixed into the class of an instrumented ``MySQLdb.connections.Connection``."""
 
     _antipode: Tap
+    thread_id: Callable[[], int]
     _antipode_kept: dict[str, Any]
     #: The result that the application went on to, where it was read ahead.
     _antipode_taken: Result | None = None
@@ -204,7 +205,7 @@ class NativeConnection:
             tap.shim.unsampled("the results of a statement were not read to their end")
             tap.over()
         if not tap.ready:
-            tap.shim.converse(tap.preparing(), self._antipode_ask)
+            tap.shim.converse(tap.preparing(self.thread_id), self._antipode_ask)
 
     def _antipode_run(self, found: int, send: Callable[[], Any]) -> Any:
         tap = self._antipode

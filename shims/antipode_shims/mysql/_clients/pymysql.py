@@ -91,6 +91,7 @@ class SyncConnection:
     """Mixed into the class of an instrumented ``pymysql.Connection``."""
 
     _antipode: Tap
+    thread_id: Callable[[], int]
     _antipode_send: Callable[[int, bytes | str], None]
     _antipode_read: Callable[..., Any]
     _sock: Any
@@ -261,7 +262,7 @@ class SyncConnection:
     def _antipode_prepare(self) -> None:
         """Find out about the server and turn tracking on, once for each session."""
         tap = self._antipode
-        tap.shim.converse(tap.preparing(), self._antipode_ask)
+        tap.shim.converse(tap.preparing(self.thread_id), self._antipode_ask)
         tap.peer = peer_of(self._sock)
 
     def _antipode_hold(self, held: Floor, found: int) -> None:

@@ -168,8 +168,8 @@ def instrument_engine(
             it (:func:`migration`); needs PyMySQL or aiomysql.
         tables: beside whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
-        one_server: whether its URL is one server's, where ``at="now"`` can look, no balancer's or
-            proxy's. None: where the URL or ``connect_args`` name a host or socket.
+        one_server: as :func:`instrument_connection`; ``at="now"`` looks by default only where the
+            URL or ``connect_args`` name a host or socket.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 

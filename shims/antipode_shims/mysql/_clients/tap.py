@@ -207,11 +207,14 @@ class Tap:
         self._foreign = ""
         self._assigns = False
 
-    def preparing(self) -> Asking[None]:
+    def preparing(self, accepted: Callable[[], int]) -> Asking[None]:
         """Find out about the server, and turn tracking on.
 
         What is wrong with the server is raised by a read that has to wait there, and by nothing
         else: until then it is logged, and writes are marked.
+
+        Args:
+            accepted: tells the connection's number in its handshake.
         """
         self.ready = True
         try:
@@ -225,6 +228,8 @@ class Tap:
             self.ready = not error.passing
         self.facts = facts
         self.shim.problems = facts.problems
+        if facts.session is not None:
+            self.shim.reached(facts, accepted())
         self.session.reaches(facts.server)
         self.session.may_stop = facts.flavor is Flavor.MYSQL
         if facts.problems:
@@ -262,7 +267,8 @@ class Tap:
         """What a statement may do, and what it has to wait for.
 
         Raises:
-            ConfigurationError: it has to wait, and the server has no positions.
+            ConfigurationError: it has to wait, and the server has no positions, or another one may
+                be read.
         """
         if type(sql) is not bytes:
             sql = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
@@ -282,7 +288,7 @@ class Tap:
         else:
             return found, None
         if held is not None:
-            self.known().require(self.shim.datastore)
+            self.shim.require(self.known())
         return found, held
 
     def _first(self, sql: bytes, found: int) -> tuple[int, Floor | None]:
@@ -489,7 +495,7 @@ class Tap:
             elif gtid != self._last_gtid:
                 self._mint(gtid)
             return
-        found = self.shim.covering(facts.flavor, rows)
+        found = self.shim.position(facts.flavor, rows)
         own = [write for write in found if facts.owns(write.key)]
         if not own:
             self.shim.unsampled("its server has given none yet")

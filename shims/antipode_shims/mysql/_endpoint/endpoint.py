@@ -58,6 +58,10 @@ class MySQLEndpoint(Endpoint):
     The server ends the wait when the smallest missing position is there
     (``WAIT_FOR_EXECUTED_GTID_SET``, ``MASTER_GTID_WAIT``), or after a second: what waiting
     cannot tell, such as a fail-over, is looked at then.
+
+    Attributes:
+        facts: about the server that answers.
+        accepted: the connection's number in its handshake.
     """
 
     def __init__(
@@ -90,9 +94,10 @@ class MySQLEndpoint(Endpoint):
         self._looked_s = self._promised_s = 0.0
         self._alone_until_s = 0.0
         try:
-            self._facts = converse(detect(), self._answer)
-            self._facts.require(datastore)
-            self.hazard = HAZARD if self._facts.flavor is Flavor.MARIADB else ""
+            self.facts = converse(detect(), self._answer)
+            self.accepted: int = self._looker.thread_id()
+            self.facts.require(datastore)
+            self.hazard = HAZARD if self.facts.flavor is Flavor.MARIADB else ""
             self._caveat = caveat(datastore, settings.where, self._filters())
         except BaseException:
             self.close()
@@ -101,9 +106,9 @@ class MySQLEndpoint(Endpoint):
     def _filters(self) -> tuple[str, ...]:
         """What replication leaves out here; MySQL says so to whoever may ask for its state."""
         try:
-            rows = self._answer(Ask(sources_sql(self._facts)))
+            rows = self._answer(Ask(sources_sql(self.facts)))
         except Refused:
-            return self._facts.filters
+            return self.facts.filters
         return tuple(dict.fromkeys(one for row in rows for one in filters_in(row)))
 
     @property
@@ -129,7 +134,7 @@ class MySQLEndpoint(Endpoint):
         """
         self._looked_s = time.monotonic()
         self._deadline_s = self._looked_s + timeout_s
-        shown = converse(look(self._facts, writes, server=self._server), self._answer)
+        shown = converse(look(self.facts, writes, server=self._server), self._answer)
         shown = replace(shown, observation=replace(shown.observation, caveat=self._caveat))
         if self._state is not None and not covers(shown.state, self._state):
             # Positions were reset under the connection: what was known does not count any more.
@@ -143,7 +148,7 @@ class MySQLEndpoint(Endpoint):
 
     @property
     def _server(self) -> str:
-        return self._facts.server if not self._epoch else f"{self._facts.server}#{self._epoch}"
+        return self.facts.server if not self._epoch else f"{self.facts.server}#{self._epoch}"
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
         """Look once for the records of *promises*: one round trip; two at the first time.
@@ -159,7 +164,7 @@ class MySQLEndpoint(Endpoint):
         if not self._committed:
             self._answer(Ask(COMMITTED))
             self._committed = True
-        steps = records(self._promised_in, promises, self._facts.flavor)
+        steps = records(self._promised_in, promises, self.facts.flavor)
         found = converse(steps, self._answer)
         causes = found.causes(promises)
         return Observation(self._server, {}, promises=found.statuses, promise_causes=causes)
@@ -187,7 +192,7 @@ class MySQLEndpoint(Endpoint):
         """The connection to block on, made when it is needed first; None where there is none."""
         if self._waiter is None and time.monotonic() > self._alone_until_s:
             try:
-                self._waiter = Waiter(self._settings, self._facts, timeout_s=_WAITER_S)
+                self._waiter = Waiter(self._settings, self.facts, timeout_s=_WAITER_S)
             except Elsewhere:
                 self._alone_until_s = time.monotonic() + _ALONE_S
                 log_once(
@@ -211,7 +216,7 @@ class MySQLEndpoint(Endpoint):
         """
         _set_timeout(self._looker, _KILL_S)
         with contextlib.suppress(Refused):  # It has ended already.
-            execute(self._looker, f"KILL QUERY IF({is_server(self._facts)}, {session}, 0)")
+            execute(self._looker, f"KILL QUERY IF({is_server(self.facts)}, {session}, 0)")
 
     def rest(self) -> None:
         """End the wait on the server: nobody needs it any more."""

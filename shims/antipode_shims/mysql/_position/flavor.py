@@ -71,7 +71,12 @@ _MARIADB = Flavor.MARIADB
 
 #: Asked first of each connection. A proxy that routes statement by statement keeps a session that
 #: names a variable of its server on that server (ProxySQL); what follows is of one server then.
-FIRST = "SELECT @@server_id AS server_id, @@SESSION.session_track_system_variables AS tracked"
+#: It also asks by which number the server knows the connection, and never by that function alone:
+#: ProxySQL answers ``SELECT CONNECTION_ID()`` itself.
+FIRST = (
+    "SELECT @@server_id AS server_id, @@SESSION.session_track_system_variables AS tracked,"
+    " CONNECTION_ID() AS session"
+)
 #: What a server is. Needs no privilege, and unknown names are no error.
 DETECT = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name REGEXP '^replicate_(wild_)?(do|ignore)_(db|table)$'"
@@ -102,8 +107,11 @@ _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
 SEVERAL_SERVERS = (
     "a proxy sends statements of one connection to several servers, so that what one of them shows"
     " says nothing of where the next statement goes: give each group of servers a user of its own,"
-    " register each with one_server=False, and use barrier(at='read')"
+    " register each with one_server=True (one_server=False states that nobody knows), and use"
+    " barrier(at='read')"
 )
+#: The handshake's number of a connection has so many bits.
+_NUMBER_BITS = 32
 #: Why there are no positions although the server had them when the connection was made.
 UNNUMBERED = "gtid_mode was changed, and the server gives new writes no GTIDs"
 #: A read's covering position (the order of the two is what makes it cover).
@@ -133,6 +141,8 @@ class Facts:
         problems: what has to be configured before anybody can wait for positions there.
         unminted: what has to be configured before its own writes have positions.
         filters: what its replication leaves out, as far as its variables say.
+        session: the number by which the server that answered knows the connection, as the
+            handshake has it; None where it did not say.
         track: the statement that turns on what the session's writes are minted from, in the OK
             packets; empty where it is on.
     """
@@ -149,6 +159,7 @@ class Facts:
     problems: tuple[str, ...] = ()
     unminted: tuple[str, ...] = ()
     filters: tuple[str, ...] = ()
+    session: int | None = None
     track: str = ""
 
     def owns(self, key: str) -> bool:
@@ -165,6 +176,22 @@ class Facts:
     def lacking(self) -> tuple[str, ...]:
         """Why its writes have no positions; nothing where they have."""
         return tuple(dict.fromkeys(self.problems + self.unminted))
+
+    def proxied(self, accepted: int) -> str:
+        """Why the server that answers is not the one that accepted the connection; else empty.
+
+        Args:
+            accepted: the connection's number in its handshake. A server says its own there, and a
+                proxy that accepts connections itself one of its own.
+        """
+        if self.session is None or self.session == accepted % (1 << _NUMBER_BITS):
+            return ""
+        return (
+            f"a proxy accepted this connection (as number {accepted}; the server that answers knows"
+            f" it as {self.session}), so that the server that is read need not be the one that is"
+            " asked: where all statements of a connection reach one server, as with a user of its"
+            " own for each group of servers, state that by one_server=True"
+        )
 
     def require(self, datastore: str, *, writes: bool = False) -> None:
         """Refuse a server where nobody can wait for positions.
@@ -207,7 +234,10 @@ def detect() -> Asking[Facts]:
             raise
         return Facts(Flavor.MYSQL, "", problems=(f"it refuses to say what it is: {error}",))
     track = _tracking(flavor, text(first[0]["tracked"]))
-    facts = replace(_facts(flavor, variables, text(started[0]["started"])), track=track)
+    session = text(first[0].get("session"))
+    facts = _facts(flavor, variables, text(started[0]["started"]))
+    known = int(session) % (1 << _NUMBER_BITS) if session else None
+    facts = replace(facts, track=track, session=known)
     ids = {text(first[0]["server_id"]), variables.get("server_id"), text(started[0]["server_id"])}
     return facts if len(ids) == 1 else facts.with_problem(SEVERAL_SERVERS)
 

@@ -63,6 +63,8 @@ class BaseMySQLShim(ServerShim):
         keys: the columns of their primary keys, and the character sets of these, if any.
         sides: of those whose lineages lie in side tables, the columns of their primary keys.
         problems: what the server that was reached last lacks, so that nobody can wait there.
+        proxied: why connections are not known to lead to one server each; empty as long as all
+            of them are, or where the application states it.
         promise_table: where the records of promises are, perhaps without a schema.
     """
 
@@ -82,6 +84,7 @@ class BaseMySQLShim(ServerShim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
+        self._stated = one_server is True
         one_server = settings.one_server if one_server is None else one_server
         server = settings.where if one_server else None
         self.promise_table = check_name(promise_table)  # Before the server is claimed.
@@ -91,6 +94,7 @@ class BaseMySQLShim(ServerShim):
         self.keys: dict[str, Mapping[str, str]] = {}
         self.sides: dict[str, tuple[str, ...]] = {}
         self.problems: tuple[str, ...] = ()
+        self.proxied = ""
         self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
@@ -100,11 +104,42 @@ class BaseMySQLShim(ServerShim):
 
         Raises:
             Unreachable: not now.
-            ConfigurationError: the server has no positions; says what to change.
+            ConfigurationError: the server has no positions, or several may answer; says what to
+                change.
         """
-        return MySQLEndpoint(
+        endpoint = MySQLEndpoint(
             self.datastore, self.settings, timeout_s=timeout_s, promised_in=self.promised_in
         )
+        self.reached(endpoint.facts, endpoint.accepted)
+        try:
+            self.require(endpoint.facts)
+        except ConfigurationError:
+            endpoint.close()
+            raise
+        return endpoint
+
+    def reached(self, facts: Facts, accepted: int) -> None:
+        """Note what a connection leads to.
+
+        One that shows a proxy shows it for all of them: by chance the numbers of another one may
+        be equal.
+
+        Args:
+            facts: about the server that answered.
+            accepted: the number of the connection in its handshake.
+        """
+        if not self._stated and (why := facts.proxied(accepted)):
+            self.proxied = why
+
+    def require(self, facts: Facts) -> None:
+        """Refuse a server where nobody can wait for reads.
+
+        Raises:
+            ConfigurationError: it has no positions, or another one may be read.
+        """
+        facts.require(self.datastore)
+        if self.proxied:
+            raise ConfigurationError(f"reads of {self.datastore!r} cannot wait: {self.proxied}")
 
     @property
     def promised_in(self) -> str:
@@ -256,8 +291,12 @@ class BaseMySQLShim(ServerShim):
 
     def covering(self, flavor: Flavor, rows: Rows) -> Lineage:
         """What a read may have seen, from the answer to ``COVER[flavor]`` asked after it."""
-        if self.problems:  # Another server may have answered than the one that was read.
+        if self.problems or self.proxied:  # Another server may have answered than was read.
             return self.read_at(None)
+        return self.position(flavor, rows)
+
+    def position(self, flavor: Flavor, rows: Rows) -> Lineage:
+        """All that a server has, from its answer to ``COVER[flavor]``."""
         try:
             hour = self.clock.hour()
             return Lineage(covering(flavor, rows, datastore=self.datastore, hour=hour))

@@ -263,8 +263,9 @@ def shim(
         engine: a ``sqlalchemy.Engine`` over PyMySQL or mysqlclient, or the URL of a server.
         reads_from: whether that server is a primary or a replica.
         on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
-        one_server: whether the engine's address is one server's, where ``at="now"`` can look. Say
-            False where it is a balancer's or a proxy's. None: it is.
+        one_server: True states that all statements of a connection reach one server. Otherwise
+            that is checked, and reads that wait are refused where it is not known. With False, for
+            a balancer, ``at="now"`` does not look at its address.
         table: where the values lie, perhaps ``schema.table``.
         key: the column of their keys, primary or unique.
         value: their column.
