@@ -20,6 +20,7 @@ from ._checker import (
     Verdict,
     check,
     load,
+    save,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Verdict",
     "check",
     "load",
+    "save",
 ]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ._check import Result, check
 from ._decide import Verdict
 from ._explain import Edge, Explanation, Rule
+from ._files import load, save
 from ._history import History, HistoryError, Operation, Progress
 from ._limits import BUDGET_STEPS, ExhaustedError
 from ._order import Reading
-from ._reader import load
 
 __all__ = [
     "BUDGET_STEPS",
@@ -25,4 +25,5 @@ __all__ = [
     "Verdict",
     "check",
     "load",
+    "save",
 ]

@@ -112,6 +112,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         json_path=json_path,
         png_path=out_dir / f"{stem}.png",
         details=given.details,
+        history_dir=given.history,
     )
 
 
@@ -150,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, help="of the arrival times (1)")
     add("--json", type=Path, metavar="FILE", help="write every observation there")
     add("--out-dir", type=Path, metavar="DIR", help="of the PNG (beside --json)")
+    add("--history", type=Path, metavar="DIR", help="write each strategy's history there, checked")
     add("--details", action="store_true", help="print all figures: costs, overshoot, exactness")
     return parser
 
@@ -253,7 +255,8 @@ def _make_folders(options: Options) -> None:
     Raises:
         BenchmarkError: one cannot be made or written to.
     """
-    for path in (options.json_path, options.png_path):
+    history = options.history_dir and options.history_dir / "history.jsonl"
+    for path in (options.json_path, options.png_path, history):
         if path is None:
             continue
         try:
@@ -285,6 +288,7 @@ def _measure(options: Options) -> int:
     from rich.console import Console
 
     from . import _report
+    from ._history import record
     from ._plot import draw
     from ._result import RoundSummary, machine, verdict, write_json
     from ._run import run
@@ -302,6 +306,10 @@ def _measure(options: Options) -> int:
     if options.json_path is not None:
         write_json(options.json_path, options, rounds, before, status=status, said=said)
         console.print(f"observations: {options.json_path}", soft_wrap=True, highlight=False)
+    if options.history_dir is not None:
+        for strategy in options.strategies:
+            told = record(options.history_dir, strategy, rounds)
+            console.print(told, soft_wrap=True, highlight=False)
     draw(options.png_path, options, rounds, summaries)
     console.print(f"picture: {options.png_path}", soft_wrap=True, highlight=False)
     style = "bold green" if status == 0 else "bold red"

@@ -78,6 +78,7 @@ class Options:
         json_path: where to write every observation; None: nowhere.
         png_path: where to draw the figure.
         details: whether all figures are printed.
+        history_dir: where to write the history of each strategy; None: nowhere.
     """
 
     post_storage: str
@@ -102,11 +103,13 @@ class Options:
     json_path: Path | None
     png_path: Path
     details: bool
+    history_dir: Path | None = None
 
     def as_json(self) -> dict[str, Any]:
         """What the result states about how it was made; without paths of this machine."""
         fields = asdict(self)
-        del fields["json_path"], fields["png_path"], fields["details"]
+        for name in ("json_path", "png_path", "details", "history_dir"):
+            del fields[name]
         return fields
 
 

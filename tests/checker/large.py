@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from random import Random
-from typing import TYPE_CHECKING
 
 from antipode.checker import History, Operation
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def history(
@@ -42,20 +37,3 @@ def history(
             version = versions[place - 1] if place else None
             found.append(Operation("read", f"p{p}", lineage, "d", f"k{k}", version))
     return History(tuple(found))
-
-
-def save(found: History, path: Path) -> None:
-    """Write *found* as docs/spec/history.md has it."""
-    with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": "history", "v": 1}) + "\n")
-        for (datastore, key), version in found.initial.items():
-            line = {"kind": "initial", "datastore": datastore, "key": key, "version": version}
-            file.write(json.dumps(line) + "\n")
-        for one in found.operations:
-            line = {"kind": one.kind, "process": one.process, "lineage": one.lineage}
-            if one.message:
-                line |= {"message": one.message}
-            else:
-                line |= {"datastore": one.datastore, "key": one.key, "version": one.version}
-            file.write(json.dumps(line) + "\n")
-        file.write(json.dumps({"kind": "end", "operations": len(found.operations)}) + "\n")

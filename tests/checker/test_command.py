@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from antipode._cli import main
+from antipode.checker import save
 from tests.checker import large
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -157,7 +158,7 @@ def test_help_lists_the_statuses(capsys: pytest.CaptureFixture[str]) -> None:
 def test_progress_is_shown_and_erased(tmp_path: Path) -> None:
     """A terminal sees how far a long check is, and nothing of it when it is over."""
     path = tmp_path / "h.jsonl"
-    large.save(large.history(17_000), path)
+    save(large.history(17_000), path)
     ours, theirs = os.openpty()
     program = (
         "import sys\nfrom antipode._cli import _check_command, main\n"

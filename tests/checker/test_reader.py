@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from antipode.checker import ExhaustedError, History, HistoryError, Operation, check, load
+from antipode.checker import ExhaustedError, History, HistoryError, Operation, check, load, save
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = jsonschema.Draft202012Validator(
@@ -160,6 +160,18 @@ def test_a_memory_limit_ends_reading(tmp_path: Path) -> None:
     path = saved(tmp_path, FIRST + many + end(20_000))
     with pytest.raises(ExhaustedError, match="memory limit of 1 MiB is reached"):
         load([path], memory_limit_mib=1)
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+def test_what_is_saved_is_loaded(path: Path, tmp_path: Path) -> None:
+    """A history that is written again is the same, but for where it lies."""
+    before, copy = load([path]), tmp_path / "copy.jsonl"
+    save(before, copy)
+    after = load([copy])
+    assert after.initial == before.initial
+    assert [one._replace(where="") for one in after.operations] == [
+        one._replace(where="") for one in before.operations
+    ]
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from antipode.checker import save
 from tests.checker import large
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def measured(tmp_path: Path, operations: int) -> tuple[float, float]:
     """Processor seconds and MiB of a whole ``antipode check`` that finds nothing."""
     path = tmp_path / f"{operations}.jsonl"
-    large.save(large.history(operations), path)
+    save(large.history(operations), path)
     command = [sys.executable, "-m", "antipode", "check", str(path)]
     pid = os.posix_spawn(sys.executable, command, os.environ)
     _, status, usage = os.wait4(pid, 0)

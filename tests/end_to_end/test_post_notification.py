@@ -13,6 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from antipode.checker import check, load
 from antipode.testing import wait_until
 from benchmarks import post_notification
 
@@ -55,7 +56,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], 
     folder = tmp_path_factory.mktemp("post-notification")
     path = folder / "out.json"
     lag = ("--lag-ms", "100", "--lag-spread", "0")
-    process = start("--requests", str(REQUESTS), *lag, "--json", str(path), "--details")
+    results = ("--json", str(path), "--history", str(folder / "history"), "--details")
+    process = start("--requests", str(REQUESTS), *lag, *results)
     said, errors = process.communicate(timeout=100)
     assert process.returncode == 0, said + errors
     return said, json.loads(path.read_text()), folder
@@ -69,6 +71,19 @@ def summaries_of_all(result: dict[str, Any]) -> list[dict[str, Any]]:
 def summaries(result: dict[str, Any], strategy: str) -> list[dict[str, Any]]:
     """The summaries of all rounds of a strategy."""
     return [each for each in summaries_of_all(result) if each["strategy"] == strategy]
+
+
+def test_the_checker_judges_the_recorded_histories(
+    run: tuple[str, dict[str, Any], Path],
+) -> None:
+    """Without the barrier what lineages carry is violated, with it the history is consistent."""
+    said, _, folder = run
+    found = {path.stem: check(load([path])) for path in (folder / "history").glob("*.jsonl")}
+    assert {name: str(result) for name, result in found.items()} == {
+        "none": "violation (XCY, carried)",
+        "barrier": "ok",
+    }
+    assert f"history: {folder / 'history' / 'none.jsonl'}: violation (XCY, carried)" in said
 
 
 def test_the_barrier_prevents_every_violation(run: tuple[str, dict[str, Any], Path]) -> None:

@@ -1,15 +1,16 @@
-"""Histories from files: JSON lines, each part with a first and a last line of its own."""
+"""Histories in files: JSON lines, each part with a first and a last line of its own."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from ._history import READ, RECEIVE, SEND, WRITE, History, HistoryError, Operation
 from ._limits import EVERY, Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ._history import Progress
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 #: The version of docs/spec/history.md that is read here.
 VERSION = 1
 SUFFIX = ".jsonl"
+_SITE = re.compile(r"(.+):(\d+) in (.+)")
 _KINDS = frozenset((WRITE, READ, SEND, RECEIVE))
 
 
@@ -48,6 +50,35 @@ def load(
     for path in _files(paths):
         parts.read(path)
     return History(tuple(parts.operations), parts.initial)
+
+
+def save(history: History, path: Path) -> None:
+    """Write *history* as one part, to the file *path*.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with path.open("w", encoding="utf-8") as file:
+        for line in _lines(history):
+            file.write(f"{json.dumps(line)}\n")
+
+
+def _lines(history: History) -> Iterator[dict[str, Any]]:
+    yield {"kind": "history", "v": VERSION}
+    for (datastore, key), version in history.initial.items():
+        yield {"kind": "initial", "datastore": datastore, "key": key, "version": version}
+    for one in history.operations:
+        line = {"kind": one.kind, "process": one.process, "lineage": one.lineage}
+        if one.kind in (SEND, RECEIVE):
+            line["message"] = one.message
+        else:
+            line |= {"datastore": one.datastore, "key": one.key, "version": one.version}
+        if site := _SITE.fullmatch(one.site):
+            file, number, function = site.groups()
+            yield {**line, "site": {"file": file, "line": int(number), "function": function}}
+        else:
+            yield line
+    yield {"kind": "end", "operations": len(history.operations)}
 
 
 def _files(paths: Iterable[Path]) -> list[Path]:
