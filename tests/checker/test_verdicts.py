@@ -20,6 +20,8 @@ HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.jsonl"))
 BEYOND = {"thin-air.memory", "written-twice.unknown", "initial.ok", "initial.memory"}
 #: How many random histories one test tries in the quick tier.
 SOME = 250
+#: Seeds whose smallest cycle has more operations than are needed.
+LARGER = (347, 745, 876, 2808, 6943, 7041)
 
 
 def said(result: Result) -> str:
@@ -71,7 +73,7 @@ def test_brute_force_agrees_on_random_histories(part: int) -> None:
     assert min(found[name] for name in ("memory", "prefix", "whole-lineage", "unknown", "ok")) > 0
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(40), *LARGER])
 def test_nothing_can_be_left_out_of_an_explanation(seed: int) -> None:
     """Without any one operation, and reads of it, what explains a violation is none."""
     found = check(generator.history(Random(seed)))
