@@ -62,6 +62,23 @@ final class Instrumented extends JdkJdbcProxyFactory {
   @Override
   public Connection createConnection(
       Connection connection, ConnectionInfo info, ProxyConfig unused) {
+    try {
+      return lent(connection, info);
+    } catch (RuntimeException error) { // A decorator's: nobody else would give it back.
+      closed(connection, error);
+      throw error;
+    }
+  }
+
+  private static void closed(Connection connection, RuntimeException error) {
+    try {
+      connection.close();
+    } catch (SQLException | RuntimeException again) {
+      error.addSuppressed(again);
+    }
+  }
+
+  private Connection lent(Connection connection, ConnectionInfo info) {
     Lent lent = new Lent(shim, wire(connection), this::tap, migrated);
     ProxyConfig config =
         ProxyConfig.Builder.create()
@@ -78,7 +95,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
   private static Wire wire(Connection connection) {
     try {
       return Wire.of(connection);
-    } catch (SQLException error) {
+    } catch (SQLException | RuntimeException error) {
       return new Wire.Unknown(connection);
     }
   }

@@ -2,6 +2,7 @@ package io.antipode.spring;
 
 import io.antipode.mysql.MySqlShim;
 import javax.sql.DataSource;
+import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
@@ -16,8 +17,10 @@ import org.springframework.core.env.Environment;
 public class AntipodeMySqlAutoConfiguration {
   /** Instruments pools as they are made. */
   @Bean
-  static DataSourceInstrumentation antipodeDataSources(Environment environment) {
+  static DataSourceInstrumentation antipodeDataSources(
+      Environment environment, ListableBeanFactory beans) {
     return new DataSourceInstrumentation(
-        Binder.get(environment).bindOrCreate("antipode.mysql", AntipodeMySqlProperties.class));
+        Binder.get(environment).bindOrCreate("antipode.mysql", AntipodeMySqlProperties.class),
+        beans);
   }
 }

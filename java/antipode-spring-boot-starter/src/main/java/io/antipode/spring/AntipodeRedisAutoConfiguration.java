@@ -1,6 +1,7 @@
 package io.antipode.spring;
 
 import io.antipode.redis.RedisShim;
+import org.springframework.beans.factory.ListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
@@ -16,8 +17,10 @@ import org.springframework.data.redis.connection.RedisConnectionFactory;
 public class AntipodeRedisAutoConfiguration {
   /** Instruments factories as they are made. */
   @Bean
-  static RedisInstrumentation antipodeRedisConnectionFactories(Environment environment) {
+  static RedisInstrumentation antipodeRedisConnectionFactories(
+      Environment environment, ListableBeanFactory beans) {
     return new RedisInstrumentation(
-        Binder.get(environment).bindOrCreate("antipode.redis", AntipodeRedisProperties.class));
+        Binder.get(environment).bindOrCreate("antipode.redis", AntipodeRedisProperties.class),
+        beans);
   }
 }

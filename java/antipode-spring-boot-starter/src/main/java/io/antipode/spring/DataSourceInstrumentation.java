@@ -5,27 +5,46 @@ import io.antipode.barrier.ReadsFrom;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.spring.AntipodeMySqlProperties.Pool;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.ListableBeanFactory;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.util.ClassUtils;
 
 /** Puts pools that properties name behind shims, which are closed with the application. */
-final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBean {
+final class DataSourceInstrumentation
+    implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
   private static final boolean HAS_HIKARI =
       ClassUtils.isPresent(
           "com.zaxxer.hikari.HikariDataSource", DataSourceInstrumentation.class.getClassLoader());
 
+  private static final List<Class<?>> ROUTING =
+      Stream.of("lookup.AbstractRoutingDataSource", "LazyConnectionDataSourceProxy")
+          .map(name -> "org.springframework.jdbc.datasource." + name)
+          .filter(
+              name -> ClassUtils.isPresent(name, DataSourceInstrumentation.class.getClassLoader()))
+          .<Class<?>>map(
+              name ->
+                  ClassUtils.resolveClassName(
+                      name, DataSourceInstrumentation.class.getClassLoader()))
+          .toList();
+
   private static final String TRACKING = "trackSessionState";
 
   private final NamedBeans<Pool> properties;
+  private final ListableBeanFactory beans;
   private final List<MySqlShim> shims = new ArrayList<>();
 
-  DataSourceInstrumentation(AntipodeMySqlProperties properties) {
+  DataSourceInstrumentation(AntipodeMySqlProperties properties, ListableBeanFactory beans) {
+    this.beans = beans;
     this.properties = new NamedBeans<>("antipode.mysql.pools", properties.pools());
   }
 
@@ -36,10 +55,31 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
       return bean;
     }
     DataSource source = (DataSource) bean;
-    return HAS_HIKARI && source instanceof HikariDataSource
+    return HAS_HIKARI && Hikari.isIn(source) && !isRouting(source)
         ? Hikari.instrument(this, name, pool, source)
         : instrumented(
             shim(name, pool, pool.url(), pool.username(), pool.password()), pool, source);
+  }
+
+  /** What chooses among several pools is not to be named: the pools are, each with its server. */
+  private static boolean isRouting(DataSource source) {
+    return ROUTING.stream().anyMatch(type -> within(source, type) != null);
+  }
+
+  /** Returns what a decorator stands for; null for none of a type. */
+  private static <T> @Nullable T within(DataSource source, Class<T> type) {
+    try {
+      return source.isWrapperFor(type) ? source.unwrap(type) : null;
+    } catch (SQLException | RuntimeException error) {
+      return null;
+    }
+  }
+
+  @Override
+  public void afterSingletonsInstantiated() {
+    if (!KillSwitch.isDisabled()) {
+      properties.requireBeans(beans, DataSource.class);
+    }
   }
 
   private static DataSource instrumented(MySqlShim shim, Pool pool, DataSource source) {
@@ -71,11 +111,15 @@ final class DataSourceInstrumentation implements BeanPostProcessor, DisposableBe
     return shim;
   }
 
-  /** What is known of pools of HikariCP, which are Boot's own. */
+  /** What is known of pools of HikariCP, which are Boot's own, and may be decorated. */
   private static final class Hikari {
+    static boolean isIn(DataSource source) {
+      return within(source, HikariDataSource.class) != null;
+    }
+
     static DataSource instrument(
         DataSourceInstrumentation all, String name, Pool pool, DataSource source) {
-      HikariDataSource hikari = (HikariDataSource) source;
+      HikariDataSource hikari = Objects.requireNonNull(within(source, HikariDataSource.class));
       String url = hikari.getJdbcUrl();
       if (!hikari.isRunning() && url != null && url.startsWith("jdbc:mysql:")) {
         hikari.getDataSourceProperties().putIfAbsent(TRACKING, "true");

@@ -1,9 +1,13 @@
 package io.antipode.spring;
 
 import io.antipode.ConfigurationException;
+import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.BeanFactoryUtils;
+import org.springframework.beans.factory.ListableBeanFactory;
 
 /** What properties say of beans, by the names of these. */
 final class NamedBeans<T> {
@@ -31,6 +35,25 @@ final class NamedBeans<T> {
         .map(Map.Entry::getValue)
         .findFirst()
         .orElse(null);
+  }
+
+  /**
+   * Checks that each name is that of a bean.
+   *
+   * @param type of the beans that may be named
+   * @throws ConfigurationException if one is not
+   */
+  void requireBeans(ListableBeanFactory beans, Class<?> type) {
+    TreeSet<String> there =
+        new TreeSet<>(
+            Arrays.asList(BeanFactoryUtils.beanNamesForTypeIncludingAncestors(beans, type)));
+    for (String named : properties.keySet()) {
+      if (there.stream().noneMatch(bean -> plain(bean).equals(plain(named)))) {
+        String which =
+            there.isEmpty() ? "; there is none" : "; there are " + String.join(", ", there);
+        throw refused(named, " names no bean of the type " + type.getSimpleName() + which);
+      }
+    }
   }
 
   private static String plain(String name) {

@@ -9,6 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.ListableBeanFactory;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
@@ -20,15 +22,18 @@ import org.springframework.util.ClassUtils;
  * Puts an instrumented factory in the place of each that properties name, before that has begun to
  * connect. Shims are closed with the application.
  */
-final class RedisInstrumentation implements BeanPostProcessor, DisposableBean {
+final class RedisInstrumentation
+    implements BeanPostProcessor, SmartInitializingSingleton, DisposableBean {
   private static final boolean HAS_JEDIS =
       ClassUtils.isPresent(
           "redis.clients.jedis.Jedis", RedisInstrumentation.class.getClassLoader());
 
   private final NamedBeans<Connections> properties;
+  private final ListableBeanFactory beans;
   private final List<AutoCloseable> opened = new ArrayList<>();
 
-  RedisInstrumentation(AntipodeRedisProperties properties) {
+  RedisInstrumentation(AntipodeRedisProperties properties, ListableBeanFactory beans) {
+    this.beans = beans;
     this.properties = new NamedBeans<>("antipode.redis.factories", properties.factories());
   }
 
@@ -46,6 +51,13 @@ final class RedisInstrumentation implements BeanPostProcessor, DisposableBean {
       return Jedis.instrumented(this, name, connections, bean);
     }
     throw properties.refused(name, ": of this kind of factory no connection can be instrumented");
+  }
+
+  @Override
+  public void afterSingletonsInstantiated() {
+    if (!KillSwitch.isDisabled()) {
+      properties.requireBeans(beans, RedisConnectionFactory.class);
+    }
   }
 
   private InstrumentedLettuceConnectionFactory lettuce(

@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
+import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -72,7 +73,7 @@ abstract class BootJpaTest {
   static class Application {
     @Bean(defaultCandidate = false)
     DataSource primary(@Value("${urls.primary}") String url) {
-      return pool(url);
+      return new ProxyDataSource(pool(url)); // As an application's own decorator.
     }
 
     @Bean(defaultCandidate = false)

@@ -8,6 +8,7 @@ import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 
 /** Which pools the starter instruments. No server is asked. */
 class PoolsTest {
@@ -37,6 +38,45 @@ class PoolsTest {
                   context.getBean("nearPosts", DataSource.class).unwrap(HikariDataSource.class);
               assertThat(pool.getDataSourceProperties()).containsEntry("trackSessionState", "true");
             });
+  }
+
+  @Test
+  void aPoolInADecoratorOfTheApplications() {
+    application
+        .withBean("spied", DataSource.class, () -> new ProxyDataSource(pool()))
+        .withPropertyValues("antipode.mysql.pools.spied.datastore=posts")
+        .run(
+            context -> {
+              HikariDataSource pool =
+                  context.getBean("spied", DataSource.class).unwrap(HikariDataSource.class);
+              assertThat(pool.getDataSourceProperties()).containsEntry("trackSessionState", "true");
+            });
+  }
+
+  @Test
+  void whatChoosesAmongPoolsIsNone() {
+    application
+        .withBean(
+            "routed",
+            DataSource.class,
+            () -> new ProxyDataSource(new LazyConnectionDataSourceProxy(pool())))
+        .withPropertyValues("antipode.mysql.pools.routed.datastore=posts")
+        .run(
+            context ->
+                assertThat(context).getFailure().rootCause().hasMessageContaining("routed.url"));
+  }
+
+  @Test
+  void aNameThatIsNoPoolsEndsTheStart() {
+    application
+        .withPropertyValues("antipode.mysql.pools.nearPost.datastore=posts")
+        .run(
+            context ->
+                assertThat(context)
+                    .getFailure()
+                    .hasMessage(
+                        "antipode.mysql.pools.nearPost names no bean of the type DataSource;"
+                            + " there are nearPosts, others"));
   }
 
   @Test

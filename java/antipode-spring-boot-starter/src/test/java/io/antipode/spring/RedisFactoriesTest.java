@@ -57,6 +57,19 @@ class RedisFactoriesTest {
   }
 
   @Test
+  void aNameThatIsNoFactorysEndsTheStart() {
+    application
+        .withPropertyValues("antipode.redis.factories.far.datastore=posts")
+        .run(
+            context ->
+                assertThat(context)
+                    .getFailure()
+                    .hasMessage(
+                        "antipode.redis.factories.far names no bean of the type"
+                            + " RedisConnectionFactory; there are near, old, others"));
+  }
+
+  @Test
   void aFactoryWhoseReadsGoElsewhereEndsTheStart() {
     application
         .withBean(
