@@ -1,14 +1,16 @@
 package io.antipode.spring;
 
 import io.antipode.Antipode;
-import io.antipode.Settings;
 import io.antipode.propagation.AntipodePropagator;
 import io.antipode.runtime.KillSwitch;
 import io.opentelemetry.context.propagation.ContextPropagators;
 import org.springframework.aop.support.DefaultPointcutAdvisor;
 import org.springframework.aop.support.annotation.AnnotationMatchingPointcut;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.LazyInitializationExcludeFilter;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -31,10 +33,28 @@ import reactor.core.publisher.Hooks;
 /** Sets up the library in a Spring Boot application. Each bean backs off for one of yours. */
 @AutoConfiguration(before = TaskExecutionAutoConfiguration.class)
 @EnableConfigurationProperties(AntipodeProperties.class)
-public class AntipodeAutoConfiguration {
-  /** Puts the properties in force. */
+public class AntipodeAutoConfiguration implements SmartInitializingSingleton, DisposableBean {
+  private final ContextSettings settings;
+
+  /** Puts the properties in force, until the context is closed. */
   public AntipodeAutoConfiguration(AntipodeProperties properties) {
-    Settings.configure(properties::applied);
+    this.settings = ContextSettings.open(properties::applied);
+  }
+
+  /** Properties are in force from the start also where beans are made as they are needed. */
+  @Bean
+  static LazyInitializationExcludeFilter antipodeSettings() {
+    return LazyInitializationExcludeFilter.forBeanTypes(AntipodeAutoConfiguration.class);
+  }
+
+  @Override
+  public void afterSingletonsInstantiated() {
+    settings.started();
+  }
+
+  @Override
+  public void destroy() {
+    settings.close();
   }
 
   /**

@@ -10,8 +10,9 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 
 /**
- * The settings of the library. What is not given stays as it is. Times are as in the environment:
- * {@code 2.5} seconds, {@code 12h}, {@code 7d}.
+ * The settings of the library. What is not given stays as it is. Durations are as Spring Boot
+ * spells them, {@code 500ms}, {@code 2s}, {@code 7d} or {@code PT2S}; a bare number, {@code 2.5},
+ * is seconds.
  *
  * @param mode what barriers do: enforce, dry-run or off
  * @param region the name of this region, for people and reports
@@ -84,21 +85,25 @@ public record AntipodeProperties(
     changed = with(changed, "mode", mode);
     changed = with(changed, "region", region);
     changed = with(changed, "dry_run_dir", dryRunDir);
-    changed = with(changed, "max_timeout", maxTimeout);
+    changed = withDuration(changed, "max_timeout", maxTimeout);
     changed = with(changed, "max_lineage_bytes", maxLineageBytes);
-    changed = with(changed, "horizon", horizon);
-    changed = with(changed, "max_promise", maxPromise);
+    changed = withDuration(changed, "horizon", horizon);
+    changed = withDuration(changed, "max_promise", maxPromise);
     changed = with(changed, "on_unknown", onUnknown);
     changed = with(changed, "on_incomplete", onIncomplete);
     changed = with(changed, "barriers", barriers);
-    changed = with(changed, "auto_timeout", autoTimeout);
-    changed = with(changed, "session_max_age", sessionMaxAge);
+    changed = withDuration(changed, "auto_timeout", autoTimeout);
+    changed = withDuration(changed, "session_max_age", sessionMaxAge);
     changed = with(changed, "on_stale", onStale);
     changed = with(changed, "on_unscoped", onUnscoped);
     changed = egress == null ? changed : changed.withEgress(egress);
     changed = egressHosts == null ? changed : changed.withEgressHosts(egressHosts);
     changed = peers == null ? changed : changed.withPeers(peers);
     return appPackages == null ? changed : changed.withAppPackages(appPackages);
+  }
+
+  private static Settings withDuration(Settings settings, String name, @Nullable String text) {
+    return with(settings, name, text == null ? null : Durations.setting(text));
   }
 
   private static Settings with(Settings settings, String name, @Nullable String text) {

@@ -19,7 +19,7 @@ import java.lang.annotation.Target;
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
 public @interface Barrier {
-  /** How long to wait, as {@code 2s}, {@code 500ms} or {@code PT2S}. */
+  /** How long to wait, as {@code 2s}, {@code 500ms} or {@code PT2S}; a bare number is seconds. */
   String timeout();
 
   /** The datastores to wait for; all where none is named. */

@@ -18,7 +18,6 @@ import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.ProxyMethodInvocation;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.util.ClassUtils;
 
@@ -63,12 +62,12 @@ final class BarrierInterceptor implements MethodInterceptor {
   }
 
   private static Duration timeout(Method method, String text) {
-    try {
-      return DurationStyle.detectAndParse(text);
-    } catch (IllegalArgumentException error) {
+    Duration parsed = Durations.parsedOrNull(text);
+    if (parsed == null) {
       throw new ConfigurationException(
           "the timeout of @Barrier on " + method + " must be like 2s, 500ms or PT2S, not " + text);
     }
+    return parsed;
   }
 
   /** An invocation that goes on after its caller has returned. */
