@@ -48,6 +48,9 @@ struct Options {
   std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
   std::chrono::duration<double> timeout{60};  ///< After which a read or write gives the server up.
   std::optional<Tls> tls = {};                ///< None: what is said to the server is not encrypted.
+  /// States that all statements of a connection reach one server, whatever is between. Otherwise each connection is
+  /// checked, and where that is not known, reads that have to wait are refused.
+  bool one_server = false;
 };
 
 /// What makes the tables that values, deletions and promises need, for whoever runs migrations: the library makes none.

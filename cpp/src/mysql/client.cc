@@ -171,6 +171,7 @@ class Client::Traffic {
     const bool before = FlagsNow().in_transaction;
     session_ = std::make_unique<Session>(client_, kAskS, inside_.runs);
     if (!before && FlagsNow().in_transaction) session_->connection.Ask("ROLLBACK");
+    inside_.reach.Knows(session_->facts);
     state_.Reaches(session_->facts.server);
     tracked_ = true;
   }
@@ -328,7 +329,7 @@ class Client::Traffic {
 
   /// Waits until the connection shows what is demanded. Throws as `Query`, or Lost.
   void HoldBack(const std::shared_ptr<Floor>& floor, Effects effects) {
-    session_->facts.Require(shim_->datastore());
+    inside_.reach.Require(session_->facts, shim_->datastore());
     if (!trouble_.empty()) throw ConfigurationError("reads of '" + shim_->datastore() + "' cannot wait: " + trouble_);
     const Verdict verdict = state_.Judge(floor, effects, Now());
     if (verdict == Verdict::kPass) return;

@@ -75,6 +75,8 @@ class Connection {
   void NoteGtids();
   /// The GTIDs of what was committed since this was asked last, as the server reported them; empty for none.
   std::string TakeGtids();
+  /// Its number in the handshake: a server says its own there, and a proxy that accepts connections one of its own.
+  [[nodiscard]] std::uint64_t Accepted() const { return mysql_thread_id(client_); }
   /// Whether it can be used again: it was not lost, and the server has not closed it.
   [[nodiscard]] bool Usable() const;
   [[nodiscard]] bool lost() const { return lost_; }

@@ -7,15 +7,14 @@
 
 namespace antipode::mysql {
 
-MySqlEndpoint::MySqlEndpoint(const std::string& datastore, Address address, std::string promises, Runs& runs,
-                             Silent& silent, double timeout_s)
-    : address_(std::move(address)), promises_(std::move(promises)), silent_(silent) {
+MySqlEndpoint::MySqlEndpoint(const std::string& datastore, Shim::Inside& inside, double timeout_s)
+    : address_(inside.address), promises_(inside.promises), silent_(inside.silent) {
   try {
-    session_ = std::make_unique<Session>(address_, timeout_s, runs);
+    session_ = std::make_unique<Session>(address_, timeout_s, inside.runs);
   } catch (const Error& error) {
     Refuse(error);
   }
-  session_->facts.Require(datastore);
+  inside.reach.Require(session_->facts, datastore);
   Warn(datastore, timeout_s);
 }
 

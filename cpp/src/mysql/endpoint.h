@@ -5,7 +5,7 @@
 #include <string>
 
 #include "antipode/shim.h"
-#include "mysql/servers.h"
+#include "mysql/inside.h"
 
 namespace antipode::mysql {
 
@@ -13,9 +13,8 @@ namespace antipode::mysql {
 class MySqlEndpoint final : public Endpoint {
  public:
   /// Connects to a server where positions can be waited for. Throws Unreachable, Error where the server does not let
-  /// this user in, or ConfigurationError where it has no positions.
-  MySqlEndpoint(const std::string& datastore, Address address, std::string promises, Runs& runs, Silent& silent,
-                double timeout_s);
+  /// this user in, or ConfigurationError where it has no positions, or several may answer.
+  MySqlEndpoint(const std::string& datastore, Shim::Inside& inside, double timeout_s);
 
   Observation Observe(const std::set<WriteId>& writes, double timeout_s) override;
   Observation Promised(const std::set<Promise>& promises, double timeout_s) override;

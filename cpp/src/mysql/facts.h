@@ -34,6 +34,7 @@ struct Facts {
   GtidSet executed;                     ///< MySQL's `gtid_executed` at that moment.
   std::vector<std::string> problems;    ///< What to configure before anybody can wait for positions there.
   std::vector<std::string> unnumbered;  ///< What to configure before its own writes have positions.
+  std::string proxied;                  ///< Why another server may be read than the one that answers; else empty.
   std::vector<std::string> filters;     ///< What its replication leaves out, as far as its variables say.
 
   /// What a server's variables make of it; `started` says when its process did. Throws NotGtids.

@@ -4,14 +4,18 @@
 #include <string>
 #include <utility>
 
+#include "antipode/floor.h"
+#include "antipode/mysql.h"
 #include "mysql/connection.h"
 #include "mysql/promises.h"
+#include "mysql/reach.h"
 #include "mysql/servers.h"
 
 namespace antipode::mysql {
 
 struct Shim::Inside {
-  explicit Inside(Address server) : address(std::move(server)), promises(PromisesIn(address.database)) {}
+  Inside(Address server, bool one_server)
+      : address(std::move(server)), promises(PromisesIn(address.database)), reach(one_server) {}
 
   /// Counts a write that has no position, says why, and marks the current scope.
   static void Unsampled(const std::string& datastore, const std::string& cause);
@@ -20,6 +24,7 @@ struct Shim::Inside {
   std::string promises;  ///< The table of their records.
   Runs runs;
   Silent silent;
+  Reach reach;
 };
 
 /// What a check on one connection shows of writes and promises. Throws as the servers do.

@@ -10,7 +10,10 @@ constexpr const char* kVariables =
     " 'group_replication_gtid_assignment_block_size')";
 
 /// When the server's process started: both terms are of the statement's clock.
-constexpr const char* kStarted = "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
+/// `CONNECTION_ID()` is never asked for alone: ProxySQL answers that itself.
+constexpr const char* kStarted =
+    "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started, CONNECTION_ID() % 4294967296 AS session "
+    "FROM ";
 
 /// Nobody's uncommitted record of a promise may be seen, and no gap be locked.
 constexpr const char* kCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
@@ -29,13 +32,26 @@ const char* Tracking(Flavor flavor) {
          " session_track_gtids = OWN_GTID";
 }
 
+/// Why another server may be read than the one that answers, which knows the connection by this number.
+std::string Proxied(const Connection& connection, const std::string& session) {
+  const std::string accepted = std::to_string(connection.Accepted() & 0xFFFFFFFFU);
+  if (session.empty() || session == accepted) return "";
+  return "a proxy accepted this connection (as number " + accepted + "; the server that answers knows it as " +
+         session +
+         "), so that the server that is read need not be the one that is asked: where all statements of a connection"
+         " reach one server, as with a user of its own for each group of servers, state that by one_server = true";
+}
+
 Facts Detected(Connection& connection) {
   Row variables;
   for (const Row& each : connection.Rows(kVariables)) variables[In(each, "Variable_name")] = In(each, "Value");
   const std::string status = FlavorOf(In(variables, "version")) == Flavor::kMySql ? "performance_schema.global_status"
                                                                                   : "information_schema.GLOBAL_STATUS";
   const auto started = connection.Rows(kStarted + status + " WHERE VARIABLE_NAME = 'UPTIME'");
-  return Facts::Of(variables, started.empty() ? "" : In(started.front(), "started"));
+  if (started.empty()) return Facts::Of(variables, "");
+  Facts facts = Facts::Of(variables, In(started.front(), "started"));
+  facts.proxied = Proxied(connection, In(started.front(), "session"));
+  return facts;
 }
 
 }  // namespace

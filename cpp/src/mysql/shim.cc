@@ -73,7 +73,7 @@ Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<Write
 class Shim::Table {
  public:
   Table(Shim& shim, Address address, const Options& options)
-      : shim_(shim), inside_(std::move(address)), options_(options) {}
+      : shim_(shim), inside_(std::move(address), options.one_server), options_(options) {}
 
   [[nodiscard]] Inside& inside() noexcept { return inside_; }
 
@@ -175,8 +175,7 @@ class Shim::Table {
   }
 
   std::unique_ptr<Endpoint> Open(double timeout_s) {
-    return std::make_unique<MySqlEndpoint>(shim_.datastore(), inside_.address, inside_.promises, inside_.runs,
-                                           inside_.silent, timeout_s);
+    return std::make_unique<MySqlEndpoint>(shim_.datastore(), inside_, timeout_s);
   }
 
   std::set<WriteId> Fence(double timeout_s) {
@@ -275,7 +274,7 @@ class Shim::Table {
   /// What a read before it may have seen.
   Lineage Seen(Session& session) {
     Lineage seen;
-    if (session.facts.problems.empty()) {
+    if (session.facts.problems.empty() && inside_.reach.Knows(session.facts)) {
       const Flavor flavor = session.facts.flavor;
       seen = Covering(flavor, session.connection.Rows(CoverQuery(flavor)).at(0), shim_.datastore());
     } else {
@@ -292,7 +291,7 @@ class Shim::Table {
     const auto observe = [&](double timeout_s) -> Observation {
       try {
         if (!session) session = Take(timeout_s);
-        session->facts.Require(shim_.datastore());
+        inside_.reach.Require(session->facts, shim_.datastore());
         return ShownBy(*session, inside_, floor.writes(), floor.promises(), timeout_s);
       } catch (const Unreachable&) {
         session.reset();

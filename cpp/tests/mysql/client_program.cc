@@ -186,6 +186,15 @@ void Late(Connection& near, Connection& far) {
   Same(Ask(far, "SELECT 1"), "1");
 }
 
+/// A proxy may send the read elsewhere than what the library asks.
+void Proxied(Connection& near, Connection& far) {
+  const antipode::ScopeGuard request;
+  Ask(near, "REPLACE INTO words VALUES (70, 'p')");
+  Ask(far, "SELECT 1");
+  BarrierAtRead();
+  Throws<antipode::ConfigurationError>([&] { far.client.Query("SELECT word FROM words WHERE id = 70"); });
+}
+
 /// What leaves while a transaction that wrote is open: a lint of a dry run, once here.
 void Uncommitted(Connection& near, Connection&) {
   const antipode::ScopeGuard request;
@@ -222,7 +231,8 @@ int main(int, char** arguments) {
   const std::map<std::string, std::function<void(Connection&, Connection&)>> checks{
       {"held", Held},         {"writes", Writes},       {"transactions", Transactions},
       {"prepared", Prepared}, {"snapshots", Snapshots}, {"untold", Untold},
-      {"late", Late},         {"lost", Lost},           {"uncommitted", Uncommitted}};
+      {"late", Late},         {"lost", Lost},           {"uncommitted", Uncommitted},
+      {"proxied", Proxied}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);

@@ -6,13 +6,17 @@ import os
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conformance._agents import command
 from tests.integration._dry_run import dry_run_into, lints
 from tests.integration.mysql._clients import STORES, Sql, run
+from tests.integration.mysql._proxies import StatementProxy, by_plain_reads
+
+if TYPE_CHECKING:
+    from antipode.testing import Address
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +59,13 @@ def test_connection(servers: Any, check: str) -> None:
     ran(servers, check, {})
 
 
+def test_a_proxy_that_splits_statements_is_refused(servers: Any) -> None:
+    """A read that has to wait is not sent through a proxy whose number is in the handshake."""
+    servers.set_lag(0)
+    with StatementProxy(servers, by_plain_reads) as proxy:
+        ran(servers, "proxied", {}, far=proxy.address)
+
+
 def test_what_leaves_within_a_transaction_is_a_lint(servers: Any, tmp_path: Path) -> None:
     """A dry run says so while a transaction that wrote is open, and not after its end."""
     servers.set_lag(0)
@@ -62,10 +73,10 @@ def test_what_leaves_within_a_transaction_is_a_lint(servers: Any, tmp_path: Path
     assert lints(tmp_path) == [("in-transaction", "posts")]
 
 
-def ran(servers: Any, check: str, variables: dict[str, str]) -> None:
+def ran(servers: Any, check: str, variables: dict[str, str], *, far: Address | None = None) -> None:
     """Run the program, in which each check that does not hold is an error."""
     program = Path(command("cpp")[0]).with_name("antipode_mysql_client")
-    addresses = [f"{host}:{port}" for host, port in (servers.primary, servers.replica)]
+    addresses = [f"{host}:{port}" for host, port in (servers.primary, far or servers.replica)]
     account = [servers.user, servers.password, servers.database]
     done = subprocess.run(
         [program, *addresses, *account, check],
