@@ -33,6 +33,8 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS jdbc_notes (id INT PRIMARY KEY AUTO_INCREMENT, body VARCHAR(64))",
     "DROP PROCEDURE IF EXISTS jdbc_add",
     "CREATE PROCEDURE jdbc_add() BEGIN SELECT 1; INSERT INTO jdbc_notes (body) VALUES ('p'); END",
+    "DROP PROCEDURE IF EXISTS jdbc_show",
+    "CREATE PROCEDURE jdbc_show() READS SQL DATA SELECT body FROM jdbc_notes",
 )
 INSERT = "INSERT INTO jdbc_notes (body) VALUES ('a')"
 MULTI = {

@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
+import com.mysql.cj.jdbc.JdbcConnection;
+import java.sql.CallableStatement;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -47,11 +49,48 @@ final class Jdbc {
       case "prepared" -> {
         return prepared(open, sql, parameters);
       }
+      case "prepared_update" -> {
+        try (PreparedStatement statement = open.prepareStatement(sql)) {
+          return IntNode.valueOf(statement.executeUpdate());
+        }
+      }
+      case "prepared_columns" -> preparedColumns(open, sql);
+      case "call" -> {
+        try (CallableStatement statement = open.prepareCall(sql)) {
+          return rows(statement.executeQuery());
+        }
+      }
+      case "tables" -> tables(open);
+      case "ping" -> ping(open);
       default -> {
         return statement(open, call, sql);
       }
     }
     return NullNode.instance;
+  }
+
+  /** Lets the driver say what a query would show. */
+  private static void preparedColumns(Connection open, String sql) throws SQLException {
+    try (PreparedStatement statement = open.prepareStatement(sql)) {
+      ResultSetMetaData ignored = statement.getMetaData();
+    }
+  }
+
+  /** Lets the driver list the tables. */
+  private static void tables(Connection open) throws SQLException {
+    try (ResultSet found = open.getMetaData().getTables(open.getCatalog(), null, "%", null)) {
+      JsonNode ignored = rows(found);
+    }
+  }
+
+  /** Asks whether the driver's own connection lives, as a pool does where nobody sees it. */
+  private static void ping(Connection open) throws SQLException {
+    boolean isMariaDb = open.isWrapperFor(org.mariadb.jdbc.Connection.class);
+    Connection own =
+        isMariaDb
+            ? open.unwrap(org.mariadb.jdbc.Connection.class)
+            : open.unwrap(JdbcConnection.class);
+    boolean ignored = own.isValid(1);
   }
 
   private Connection open() throws SQLException {

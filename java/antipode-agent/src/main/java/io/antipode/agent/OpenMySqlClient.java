@@ -1,7 +1,8 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.mysql.cj.jdbc.MysqlDataSource;
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.barrier.Shim;
 import io.antipode.mysql.MySqlShim;
 import java.sql.Connection;
@@ -11,38 +12,33 @@ import java.sql.SQLException;
 import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
-import org.mariadb.jdbc.MariaDbDataSource;
 
-/** An instrumented pool of JDBC: plain statements, each in a transaction. */
+/** An instrumented pool of HikariCP: plain statements, each in a transaction. */
 final class OpenMySqlClient extends OpenClient {
   private final MySqlShim shim;
+  private final HikariDataSource plain;
   private final DataSource pool;
   private final Jdbc jdbc;
 
-  OpenMySqlClient(String store, JsonNode given) throws SQLException {
+  OpenMySqlClient(String store, JsonNode given) {
     shim = OpenMySql.builder(store, given).register();
     Set<String> tables = Set.copyOf(Values.texts(given.path("tables")));
-    DataSource plain = pool(store, given);
+    plain = pool(store, given);
     pool = tables.isEmpty() ? shim.instrument(plain) : shim.instrument(plain, tables);
     jdbc = new Jdbc(pool);
   }
 
-  private static DataSource pool(String store, JsonNode given) throws SQLException {
+  private static HikariDataSource pool(String store, JsonNode given) {
     JsonNode server = Values.argument(given, "server");
     String url = url(store, server, given);
-    String user = Values.text(server, "user");
-    String password = Values.text(server, "password");
-    if (store.equals("mariadb")) {
-      MariaDbDataSource pool = new MariaDbDataSource(url);
-      pool.setUser(user);
-      pool.setPassword(password);
-      return pool;
-    }
-    MysqlDataSource pool = new MysqlDataSource();
-    pool.setUrl(url.contains("?") ? url : url + "?trackSessionState=true");
-    pool.setUser(user);
-    pool.setPassword(password);
-    return pool;
+    HikariConfig config = new HikariConfig();
+    boolean isPlain = store.equals("mariadb") || url.contains("?");
+    config.setJdbcUrl(isPlain ? url : url + "?trackSessionState=true");
+    config.setUsername(Values.text(server, "user"));
+    config.setPassword(Values.text(server, "password"));
+    config.setInitializationFailTimeout(-1); // What it cannot reach the test says.
+    config.setMinimumIdle(0);
+    return new HikariDataSource(config);
   }
 
   private static String url(String store, JsonNode server, JsonNode given) {
@@ -129,6 +125,7 @@ final class OpenMySqlClient extends OpenClient {
     } catch (SQLException error) {
       System.err.println("closing a connection failed: " + error.getMessage());
     }
+    plain.close();
     shim.close();
   }
 }

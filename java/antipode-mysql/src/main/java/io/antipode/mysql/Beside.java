@@ -82,15 +82,14 @@ final class Beside {
       return false;
     }
     if (!migrated.isChecked(facts)) {
-      boolean wasOpen = wire.isInTransaction();
       Link link = Link.on(wire.connection(), facts);
-      migrated.check(link, facts);
-      if (wasOpen) {
-        tap.session().mayHaveRead();
-      } else if (wire.isInTransaction()) {
-        link.execute("ROLLBACK"); // The application knows nothing of it.
-        tap.session().heard(wire.isAutocommit(), wire.isInTransaction());
-      }
+      boolean unused =
+          link.aside(
+              tap.session(),
+              () -> {
+                migrated.check(link, facts);
+                return true;
+              });
     }
     return true;
   }

@@ -5,6 +5,7 @@ import com.mysql.cj.protocol.ServerSession;
 import com.mysql.cj.protocol.ServerSessionStateController;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChange;
 import com.mysql.cj.protocol.ServerSessionStateController.SessionStateChangesListener;
+import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -25,14 +26,23 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
     return connection.getSession().getServerSession();
   }
 
+  /**
+   * The driver clears the word before each reply, and does not read that of a ping, of what is
+   * prepared or closed, and of an error. Then it puts the bit of a transaction back in, as it was.
+   */
   @Override
-  public boolean isAutocommit() {
-    return session().isAutocommit();
+  public Word word() {
+    boolean isInTransaction = session().inTransactionOnServer();
+    if (session().isAutocommit()) {
+      return new Word(Known.YES, Known.of(isInTransaction));
+    }
+    return isInTransaction ? new Word(Known.UNKNOWN, Known.YES) : Word.SILENT;
   }
 
   @Override
-  public boolean isInTransaction() {
-    return session().inTransactionOnServer();
+  public Word wholeWord() {
+    return new Word(
+        Known.of(session().isAutocommit()), Known.of(session().inTransactionOnServer()));
   }
 
   /**

@@ -1,6 +1,9 @@
 package io.antipode.mysql;
 
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.sql.Connection;
+import java.sql.DatabaseMetaData;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.Collections;
@@ -11,6 +14,8 @@ import javax.sql.DataSource;
 import net.ttddyy.dsproxy.ConnectionIdManager;
 import net.ttddyy.dsproxy.ConnectionInfo;
 import net.ttddyy.dsproxy.proxy.ProxyConfig;
+import net.ttddyy.dsproxy.proxy.ProxyJdbcObject;
+import net.ttddyy.dsproxy.proxy.jdk.ConnectionInvocationHandler;
 import net.ttddyy.dsproxy.proxy.jdk.JdkJdbcProxyFactory;
 import net.ttddyy.dsproxy.support.ProxyDataSource;
 import org.jspecify.annotations.Nullable;
@@ -89,7 +94,30 @@ final class Instrumented extends JdkJdbcProxyFactory {
             .queryListener(lent)
             .methodListener(lent)
             .build();
-    return super.createConnection(connection, info, config);
+    return (Connection)
+        Proxy.newProxyInstance(
+            ProxyJdbcObject.class.getClassLoader(),
+            new Class<?>[] {ProxyJdbcObject.class, Connection.class},
+            new Calls(connection, info, config, lent));
+  }
+
+  /** Calls of a connection, whose metadata asks the server. */
+  private static final class Calls extends ConnectionInvocationHandler {
+    private final Lent lent;
+
+    Calls(Connection connection, ConnectionInfo info, ProxyConfig config, Lent lent) {
+      super(connection, info, config);
+      this.lent = lent;
+    }
+
+    @Override
+    public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
+        throws Throwable {
+      Object result = super.invoke(proxy, method, args);
+      return result instanceof DatabaseMetaData metadata
+          ? Metadata.of(metadata, (Connection) proxy, lent)
+          : result;
+    }
   }
 
   private static Wire wire(Connection connection) {
@@ -101,15 +129,7 @@ final class Instrumented extends JdkJdbcProxyFactory {
   }
 
   private Tap tap(Wire wire) {
-    return taps.computeIfAbsent(
-        wire.connection(),
-        connection -> {
-          try {
-            return new Tap(shim, new Session(wire.isAutocommit(), wire.isInTransaction()));
-          } catch (SQLException error) {
-            return new Tap(shim, new Session(false, true));
-          }
-        });
+    return taps.computeIfAbsent(wire.connection(), unused -> new Tap(shim));
   }
 
   /** Results are looked at whose rows can be written through, or have lineages. */

@@ -6,8 +6,8 @@ import io.antipode.barrier.UnreachableException;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
 import io.antipode.mysql.Session.Verdict;
+import io.antipode.mysql.Transaction.Word;
 import io.antipode.runtime.Counts;
-import java.lang.reflect.Method;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
@@ -16,6 +16,8 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import net.ttddyy.dsproxy.ConnectionInfo;
@@ -31,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A connection while the application has it: what happens before and after each of its calls. */
 final class Lent implements QueryExecutionListener, MethodExecutionListener {
-  private static final Set<String> ROW_WRITES = Set.of("insertRow", "updateRow", "deleteRow");
+  private static final Logger LOG = Logger.getLogger("antipode");
 
   private final MySqlShim shim;
   private final Wire wire;
@@ -64,11 +66,25 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     this.link = Link.on(wire.connection(), tap.facts());
     this.beside = migrated == null ? null : new Beside(shim, wire, tap, migrated);
     try {
-      session.heard(wire.isAutocommit(), wire.isInTransaction());
+      session.lent(wire.connection().getAutoCommit(), wire.word());
     } catch (SQLException error) {
-      return; // What it is in is said by the next reply.
+      session.lent(false, Word.SILENT);
     }
+    clarify();
     prepare();
+  }
+
+  /** Asks what the session is in, where nobody knows. */
+  private void clarify() {
+    if (!session.transaction().isUnsure() || wire instanceof Wire.Unknown) {
+      return;
+    }
+    try {
+      link.execute(Link.NOTHING);
+      session.told(wire.wholeWord());
+    } catch (SQLException error) {
+      LOG.log(Level.FINE, error, () -> "what a session is in stays unknown");
+    }
   }
 
   /** Finds out about the server, and lets it name commits; once for each session. */
@@ -77,8 +93,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     try {
-      boolean wasInTransaction = wire.isInTransaction();
-      Facts facts = link.asked();
+      Facts facts = link.aside(session, link::asked);
       shim.runs().learn(facts.executed(), facts.groupBlock());
       if (facts.flavor() == Flavor.MYSQL && facts.problems().isEmpty()) {
         if (!tap.isTracked()) {
@@ -87,9 +102,6 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
         if (tap.isTracked()) {
           link.execute(Link.TRACK);
         }
-      }
-      if (!wasInTransaction && wire.isInTransaction()) {
-        link.execute("ROLLBACK"); // The application knows nothing of it.
       }
       tap.knows(facts, trouble());
     } catch (SQLException | RefusedException error) {
@@ -127,15 +139,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     settleStream();
     prepare();
     flight = effects(execution, queries);
-    Floor floor = floor(flight);
-    if (floor != null) {
-      hold(floor, flight);
-    }
+    await(flight);
     if (beside != null) {
       Beside rows = beside;
       asking(() -> rows.before(execution.getStatement(), queries, flight));
     }
-    tap.starts(flight);
+    tap.starts(flight, Known.UNKNOWN);
   }
 
   private interface Question {
@@ -180,22 +189,42 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (execution.isBatch()) {
       found.add(Effect.SEVERAL);
     }
+    return onServer(found);
+  }
+
+  /** Returns what a server of its flavor does. */
+  private Set<Effect> onServer(Set<Effect> effects) {
     Facts facts = tap.facts();
-    if (facts != null && facts.flavor() == Flavor.MARIADB) {
-      found.remove(Effect.MAY_SNAPSHOT); // It shows its tables without reading any.
+    if (facts == null || facts.flavor() == Flavor.MYSQL) {
+      return effects;
     }
+    Set<Effect> found = EnumSet.noneOf(Effect.class);
+    found.addAll(effects);
+    found.remove(Effect.MAY_SNAPSHOT); // MariaDB shows its tables without reading any.
     return found;
   }
 
-  private @Nullable Floor floor(Set<Effect> effects) {
+  /** Holds back what reads, or may take the snapshot from which others read, as barriers demand. */
+  private void await(Set<Effect> effects) {
     boolean reads = effects.contains(Effect.READS);
     boolean writes = effects.contains(Effect.WRITES);
-    if (reads && (!writes || effects.contains(Effect.COMMITS))) {
-      return Floor.current(shim);
+    boolean mayOpen =
+        effects.contains(Effect.MAY_SNAPSHOT)
+            || effects.contains(Effect.SNAPSHOT)
+            || (writes && !effects.contains(Effect.ENDS));
+    Transaction transaction = session.transaction();
+    if (!reads && !(mayOpen && (transaction.isFresh() || transaction.isUnsure()))) {
+      return;
     }
-    boolean opens =
-        effects.contains(Effect.MAY_SNAPSHOT) || (writes && !effects.contains(Effect.ENDS));
-    return reads || (opens && session.isFresh()) ? Floor.currentAgain(shim) : null;
+    boolean isRead = reads && (!writes || effects.contains(Effect.COMMITS));
+    Floor floor = isRead ? Floor.current(shim) : Floor.currentAgain(shim);
+    if (floor == null) {
+      return;
+    }
+    clarify();
+    if (reads || session.transaction().isFresh()) {
+      hold(floor, effects);
+    }
   }
 
   private void hold(Floor floor, Set<Effect> effects) {
@@ -208,7 +237,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     try {
       int kept = wire.connection().getNetworkTimeout();
       try {
-        new ReadWait(shim, tap, wire, link).hold(floor, verdict);
+        new ReadWait(shim, tap, link).hold(floor, verdict);
       } finally {
         restore(kept);
       }
@@ -262,7 +291,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     boolean tells =
         !flight.contains(Effect.COMMITS)
             && (execution.isBatch() || !flight.contains(Effect.SEVERAL));
-    ended(End.DONE, tells ? changed(result) : -1, 0);
+    ended(End.DONE, tells ? changed(result) : -1, 0, word());
   }
 
   private boolean isStreaming(Statement statement) {
@@ -293,28 +322,39 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     if (isClosed) {
       return;
     }
-    if (call.getTarget() instanceof Connection) {
-      String name = call.getMethod().getName();
-      if (name.equals("close") || name.equals("abort")) {
-        settleStream();
-        if (beside != null) {
-          beside.settle(name.equals("close"));
-        }
-        isUncommitted = session.isUncommitted();
-        return;
-      }
-      String sql = sql(call.getMethod(), call.getMethodArgs());
-      if (sql != null) {
-        settleStream();
-        tap.starts(Statements.effects(sql));
-      }
-    } else if (call.getTarget() instanceof ResultSet
-        && ROW_WRITES.contains(call.getMethod().getName())) {
+    String name = call.getMethod().getName();
+    if (call.getTarget() instanceof Connection && isEnd(name)) {
+      settleStream();
       if (beside != null) {
-        asking(beside::beforeRow);
+        beside.settle(name.equals("close"));
       }
-      tap.starts(EnumSet.of(Effect.WRITES));
+      isUncommitted = session.transaction().isUncommitted();
+      return;
     }
+    Called called = Called.of(call);
+    if (called == null) {
+      return;
+    }
+    if (called == Called.ROW_WRITE && beside != null) {
+      asking(beside::beforeRow);
+    }
+    before(called.effects(), autocommit(call));
+  }
+
+  private static boolean isEnd(String name) {
+    return name.equals("close") || name.equals("abort");
+  }
+
+  private static Known autocommit(MethodExecutionContext call) {
+    boolean sets = call.getMethod().getName().equals("setAutoCommit");
+    return sets ? Known.of(Boolean.TRUE.equals(call.getMethodArgs()[0])) : Known.UNKNOWN;
+  }
+
+  private void before(Set<Effect> effects, Known autocommit) {
+    settleStream();
+    flight = onServer(effects);
+    await(flight);
+    tap.starts(flight, autocommit);
   }
 
   @Override
@@ -323,52 +363,47 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     String name = call.getMethod().getName();
-    Object target = call.getTarget();
-    if (target instanceof Connection) {
-      afterConnection(call, name);
-    } else if (target instanceof Statement) {
-      if (name.equals("close")) {
-        settleStream();
+    if (call.getTarget() instanceof Connection && isEnd(name)) {
+      isClosed = true;
+      uncommitted(false);
+      // A pool may commit what is open, and a driver that tells positions tells that, too.
+      if (isUncommitted && !tap.isTracked()) {
+        Recording.markIncomplete(shim.datastore(), "in_doubt");
       }
-    } else if (ROW_WRITES.contains(name)) {
-      over(call.getThrown());
-    }
-  }
-
-  private void afterConnection(MethodExecutionContext call, String name) {
-    switch (name) {
-      case "close", "abort" -> {
-        isClosed = true;
-        uncommitted(false);
-        // A pool may commit what is open, and a driver that tells positions tells that, too.
-        if (isUncommitted && !tap.isTracked()) {
-          Recording.markIncomplete(shim.datastore(), "in_doubt");
-        }
-      }
-      case "getMetaData" -> session.mayHaveRead();
-      default -> {
-        if (sql(call.getMethod(), call.getMethodArgs()) != null) {
-          over(call.getThrown());
-        }
+    } else if (call.getTarget() instanceof Statement && name.equals("close")) {
+      settleStream();
+    } else {
+      Called called = Called.of(call);
+      if (called != null) {
+        over(call.getThrown(), called.isAnswered() ? word() : Word.SILENT);
       }
     }
   }
 
-  /** Returns the statement that a call stands for; null where for none that matters. */
-  private static @Nullable String sql(Method method, Object @Nullable [] args) {
-    boolean hasArgs = args != null && args.length > 0;
-    return switch (method.getName()) {
-      case "commit" -> "COMMIT";
-      case "rollback" -> hasArgs ? "ROLLBACK TO SAVEPOINT s" : "ROLLBACK";
-      case "setAutoCommit" -> "SET autocommit = 1";
-      case "setTransactionIsolation" -> "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE";
-      default -> null;
-    };
+  /** Something that a driver does with statements of its own. */
+  interface Asked {
+    Object ask() throws Throwable;
   }
 
-  private void over(@Nullable Throwable error) {
+  /** Does what the driver asks the server for by itself: that may take a snapshot. */
+  Object drivers(Asked question) throws Throwable {
+    if (isClosed) {
+      return question.ask();
+    }
+    before(Called.DRIVERS.effects(), Known.UNKNOWN);
+    try {
+      Object answer = question.ask();
+      over(null, Word.SILENT);
+      return answer;
+    } catch (Throwable error) {
+      over(error, Word.SILENT);
+      throw error;
+    }
+  }
+
+  private void over(@Nullable Throwable error, Word word) {
     if (error == null) {
-      ended(End.DONE, -1, 0);
+      ended(End.DONE, -1, 0, word);
     } else {
       failed(error);
     }
@@ -378,7 +413,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   private void failed(Throwable error) {
     if (!(error instanceof SQLException failure)) {
-      ended(End.FAILED, -1, 0);
+      ended(End.FAILED, -1, 0, Word.SILENT);
     } else if (isLost(failure)) {
       if (beside != null) {
         beside.lost();
@@ -389,7 +424,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       }
     } else {
       End end = Errors.isRefusal(failure) ? End.REFUSED : End.FAILED;
-      ended(end, -1, failure.getErrorCode());
+      ended(end, -1, failure.getErrorCode(), Word.SILENT);
     }
   }
 
@@ -401,14 +436,17 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
   }
 
-  private void ended(End end, long count, int number) {
-    Due due;
+  private Word word() {
     try {
-      due = session.ended(end, count, number, wire.isAutocommit(), wire.isInTransaction());
-    } catch (SQLException unknown) {
-      due = session.ended(end, count, number, false, true);
+      return wire.word();
+    } catch (SQLException error) {
+      return Word.SILENT;
     }
-    uncommitted(session.isUncommitted());
+  }
+
+  private void ended(End end, long count, int number, Word word) {
+    Due due = session.ended(end, count, number, word);
+    uncommitted(session.transaction().isUncommitted());
     if (due == Due.UNCOVERED) {
       tap.uncovered("it is prepared for anybody to commit, or it is not logged with a number");
     } else if (due == Due.SAMPLE) {
@@ -443,7 +481,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     isStreamed = false;
     Tap.Unread read = unread;
     unread = null;
-    ended(End.DONE, -1, 0);
+    ended(End.DONE, -1, 0, Word.SILENT); // Its last word may have come, or not.
     if (read != null) {
       read.end();
     }

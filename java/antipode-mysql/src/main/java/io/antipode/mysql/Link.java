@@ -41,6 +41,9 @@ final class Link implements AutoCloseable {
   /** Lets MySQL name the commits of a session in its replies. */
   static final String TRACK = "SET SESSION session_track_gtids = OWN_GTID";
 
+  /** Asks for nothing, so that the status word of its reply is that of the session. */
+  static final String NOTHING = "DO 0";
+
   /** When the server's process started: both terms are of the statement's clock. */
   private static final String STARTED =
       "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
@@ -178,6 +181,29 @@ final class Link implements AutoCloseable {
   void execute(String sql) throws SQLException {
     try (Statement statement = connection.createStatement()) {
       boolean ignored = statement.execute(sql);
+    }
+  }
+
+  /** A question of the library's own. */
+  interface Question<T, E extends Exception> {
+    T ask() throws SQLException, E;
+  }
+
+  /**
+   * Asks on a connection of the application's, which may be in a transaction. One that the question
+   * begins is ended: the application knows nothing of it.
+   */
+  <T, E extends Exception> T aside(Session session, Question<T, E> question)
+      throws SQLException, E {
+    try {
+      return question.ask();
+    } finally {
+      Transaction transaction = session.transaction();
+      if (!transaction.endsByItself()) {
+        session.mayHaveRead();
+      } else if (!transaction.isAutonomous()) {
+        execute("ROLLBACK");
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.mysql.Transaction.Word;
 import java.sql.SQLException;
 import java.sql.Statement;
 import org.jspecify.annotations.Nullable;
@@ -14,18 +15,22 @@ record MariaDbConnector(Connection connection) implements Wire {
         : null;
   }
 
+  /** The driver says that a transaction is open after each error, until the next reply. */
   @Override
-  public boolean isAutocommit() {
-    return (connection.getContext().getServerStatus() & ServerStatus.AUTOCOMMIT) != 0;
+  public Word word() {
+    int status = connection.getContext().getServerStatus();
+    return new Word(
+        Known.of((status & ServerStatus.AUTOCOMMIT) != 0),
+        Known.of((status & ServerStatus.IN_TRANSACTION) != 0));
+  }
+
+  @Override
+  public Word wholeWord() {
+    return word();
   }
 
   @Override
   public boolean isStreaming(Statement statement) throws SQLException {
     return statement.getFetchSize() != 0;
-  }
-
-  @Override
-  public boolean isInTransaction() {
-    return (connection.getContext().getServerStatus() & ServerStatus.IN_TRANSACTION) != 0;
   }
 }

@@ -45,18 +45,16 @@ final class ReadWait {
   private final MySqlShim shim;
   private final Tap tap;
   private final Session session;
-  private final Wire wire;
   private final Link link;
   private @Nullable Observation seen;
 
   /** Whether reads of the open transaction see what was committed last. */
   private boolean renews;
 
-  ReadWait(MySqlShim shim, Tap tap, Wire wire, Link link) {
+  ReadWait(MySqlShim shim, Tap tap, Link link) {
     this.shim = shim;
     this.tap = tap;
     this.session = tap.session();
-    this.wire = wire;
     this.link = link;
   }
 
@@ -95,7 +93,7 @@ final class ReadWait {
 
   private boolean readsCommitted() throws SQLException {
     String sql = Objects.requireNonNull(ISOLATION.get(link.facts().flavor()));
-    return session.readsCommitted(link.rows(sql).get(0).getOrDefault("level", ""));
+    return session.transaction().readsCommitted(link.rows(sql).get(0).getOrDefault("level", ""));
   }
 
   /** Asked once the floor is met, for the server may take the snapshot here. */
@@ -106,14 +104,11 @@ final class ReadWait {
   private Observation look(Floor floor, Duration most) throws SQLException {
     List<WriteId> writes = floor.writes();
     List<Promise> promises = floor.promises();
-    if (promises.isEmpty() || renews || session.isAutonomous()) {
+    if (promises.isEmpty() || renews || session.transaction().isAutonomous()) {
       return shim.look(link, writes, promises, most);
     }
-    if (!session.isInTransaction() && !session.isIsolatedOnce()) {
-      Observation found = shim.look(link, writes, promises, most);
-      link.execute("ROLLBACK"); // It opened a transaction, of which the application knows nothing.
-      session.heard(wire.isAutocommit(), wire.isInTransaction());
-      return found;
+    if (session.transaction().endsByItself()) {
+      return link.aside(session, () -> shim.look(link, writes, promises, most));
     }
     if (readsCommitted()) {
       return shim.look(link, writes, promises, most);

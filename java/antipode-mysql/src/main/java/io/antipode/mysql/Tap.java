@@ -37,7 +37,7 @@ final class Tap {
           + " nothing of where the next one goes: use one pool for each server";
 
   private final MySqlShim shim;
-  private final Session session;
+  private final Session session = new Session();
   private @Nullable Facts facts;
 
   /** What makes what is shown here worthless; empty where nothing does. */
@@ -52,9 +52,8 @@ final class Tap {
   private String lastGtid = "";
   private @Nullable ConfigurationException error;
 
-  Tap(MySqlShim shim, Session session) {
+  Tap(MySqlShim shim) {
     this.shim = shim;
-    this.session = session;
   }
 
   Session session() {
@@ -115,13 +114,17 @@ final class Tap {
     }
   }
 
-  /** Notes what a statement that is about to be sent changes of the session. */
-  void starts(Set<Effect> effects) {
+  /**
+   * Notes what a call that is about to be made changes of the session.
+   *
+   * @param autocommit what it sets that to, if it is known
+   */
+  void starts(Set<Effect> effects, Known autocommit) {
     if (effects.contains(Effect.TRACKING)) {
       isReady = false; // Asked for again behind it.
     }
     mayAssignNumbers |= effects.contains(Effect.NUMBERS);
-    session.starts(effects);
+    session.starts(effects, autocommit);
   }
 
   /**

@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -11,11 +12,18 @@ interface Wire {
   /** Returns the driver's own connection, or what is known to be nearest to it. */
   Connection connection();
 
-  /** Returns whether the server said last that each statement commits by itself. */
-  boolean isAutocommit() throws SQLException;
+  /**
+   * Returns what the driver's status word says after a call that succeeded, in so far as it can be
+   * believed: drivers clear it for calls whose replies they do not read, and keep bits of earlier
+   * replies.
+   */
+  Word word() throws SQLException;
 
-  /** Returns whether the server said last that a transaction is open. */
-  boolean isInTransaction() throws SQLException;
+  /**
+   * Returns what the driver's status word says after a statement of the library's own, sent as text
+   * and answered without rows: that word is whole.
+   */
+  Word wholeWord() throws SQLException;
 
   /**
    * Hands on the GTIDs of commits as they come, in the thread that commits.
@@ -47,16 +55,16 @@ interface Wire {
     return found == null ? new Unknown(connection) : found;
   }
 
-  /** A connection of a driver that tells nothing: a transaction may be open. */
+  /** A connection of a driver that tells nothing but what JDBC asks for. */
   record Unknown(Connection connection) implements Wire {
     @Override
-    public boolean isAutocommit() throws SQLException {
-      return connection.getAutoCommit();
+    public Word word() throws SQLException {
+      return new Word(connection.getAutoCommit() ? Known.YES : Known.UNKNOWN, Known.UNKNOWN);
     }
 
     @Override
-    public boolean isInTransaction() throws SQLException {
-      return !connection.getAutoCommit();
+    public Word wholeWord() {
+      return Word.SILENT;
     }
   }
 }

@@ -4,18 +4,26 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
+import io.antipode.mysql.Transaction.Word;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /** What the end of a call leaves to do, without a server. */
 class SessionTest {
-  private final Session session = new Session(true, false);
+  private final Session session = new Session();
+
+  @BeforeEach
+  void begin() {
+    session.told(new Word(Known.YES, Known.NO));
+  }
 
   private Due call(String sql, boolean isInTransaction, boolean hasGtid, End end) {
-    session.starts(Statements.effects(sql));
+    session.starts(Statements.effects(sql), Known.UNKNOWN);
     if (hasGtid && !session.isPreparing()) {
       session.committed();
     }
-    return session.ended(end, end == End.DONE ? 1 : -1, 0, true, isInTransaction);
+    Word word = end == End.DONE ? new Word(Known.YES, Known.of(isInTransaction)) : Word.SILENT;
+    return session.ended(end, end == End.DONE ? 1 : -1, 0, word);
   }
 
   private void write() {

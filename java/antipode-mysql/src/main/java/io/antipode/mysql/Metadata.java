@@ -1,0 +1,57 @@
+package io.antipode.mysql;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.DatabaseMetaData;
+import java.sql.ResultSet;
+import net.ttddyy.dsproxy.proxy.ProxyJdbcObject;
+import org.jspecify.annotations.Nullable;
+
+/** What a driver tells of the database, with the statements that it sends for that. */
+final class Metadata implements InvocationHandler {
+  private final DatabaseMetaData drivers;
+  private final Connection connection;
+  private final Lent lent;
+
+  private Metadata(DatabaseMetaData drivers, Connection connection, Lent lent) {
+    this.drivers = drivers;
+    this.connection = connection;
+    this.lent = lent;
+  }
+
+  /**
+   * Returns metadata of a connection whose questions are noticed.
+   *
+   * @param connection as the application has it
+   */
+  static DatabaseMetaData of(DatabaseMetaData drivers, Connection connection, Lent lent) {
+    return (DatabaseMetaData)
+        Proxy.newProxyInstance(
+            ProxyJdbcObject.class.getClassLoader(),
+            new Class<?>[] {DatabaseMetaData.class},
+            new Metadata(drivers, connection, lent));
+  }
+
+  @Override
+  public @Nullable Object invoke(Object proxy, Method method, Object @Nullable [] args)
+      throws Throwable {
+    if (method.getName().equals("getConnection")) {
+      return connection;
+    }
+    // Whatever else there is the drivers know, or ask for without a table.
+    return method.getReturnType() == ResultSet.class
+        ? lent.drivers(() -> invoked(method, args))
+        : invoked(method, args);
+  }
+
+  private Object invoked(Method method, Object @Nullable [] args) throws Throwable {
+    try {
+      return method.invoke(drivers, args);
+    } catch (InvocationTargetException error) {
+      throw error.getCause();
+    }
+  }
+}
