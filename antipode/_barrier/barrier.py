@@ -374,7 +374,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
     """Wait in this thread until the barrier is finished or *finished* is set."""
     if comparison := call.comparison():
         compared = threading.Event()
-        _await(comparison.waiter(compared.set), compared, min(call.left_s, LOOK_S))
+        _await(comparison.waiter(compared.set), compared)
         call.compared(comparison)
     if call.plan.fenced:
         tell_of_stall()
@@ -383,16 +383,17 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
 
         wait_for(fences.values(), call.fence_s)
         call.raise_fences(fences)
-    _await(call.waiter(finished.set, once=once), finished, call.left_s)
+    _await(call.waiter(finished.set, once=once), finished)
 
 
-def _await(waiter: Waiter, finished: threading.Event, timeout_s: float) -> None:
+def _await(waiter: Waiter, finished: threading.Event) -> None:
+    """Wait until *finished* is set, or the waiter's deadline, which a look here may come near."""
     waiter.recall()
     if waiter.finished or _looked_here(waiter):
         return
     try:
         waiter.subscribe()
-        finished.wait(timeout_s)
+        finished.wait(waiter.left_s)
     finally:
         waiter.cancel()
 
@@ -430,7 +431,7 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
     import asyncio
 
     if comparison := call.comparison():
-        await _await_async(comparison.waiter, min(call.left_s, LOOK_S))
+        await _await_async(comparison.waiter)
         call.compared(comparison)
     if call.plan.fenced:
         fences = call.ask_fences()
@@ -441,7 +442,7 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
             for each in waiting:
                 each.cancel()
         call.raise_fences(fences)
-    await _await_async(partial(call.waiter, once=once), call.left_s)
+    await _await_async(partial(call.waiter, once=once))
 
 
 def _looked_here(waiter: Waiter) -> bool:
@@ -450,7 +451,7 @@ def _looked_here(waiter: Waiter) -> bool:
     return waiter.look_here() and waiter.finished
 
 
-async def _await_async(make: Callable[[Callable[[], None]], Waiter], timeout_s: float) -> None:
+async def _await_async(make: Callable[[Callable[[], None]], Waiter]) -> None:
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -468,7 +469,7 @@ async def _await_async(make: Callable[[Callable[[], None]], Waiter], timeout_s: 
         return
     try:
         waiter.subscribe()
-        await asyncio.wait_for(done.wait(), timeout_s)
+        await asyncio.wait_for(done.wait(), waiter.left_s)
     except asyncio.TimeoutError:
         pass  # The result says what is unmet.
     finally:

@@ -54,6 +54,11 @@ class Waiter:
                 self._watchers[datastore] = shim.watcher
 
     @property
+    def left_s(self) -> float:
+        """Seconds until the deadline of its wait."""
+        return max(self._wait.deadline_s - self._clock.monotonic(), 0.0)
+
+    @property
     def finished(self) -> bool:
         """Whether there is nothing more to wait for."""
         if self._once:  # Even if it cannot succeed any more: the caller asks what is visible.
@@ -83,9 +88,8 @@ class Waiter:
         if len(pending) != 1:
             return False
         ((datastore, asked),) = pending.items()
-        left_s = self._wait.deadline_s - self._clock.monotonic()
         try:
-            observation = self._watchers[datastore].try_look(asked, min(left_s, LOOK_S))
+            observation = self._watchers[datastore].try_look(asked, min(self.left_s, LOOK_S))
         except Unreachable as error:
             self.unreachable(datastore, why(error))
             return True

@@ -13,6 +13,7 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, WriteId
+from antipode._barrier.barrier import Barrier, _run
 from antipode._barrier.watcher import CONNECT_S, LOOK_S
 from antipode.shim import Unreachable
 from antipode.testing import wait_until
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import BarrierResult
+    from antipode._runtime.clock import Stepper
 
 
 @pytest.fixture
@@ -115,6 +117,61 @@ def test_a_server_that_hangs_does_not_hold_the_barrier(
 
     assert in_time(0.2, fails)
     posts.hang.set()
+
+
+class Frozen(threading.Event):
+    """A server that does not reply, and a clock that counts nothing but the time of its looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Let a look take all the time that it has."""
+        self.now_s += timeout or 0.0
+        return False
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def hour(self) -> int:
+        return 0
+
+    def unix_s(self) -> float:
+        return 0.0
+
+    def spawn(self, stepper: Stepper) -> None:
+        """Nobody else looks."""
+
+
+class Finished(threading.Event):
+    """Notes how long a barrier waits, and does not let it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits.append(timeout)
+        return False
+
+
+@pytest.fixture
+def frozen(posts: FakeServer) -> Frozen:
+    """The store's server, frozen after the library has connected to it."""
+    posts.clock = posts.hang = frozen = Frozen()
+    posts.watcher._endpoint = posts.open_endpoint(timeout_s=1)
+    return frozen
+
+
+@pytest.mark.parametrize(("timeout", "left_s"), [(0.5, 0.0), (1.0, 0.0), (2.5, 1.5)])
+def test_what_a_look_took_is_not_waited_for_again(
+    frozen: Frozen, timeout: float, left_s: float
+) -> None:
+    """A barrier's thread that looks itself at a frozen server ends by the deadline all the same."""
+    finished = Finished()
+    _run(Barrier(LINEAGE, timeout=timeout, clock=frozen), finished)
+    assert finished.waits == [left_s]
 
 
 def test_the_error_carries_the_result(posts: FakeServer) -> None:

@@ -75,6 +75,8 @@ class ANTIPODE_EXPORT Endpoint {
   /// Whether the server ends `Pause` once what the last check missed may be visible; for promises, too.
   [[nodiscard]] virtual bool Blocks() const { return false; }
   [[nodiscard]] virtual bool PushesPromises() const { return false; }
+  /// Whether a check ends within the time that it is given. Where not, no barrier checks in its caller's thread.
+  [[nodiscard]] virtual bool EndsInTime() const { return true; }
   /// Looks once, without waiting for the writes, which are not empty. Throws Unreachable where that is worth
   /// repeating; any other exception says that another check cannot help.
   virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;

@@ -30,11 +30,12 @@ namespace {
 
 constexpr std::size_t kPromiseDigits = 32;
 
-void Await(const std::shared_ptr<Waiter>& waiter, const Wake& finished, double timeout_s) {
+/// Waits until `finished` is set, or the waiter's deadline, which a check from this thread may come near.
+void Await(const std::shared_ptr<Waiter>& waiter, const Wake& finished) {
   waiter->Recall();
   if (waiter->Finished() || (waiter->LookHere() && waiter->Finished())) return;
   waiter->Subscribe();
-  finished.Wait(timeout_s);
+  finished.Wait(waiter->LeftS());
   waiter->Cancel();
 }
 
@@ -44,7 +45,7 @@ void Run(Call& call, Wake& finished, bool once = false) {
     Wake compared;
     const auto waiter = std::make_shared<Waiter>(
         comparison->wait(), [&compared] { compared.Set(); }, call.clock(), true);
-    Await(waiter, compared, std::min(call.LeftS(), kLookS));
+    Await(waiter, compared);
     waiter->Cancel();
     call.Compared(*comparison);
   }
@@ -55,7 +56,7 @@ void Run(Call& call, Wake& finished, bool once = false) {
     call.RaiseFences(fences);
   }
   const auto waiter = call.MakeWaiter([&finished] { finished.Set(); }, once);
-  Await(waiter, finished, call.LeftS());
+  Await(waiter, finished);
   waiter->Cancel();
 }
 

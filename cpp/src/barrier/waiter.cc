@@ -27,6 +27,8 @@ Waiter::Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, boo
   }
 }
 
+double Waiter::LeftS() const { return std::max(wait_.deadline_s() - clock_.Now(), 0.0); }
+
 bool Waiter::Finished() {
   const std::lock_guard guard(lock_);
   return IsFinished();
@@ -62,9 +64,8 @@ bool Waiter::LookHere() {
     if (wait_.pending().size() != 1) return false;
     std::tie(datastore, asked) = *wait_.pending().begin();
   }
-  const double left_s = wait_.deadline_s() - clock_.Now();
   try {
-    const auto observation = watchers_.at(datastore)->TryLook(asked, std::min(left_s, kLookS));
+    const auto observation = watchers_.at(datastore)->TryLook(asked, std::min(LeftS(), kLookS));
     if (!observation) return false;
     Take(datastore, *observation);
   } catch (const Unreachable& error) {

@@ -20,6 +20,8 @@ class Waiter final : public Subscriber, public std::enable_shared_from_this<Wait
   /// call the waiter. `once`: one check of each datastore is enough.
   Waiter(Wait& wait, std::function<void()> notify, const Clock& clock, bool once);
 
+  /// Seconds until the deadline of its wait.
+  [[nodiscard]] double LeftS() const;
   [[nodiscard]] bool Finished();
   /// Settles what the watchers know already, without a round trip.
   void Recall();

@@ -217,7 +217,8 @@ std::string Watcher::Away() {
 std::optional<Observation> Watcher::TryLook(const std::set<Dependency>& wanted, double timeout_s) {
   const auto store = store_.lock();  // Lives until the check is over, whoever closes it meanwhile.
   const std::unique_lock<TimedMutex> guard(using_, std::try_to_lock);
-  if (!guard.owns_lock() || !Held() || IsClosed()) return std::nullopt;
+  const auto endpoint = Held();
+  if (!guard.owns_lock() || !endpoint || !endpoint->EndsInTime() || IsClosed()) return std::nullopt;
   return Look(wanted, timeout_s);
 }
 

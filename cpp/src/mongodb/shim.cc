@@ -37,6 +37,8 @@ class MongoEndpoint final : public Endpoint {
     mongoc_client_set_error_api(client_.get(), MONGOC_ERROR_API_VERSION_2);
   }
 
+  /// The time limits of a client of libmongoc are given when it is made, and hold for each question.
+  [[nodiscard]] bool EndsInTime() const override { return false; }
   Observation Observe(const std::set<WriteId>& writes, double) override {
     return Asked([&](const ServerState& state) { return Shown(state, writes, majority_, history_, asked_); });
   }

@@ -1,5 +1,7 @@
 #include "redis/look.h"
 
+#include "antipode/clock.h"
+
 namespace antipode::redis {
 namespace {
 
@@ -123,11 +125,13 @@ std::string RecordKey(const Promise& promise, const std::string& prefix) { retur
 
 Looked Look(Connection& connection, const Asked& asked, LogHistory& history, const std::string& prefix,
             double timeout_s) {
+  const double deadline_s = SystemClock().Now() + timeout_s;
   Looked looked = *Once(connection, asked, {}, history, prefix, timeout_s);
   const std::set<std::string> logs = UnknownLogs(looked.shown);
   if (logs.empty()) return looked;
   // In one transaction with the position: one history's log must not meet another's position.
-  if (auto again = Once(connection, asked, logs, history, prefix, timeout_s)) return std::move(*again);
+  const double left_s = deadline_s - SystemClock().Now();
+  if (auto again = Once(connection, asked, logs, history, prefix, left_s)) return std::move(*again);
   return looked;
 }
 

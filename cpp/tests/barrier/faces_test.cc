@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "antipode/observer.h"
 #include "antipode/shim.h"
 #include "barrier/waiter.h"
+#include "runtime/clock.h"
 #include "settings_guard.h"
 
 namespace antipode {
@@ -27,11 +29,14 @@ class Memory final : public Store {
   std::atomic<int> looks{0};
   std::atomic<bool> away{false};
   std::atomic<bool> floors{false};
+  std::atomic<bool> ends_in_time{true};
+  std::function<void()> on_check = [] {};
 
   [[nodiscard]] bool Floors() const override { return floors; }
   std::unique_ptr<Endpoint> OpenEndpoint(double) override { return std::make_unique<Connection>(*this); }
   Observation Shows(const std::set<WriteId>& writes) {
     ++looks;
+    on_check();
     if (away) throw Unreachable("away");
     Observation observation;
     observation.server = "server";
@@ -47,6 +52,7 @@ class Memory final : public Store {
    public:
     explicit Connection(Memory& store) : store_(store) { ++store_.open; }
     ~Connection() override { --store_.open; }
+    [[nodiscard]] bool EndsInTime() const override { return store_.ends_in_time; }
     Observation Observe(const std::set<WriteId>& writes, double) override { return store_.Shows(writes); }
 
    private:
@@ -122,6 +128,55 @@ TEST_F(Faces, NotifyNobodyWhoseWaitIsOver) {
   waiter->Cancel();
   EXPECT_TRUE(ended) << "what a barrier waits on is destroyed when the barrier returns";
   watcher.join();
+}
+
+/// The machine's clock, which a test may put forward; the process goes by it meanwhile.
+class ForwardClock final : public Clock {
+ public:
+  ForwardClock() { ReplaceSystemClock(this); }
+  ~ForwardClock() override { ReplaceSystemClock(nullptr); }
+  ForwardClock(const ForwardClock&) = delete;
+  ForwardClock& operator=(const ForwardClock&) = delete;
+
+  [[nodiscard]] double Now() const override { return machine_.Now() + forward_s; }
+  [[nodiscard]] double UnixSeconds() const override { return machine_.UnixSeconds() + forward_s; }
+  void Spawn(const std::shared_ptr<Stepper>& stepper) override { machine_.Spawn(stepper); }
+
+  std::atomic<double> forward_s{0};
+
+ private:
+  Clock& machine_ = SystemClock();
+};
+
+TEST_F(Faces, DoNotWaitAgainForWhatACheckInTheirThreadTook) {
+  constexpr double kTimeoutS = 30;
+  Check(Options());  // Connects.
+  while (!store_->watcher()->TryLook({WriteId{"posts", "log", std::uint64_t{5}, 400'000}}, 1)) {
+    std::this_thread::yield();  // Its thread is about to end.
+  }
+  const auto began = std::chrono::steady_clock::now();
+  {
+    ForwardClock clock;
+    store_->on_check = [&clock] {
+      clock.forward_s = clock.forward_s + kTimeoutS;
+      throw Unreachable("no answer");
+    };
+    EXPECT_EQ(TryBarrier(Options(kTimeoutS)).code, "barrier_timeout");
+    store_->Close();  // Nobody checks any more.
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::duration<double>(kTimeoutS / 2));
+}
+
+TEST_F(Faces, LeaveChecksToAThreadThatMayTakeLonger) {
+  store_->ends_in_time = false;
+  Reach();
+  std::atomic<bool> here{false};
+  store_->on_check = [&here, caller = std::this_thread::get_id()] {
+    here = here || std::this_thread::get_id() == caller;
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Barrier(Options()));
+  EXPECT_FALSE(here);
+  store_->Close();
 }
 
 TEST_F(Faces, SayThatAServerIsAway) {

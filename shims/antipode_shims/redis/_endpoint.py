@@ -94,14 +94,17 @@ class RedisEndpoint(Endpoint):
     ) -> Observation:
         if self._refusal is not None:
             parse_info(self._refusal)  # Each question of a refused user would be logged there.
-        self._set_timeout(timeout_s)
+        deadline_s = time.monotonic() + timeout_s
         steps = look(
             writes, self._history, run_id=self._run_id, promises=promises, prefix=self._prefix
         )
         try:
+            self._set_timeout(timeout_s)
             replies = self._exchange(next(steps))
             while True:
-                replies = self._exchange(steps.send(replies))
+                asked = steps.send(replies)
+                self._set_timeout(deadline_s - time.monotonic())
+                replies = self._exchange(asked)
         except StopIteration as end:
             shown: Observation = end.value
         except InfoError as error:

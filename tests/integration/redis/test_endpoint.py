@@ -15,7 +15,7 @@ import redis
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError, WriteId
 from antipode.shim import Unreachable, Wake
-from antipode.testing import NativeProvider, wait_until
+from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import redis as shims
 
 from ._clients import (
@@ -59,6 +59,19 @@ def tracking(address: Address) -> int:
     """How many clients of a server it pushes to."""
     with client(address) as plain:
         return sum("t" in each["flags"] for each in plain.client_list())
+
+
+@pytest.mark.slow
+def test_questions_of_one_look_share_its_time(
+    antipode_redis: RedisTopology, stack: ExitStack
+) -> None:
+    """The second one, for a log that is unknown, has what the first one left."""
+    proxy = stack.enter_context(LagProxy(antipode_redis.replica))
+    endpoint = shim_at(stack, proxy.address).open_endpoint(timeout_s=5)
+    stack.callback(endpoint.close)
+    proxy.set_lag(300, request_lag_ms=300)
+    with pytest.raises(Unreachable):
+        endpoint.observe([WriteId("posts", "f" * 40, 1)], timeout_s=1.0)
 
 
 def test_overshoot_is_small(antipode_redis: RedisTopology, stack: ExitStack) -> None:

@@ -134,7 +134,7 @@ public final class Barriers {
     try {
       Comparison comparison = call.comparison();
       if (comparison != null) {
-        await(call, comparison.await(), true, call.leftForLook());
+        await(call, comparison.await(), true);
         call.compared(comparison);
       }
       Map<String, CompletableFuture<Set<WriteId>>> fences = call.askFences();
@@ -142,7 +142,7 @@ public final class Barriers {
         await(fences, call.fenceTimeout());
         call.raiseFences(fences);
       }
-      await(call, call.await(), once, call.left());
+      await(call, call.await(), once);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
       CancellationException cancelled = new CancellationException("interrupted in a barrier");
@@ -162,8 +162,8 @@ public final class Barriers {
     }
   }
 
-  private static void await(Call call, Wait wait, boolean once, Duration timeout)
-      throws InterruptedException {
+  /** Waits until it is finished, or its deadline, which a look from this thread may come near. */
+  private static void await(Call call, Wait wait, boolean once) throws InterruptedException {
     CountDownLatch finished = new CountDownLatch(1);
     Waiter waiter = new Waiter(wait, finished::countDown, call.clock(), once);
     waiter.recall();
@@ -172,7 +172,7 @@ public final class Barriers {
     }
     try {
       waiter.subscribe();
-      boolean ignored = finished.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
+      boolean ignored = finished.await(waiter.left().toNanos(), TimeUnit.NANOSECONDS);
     } finally {
       waiter.cancel();
     }

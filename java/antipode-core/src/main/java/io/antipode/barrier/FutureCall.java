@@ -40,7 +40,6 @@ final class FutureCall {
     } else {
       future.await(
           comparison.await(),
-          call.leftForLook(),
           true,
           () -> {
             call.compared(comparison);
@@ -71,10 +70,10 @@ final class FutureCall {
   }
 
   private void await() {
-    await(call.await(), call.left(), once, () -> result.complete(call.conclude()));
+    await(call.await(), once, () -> result.complete(call.conclude()));
   }
 
-  private void await(Wait wait, Duration timeout, boolean once, Runnable then) {
+  private void await(Wait wait, boolean once, Runnable then) {
     Step step = new Step(then, () -> {});
     Waiter waiter = new Waiter(wait, step::endSoon, clock, once);
     step.cancel = waiter::cancel;
@@ -83,7 +82,7 @@ final class FutureCall {
       step.end();
     } else {
       waiter.subscribe();
-      step.endAfter(timeout);
+      step.endAfter(waiter.left());
     }
   }
 

@@ -45,6 +45,11 @@ final class Waiter implements Subscriber {
     return wait.started();
   }
 
+  /** Returns how long it is until the deadline of its wait. */
+  Duration left() {
+    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), 0));
+  }
+
   synchronized boolean isFinished() {
     if (once) { // Even if it cannot succeed any more: the caller asks what is visible.
       return looked.containsAll(wait.pending());
@@ -91,7 +96,7 @@ final class Waiter implements Subscriber {
       return false;
     }
     String datastore = pending.iterator().next();
-    Duration left = Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), 1));
+    Duration left = left();
     Observation observation;
     try {
       observation =

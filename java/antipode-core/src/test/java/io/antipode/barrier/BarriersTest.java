@@ -14,6 +14,7 @@ import io.antipode.ScopeBlock;
 import io.antipode.WriteId;
 import io.opentelemetry.context.Scope;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Collection;
 import java.util.Map;
 import java.util.Set;
@@ -49,6 +50,9 @@ class BarriersTest {
     final AtomicInteger open = new AtomicInteger();
     final AtomicInteger looks = new AtomicInteger();
     volatile boolean isGone;
+
+    /** What a look does first. */
+    volatile Runnable onLook = () -> {};
 
     CountingShim() {
       super("posts", ReadsFrom.REPLICA);
@@ -92,6 +96,7 @@ class BarriersTest {
 
     Observation look(Collection<WriteId> writes) {
       looks.incrementAndGet();
+      onLook.run();
       if (isGone) {
         throw new UnreachableException("gone");
       }
@@ -153,6 +158,55 @@ class BarriersTest {
     assertThat(error.code()).isEqualTo("barrier_timeout");
     assertThat(error.result().unmet()).extracting(Outcome::status).containsOnly(Status.NOT_YET);
     assertThat(error).hasMessageContaining("posts[log]=7 not_yet");
+  }
+
+  /** The machine's clock, which a test may put forward. */
+  private static final class ForwardClock implements Clock {
+    volatile Duration forward = Duration.ZERO;
+
+    @Override
+    public long nanoTime() {
+      return Clock.system().nanoTime() + forward.toNanos();
+    }
+
+    @Override
+    public Instant now() {
+      return Clock.system().now().plus(forward);
+    }
+
+    @Override
+    public @Nullable Thread spawn(Stepper stepper) {
+      return Clock.system().spawn(stepper);
+    }
+
+    @Override
+    public Runnable schedule(Duration delay, Runnable task) {
+      return Clock.system().schedule(delay, task);
+    }
+
+    @Override
+    public void execute(Runnable task) {
+      Clock.system().execute(task);
+    }
+  }
+
+  @Test
+  void aBarrierDoesNotWaitAgainForWhatALookInItsThreadTook() throws Exception {
+    Barriers.check(BarrierOptions.look().withLineage(Lineage.of(WRITE))); // Connects.
+    while (shim.watcher().tryLook(Set.of(WRITE), LONG) == null) {
+      Thread.onSpinWait(); // Its thread is about to end.
+    }
+    ForwardClock clock = new ForwardClock();
+    Duration timeout = Duration.ofSeconds(30);
+    shim.onLook =
+        () -> {
+          clock.forward = clock.forward.plus(timeout);
+          throw new UnreachableException("no answer");
+        };
+    BarrierOptions options =
+        BarrierOptions.timeout(timeout).withLineage(Lineage.of(WRITE)).withClock(clock);
+    assertThatThrownBy(() -> Barriers.barrier(options)) // Or the limit of this class is over.
+        .isInstanceOf(BarrierTimeoutException.class);
   }
 
   @Test

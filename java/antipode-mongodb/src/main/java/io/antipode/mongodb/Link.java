@@ -10,6 +10,7 @@ import io.antipode.barrier.UnreachableException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.bson.BsonDocument;
 import org.bson.BsonTimestamp;
 import org.jspecify.annotations.Nullable;
@@ -18,23 +19,29 @@ import org.jspecify.annotations.Nullable;
 final class Link implements LogHistory.Oplog {
   private final MongoClient client;
   private final ReadPreference preference;
-  private final @Nullable Duration most;
+  private final @Nullable Supplier<Duration> most;
 
   /**
    * Uses a client.
    *
    * @param preference which server reads
-   * @param most the longest that a question may last; null: as the client has it
+   * @param most the longest that the next question may last; null: as the client has it
    */
-  Link(MongoClient client, ReadPreference preference, @Nullable Duration most) {
+  Link(MongoClient client, ReadPreference preference, @Nullable Supplier<Duration> most) {
     this.client = client;
     this.preference = preference;
     this.most = most;
   }
 
-  /** Returns the same for questions that last no longer; the server gives them up, too. */
+  /** Returns the same for questions that each last no longer; the server gives them up, too. */
   Link within(Duration most) {
-    return new Link(client, preference, most);
+    return new Link(client, preference, () -> most);
+  }
+
+  /** Returns the same for questions that last no longer from now on, all together. */
+  Link allWithin(Duration most) {
+    long deadlineNs = System.nanoTime() + most.toNanos();
+    return new Link(client, preference, () -> Duration.ofNanos(deadlineNs - System.nanoTime()));
   }
 
   MongoClient client() {
@@ -47,7 +54,7 @@ final class Link implements LogHistory.Oplog {
         client.getDatabase(name).withCodecRegistry(MongoClientSettings.getDefaultCodecRegistry());
     return most == null
         ? database
-        : database.withTimeout(Math.max(most.toMillis(), 1), TimeUnit.MILLISECONDS);
+        : database.withTimeout(Math.max(most.get().toMillis(), 1), TimeUnit.MILLISECONDS);
   }
 
   /**

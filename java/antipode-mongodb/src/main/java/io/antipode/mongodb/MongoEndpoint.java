@@ -45,7 +45,7 @@ final class MongoEndpoint implements Endpoint {
 
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) {
-    Link asked = link.within(timeout);
+    Link asked = link.allWithin(timeout);
     try {
       return look.at(hello(asked), writes, asked).build();
     } catch (MongoException error) {
@@ -55,7 +55,7 @@ final class MongoEndpoint implements Endpoint {
 
   @Override
   public Observation promised(Collection<Promise> wanted, Duration timeout) {
-    Link asked = link.within(timeout);
+    Link asked = link.allWithin(timeout);
     try {
       Observation.Builder shown = Observation.of(hello(asked).incarnation());
       BsonDocument reply = asked.read(promises, Records.search(wanted, isMajority));

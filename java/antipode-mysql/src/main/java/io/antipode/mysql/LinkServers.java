@@ -186,10 +186,15 @@ final class LinkServers implements Servers {
 
   private List<Map<String, String>> ask(@Nullable Source above, String sql)
       throws RefusedException {
+    long nowNs = System.nanoTime();
     if (above == null) {
+      try {
+        link.setTimeout(Duration.ofNanos(untilNs - nowNs));
+      } catch (SQLException error) {
+        throw new UnreachableException(String.valueOf(error.getMessage()), error);
+      }
       return link.ask(sql);
     }
-    long nowNs = System.nanoTime();
     if (untilNs - nowNs < ASK.toNanos()) {
       throw RefusedException.passing("no time left to ask the source");
     }

@@ -99,7 +99,6 @@ final class MySqlEndpoint implements Endpoint {
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
     shim.requireOneServer();
-    setTimeout(timeout);
     LinkServers servers = new LinkServers(link, address, silent, timeout);
     Look.Shown shown = Look.at(servers, link.facts().isGroup(), writes);
     if (before != null && !shown.state().covers(before)) {

@@ -22,13 +22,13 @@ final class Look {
   private final Link link;
   private final LogHistory history;
   private final String prefix;
-  private final Duration timeout;
+  private final long deadlineNs;
 
   Look(Link link, LogHistory history, String prefix, Duration timeout) {
     this.link = link;
     this.history = history;
     this.prefix = prefix;
-    this.timeout = timeout;
+    this.deadlineNs = System.nanoTime() + timeout.toNanos();
   }
 
   static byte[] bytes(String text) {
@@ -63,7 +63,7 @@ final class Look {
     if (promises.isEmpty()) {
       RedisFuture<String> info = link.commands().info(SECTION);
       link.flush();
-      state = state(() -> link.answer(info, timeout));
+      state = state(() -> link.answer(info, left()));
     } else {
       Link.queued(link.commands().multi());
       Link.queued(link.commands().info(SECTION));
@@ -110,11 +110,16 @@ final class Look {
     }
   }
 
+  /** Returns how long the look may still take. */
+  private Duration left() {
+    return Duration.ofNanos(Math.max(deadlineNs - System.nanoTime(), 0));
+  }
+
   private TransactionResult executed() throws RefusedException {
     RedisFuture<TransactionResult> exec = link.commands().exec();
     link.flush();
     try {
-      return link.answer(exec, timeout);
+      return link.answer(exec, left());
     } catch (RedisCommandExecutionException error) {
       throw refused(error);
     }
