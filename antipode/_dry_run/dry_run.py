@@ -155,13 +155,12 @@ class DryRun:
     def notes(self, request: Request) -> frozenset[str]:
         """The items that travel with the lineage of *request*, which leaves now."""
         self._evidence.over()
-        self._leaves_early(request)
         notes = self._notes(request)
         with self._lock:
             return notes.items(config().egress)
 
-    def _leaves_early(self, request: Request) -> None:
-        """Something may be sent that depends on writes without positions."""
+    def leaves(self, request: Request) -> None:
+        """What is sent may depend on writes that have no positions yet."""
         for datastore in sorted(request.uncommitted):
             self._lint("in-transaction", datastore, "", request, self.site())
 

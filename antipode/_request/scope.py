@@ -308,6 +308,7 @@ class Scope:
             return held[3]
         if self._incoming and (incoming := self._passing(settings)) is not None:
             return incoming
+        self.leaves()
         lineage, notes = self.leaving, self._notes()
         if held and held[0] is lineage and held[1] is settings and held[2] == notes:
             return held[3]
@@ -320,6 +321,11 @@ class Scope:
         """Whether what leaves is the lineage alone: no branch, no read, no dry run, no *notes*."""
         more = self._incoming or self._deferred or self._branches or notes
         return not more and observers.dry_run is None
+
+    def leaves(self) -> None:
+        """Tell a dry run that something is sent, whether or not a lineage goes with it."""
+        if (observer := observers.dry_run) is not None:
+            observer.leaves(self)
 
     def added(self) -> Lineage:
         """The lineage without what came with the request, as its response starts.
@@ -337,6 +343,7 @@ class Scope:
         added = self.added()
         if added is _EMPTY and observers.dry_run is None:
             return NOTHING
+        self.leaves()
         settings, notes = config(), self._notes()
         if added.empty and not notes:
             return NOTHING

@@ -157,6 +157,10 @@ class Observer(Protocol):
         """*lineage* without the notes of a dry run in it, which *request* keeps."""
         ...
 
+    def leaves(self, request: Request) -> None:
+        """Something of *request* is sent."""
+        ...
+
     def notes(self, request: Request) -> frozenset[str]:
         """The items that travel with the lineage of *request*."""
         ...

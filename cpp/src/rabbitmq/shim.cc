@@ -67,7 +67,8 @@ class Shim::Links {
     const auto scope = CurrentScope();
     Headers headers{{std::string(kWriteHeader), Lineage({write}).Serialize()}};
     const Lineage base = given ? *given : Current();
-    const std::string text = given || !scope ? StoredText(base) : scope->text();
+    const std::string current = scope ? scope->text() : "";  // A dry run learns by it that something is sent.
+    const std::string text = given || !scope ? StoredText(base) : current;
     if (!base.empty() || text != StoredText(Lineage())) headers.emplace_back(kBaggage, WithMember("", text));
     if (fulfils) headers.push_back(FulfilmentOf(*fulfils));
     try {

@@ -50,7 +50,7 @@ void Fails(const std::function<void()>& act) {
 }
 
 /// Headers of the application's: its own, a lineage that it depends on, and a name that was copied.
-void Headers(Client& client, const std::string& exchange, const std::string& key, const std::string& given) {
+void Given(Client& client, const std::string& exchange, const std::string& key, const std::string& given) {
   const std::vector<std::pair<std::string, std::string>> headers{
       {"own", "kept"}, {"baggage", "theirs=1,antipode=" + given}, {"antipode-write", "copied"}};
   std::vector<amqp_table_entry_t> entries;
@@ -66,6 +66,10 @@ void Headers(Client& client, const std::string& exchange, const std::string& key
   properties.headers = {static_cast<int>(entries.size()), entries.data()};
   properties.content_type = amqp_cstring_bytes("text/plain");
   client.Publish(exchange, key, true, &properties, "1");
+}
+
+void Headers(Client& client, const std::string& exchange, const std::string& key, const std::string& given) {
+  Given(client, exchange, key, given);
   Print();
 }
 
@@ -108,17 +112,32 @@ void Lost(Client& client, const std::string& exchange, const std::string& key, c
   Print();
 }
 
+/// Publishes in each way while a transaction has written, and once after its end.
+void Uncommitted(antipode::rabbitmq::Shim& shim, Client& client, const std::string& exchange, const std::string& key,
+                 const std::string& given) {
+  const int connection = 0;
+  antipode::RecordUncommitted("posts", &connection, true);
+  client.Publish(exchange, key, true, nullptr, "1");
+  Given(client, exchange, key, given);
+  shim.Write(key, "3");
+  shim.Write(key, "4", antipode::Lineage());
+  antipode::RecordUncommitted("posts", &connection, false);
+  client.Publish(exchange, key, true, nullptr, "5");
+}
+
 }  // namespace
 
 /// client PORT EXCHANGE KEY CHECK LINEAGE
 int main(int count, char** words) {
   Check(count == 6);
-  const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
-      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},
-             {"missing", Missing}, {"unheard", Unheard}, {"lost", Lost}};
   antipode::rabbitmq::Options options;
   options.exchange = words[2];
-  const auto shim = antipode::rabbitmq::Shim::Open("news", "amqp://127.0.0.1", options);
+  const auto shim = antipode::rabbitmq::Shim::Open("news", std::string("amqp://127.0.0.1:") + words[1], options);
+  const auto uncommitted = [&shim](Client& client, const std::string& exchange, const std::string& key,
+                                   const std::string& given) { Uncommitted(*shim, client, exchange, key, given); };
+  const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
+      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},  {"missing", Missing},
+             {"unheard", Unheard}, {"lost", Lost},       {"uncommitted", uncommitted}};
   {
     const Connection connection(words[1]);
     Client client(shim, connection.of, 1);

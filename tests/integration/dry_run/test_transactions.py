@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
+import pika
 import pytest
 from opentelemetry import propagate
 
 import antipode
+from antipode_shims import rabbitmq
 from tests.integration.mongodb._clients import DB, client
 from tests.integration.mysql._clients import NOTES, Sql, run
+from tests.integration.rabbitmq._bench import NEWS, Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from antipode.testing import MongoDBTopology
+    from antipode.testing import MongoDBTopology, RabbitMQTopology
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +80,40 @@ def test_mysql_connection_is_lost(sql: Sql, folder: Path) -> None:
             run(connection, "SELECT * FROM notes")
         call()
     assert not early(folder)
+
+
+def publisher(bench: Bench, way: str) -> Callable[[], object]:
+    """What publishes a message through a client of RabbitMQ."""
+    channel = bench.channel()
+    bench.declare(channel)
+    if way == "channel":
+        instrumented: Any = rabbitmq.instrument_channel(channel, datastore=NEWS)
+        return lambda: instrumented.basic_publish(bench.name, "", b"1")
+    parameters = pika.URLParameters(bench.topology.url())
+    shim = bench.stack.enter_context(rabbitmq.shim(NEWS, parameters, exchange=bench.name))
+    lineage = None if way == "write" else antipode.Lineage()
+    return lambda: shim.write("", b"1", lineage)
+
+
+@pytest.mark.store("rabbitmq")
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["channel", "write", "write explicitly"])
+def test_publish_is_first(
+    sql: Sql, antipode_rabbitmq: RabbitMQTopology, folder: Path, way: str
+) -> None:
+    """A message counts as sent although the lineage of its request is still empty."""
+    connection = sql.connect()
+    with contextlib.closing(Bench(antipode_rabbitmq)) as bench:
+        publish = publisher(bench, way)
+        with antipode.scope():
+            run(connection, "BEGIN")
+            run(connection, "INSERT INTO notes VALUES (1, 'open')")
+            assert antipode.current().empty
+            publish()
+            assert [datastore for datastore, _ in early(folder)] == [NOTES]
+            run(connection, "COMMIT")
+            publish()
+    assert len(early(folder)) == 1
 
 
 @pytest.mark.store("mongodb")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pika
@@ -16,16 +18,18 @@ from antipode import Lineage
 from antipode.testing import LagProxy
 from antipode_shims import rabbitmq
 from tests.conformance._agents import command
+from tests.integration._dry_run import dry_run_into, lints
 from tests.integration.rabbitmq._bench import CAUSES, IN_DOUBT, once_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from antipode.testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 
 EXCHANGE = "amq.direct"
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 class Queue:
@@ -40,7 +44,13 @@ class Queue:
         self.channel.queue_bind(self.name, EXCHANGE)
         stack.callback(self.channel.queue_delete, self.name)
 
-    def starts(self, check: str, exchange: str = EXCHANGE, port: int = 0) -> subprocess.Popen[str]:
+    def starts(
+        self,
+        check: str,
+        exchange: str = EXCHANGE,
+        port: int = 0,
+        variables: Mapping[str, str] = NO_VARIABLES,
+    ) -> subprocess.Popen[str]:
         """The publisher of cpp/tests/rabbitmq/client_program.cc."""
         program = Path(command("cpp")[0]).with_name("antipode_rabbitmq_client")
         words = [
@@ -52,11 +62,16 @@ class Queue:
             antipode.serialize(CAUSES),
         ]
         pipe = subprocess.PIPE
-        return subprocess.Popen(words, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
+        environment = {**os.environ, **variables}
+        return subprocess.Popen(
+            words, text=True, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+        )
 
-    def runs(self, check: str, exchange: str = EXCHANGE) -> list[str]:
-        """What it prints."""
-        with self.starts(check, exchange) as publisher:
+    def runs(
+        self, check: str, exchange: str = EXCHANGE, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> list[str]:
+        """What it prints, with more *variables* in its environment."""
+        with self.starts(check, exchange, variables=variables) as publisher:
             said, errors = publisher.communicate(timeout=60)
         assert publisher.returncode == 0, errors
         return said.splitlines()
@@ -136,3 +151,9 @@ def test_a_lost_confirm_is_in_doubt(queue: Queue, antipode_rabbitmq: RabbitMQTop
         after = antipode.deserialize(said.splitlines()[-1])
     assert not before.incomplete
     assert after == before.merge(Lineage(incomplete=IN_DOUBT))
+
+
+def test_what_is_published_within_a_transaction_is_a_lint(queue: Queue, tmp_path: Path) -> None:
+    """Each message counts as sent, whatever lineage it carries, and none after the end."""
+    queue.runs("uncommitted", variables=dry_run_into(tmp_path))
+    assert lints(tmp_path) == [("in-transaction", "posts")] * 4

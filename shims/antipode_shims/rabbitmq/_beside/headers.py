@@ -75,8 +75,9 @@ def outgoing(
     current = scope_in()
     held = current if lineage is None else Scope(lineage)
     if held is not None:
-        if current is not None:
+        if current is not None and held is not current:
             held.notes = current.notes  # A dry run's, of this request whatever it sends.
+            current.leaves()
         _put_lineage(sent, held, datastore)
     return None if headers is None and not sent else sent
 
@@ -118,6 +119,7 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
     if held.leaving.empty and not ours:
+        held.leaves()
         return
     text = held.text()
     if any(member != text for member in ours):

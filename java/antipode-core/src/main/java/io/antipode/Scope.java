@@ -456,7 +456,7 @@ public final class Scope implements ImplicitContextKeyed {
     Settings settings = Settings.current();
     Observer observer = Observers.dryRun();
     if (observer != null) {
-      observer.leaves(this);
+      leaves();
       return LineageText.sent(leaving(), observer.notes(this));
     }
     Lineage leaving = leaving();
@@ -469,17 +469,22 @@ public final class Scope implements ImplicitContextKeyed {
     return made;
   }
 
+  /** Tells a dry run that something is sent, whether or not this lineage goes with it. */
+  public void leaves() {
+    Observer observer = Observers.dryRun();
+    if (observer != null) {
+      observer.leaves(this);
+    }
+  }
+
   /**
    * Returns the text that the answer of the request carries back: what was added to what came.
    * Writes from now on are counted as written after the response.
    */
   public String answer() {
     Lineage added = added();
-    Observer observer = Observers.dryRun();
-    if (observer != null) {
-      observer.leaves(this);
-    }
-    Collection<String> notes = notes(observer);
+    leaves();
+    Collection<String> notes = notes(Observers.dryRun());
     return added.isEmpty() && notes.isEmpty() ? NOTHING : LineageText.sent(added, notes);
   }
 

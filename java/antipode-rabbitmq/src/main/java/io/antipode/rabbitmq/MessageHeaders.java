@@ -104,6 +104,10 @@ final class MessageHeaders {
       @Nullable Map<String, Object> headers, WriteId write, Lineage lineage, String datastore) {
     String ofContext = Baggage.current().getEntryValue(Scope.MEMBER);
     boolean isNone = lineage.isEmpty() && ofContext == null;
+    Scope scope = Scope.currentOrNull();
+    if (scope != null) {
+      scope.leaves();
+    }
     return sent(headers, write, isNone ? null : LineageText.message(lineage), ofContext, datastore);
   }
 
