@@ -15,6 +15,8 @@ from tests.contract._servers import described
 if TYPE_CHECKING:
     from antipode.testing import MariaDBTopology, MySQLTopology
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.store("mysql")
 @pytest.mark.parametrize("language", LANGUAGES)
