@@ -206,6 +206,11 @@ COUNTERS: dict[str, Counter] = {
         "{write}",
         "Writes whose lineage could not be stored beside the value",
     ),
+    "unknown_function": Counter(
+        "antipode.unknown_functions",
+        "{statement}",
+        "Statements that call a function which may write, and is not declared to read only",
+    ),
     "unsampled_read": Counter(
         "antipode.unsampled_reads",
         "{read}",

@@ -27,6 +27,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "covers": ("cover", {"lineage": None}),
     "sets": ("gtid_set", {"logs": None}),
     "servers": ("server", {"waits": None, "numbers": None}),
+    "calls": ("calls", {"calls": None}),
     "keys": ("keys", {"keys": None}),
     "messages": ("message", {"lineage": {}}),
     "packs": ("stored", {"companion": None}),

@@ -23,6 +23,7 @@ ROOMS = {
     "_promises": "records of promises",
 }
 FURTHER = {
+    ("mysql", "_functions"): "which functions are built in, a long table of the specification's",
     ("mysql", "django"): "public: Django finds an application by the name of its module",
     ("embedded", "_store"): "there is no server: the database and its replicator are ours",
     ("rabbitmq", "_consumers"): "messages are pushed: waiting happens in a consumer, not in a read",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from antipode_shims.mysql._statements import (
     BEGINS,
+    CALLS,
     COMMITS,
     ENDS,
     ISOLATES,
@@ -52,7 +53,7 @@ CHANGES = WRITES | NESTS
         ("SELECT @@version, @@x AS y", 0),
         ("SELECT LAST_INSERT_ID()", 0),
         ("select found_rows() ;", 0),
-        ("SELECT secret()", READS),
+        ("SELECT secret()", READS | CALLS),
         ("SELECT 1 FROM t", READS),
         ("INSERT INTO t VALUES (1, ';')", CHANGES),
         ("insert into t values (1)", CHANGES),

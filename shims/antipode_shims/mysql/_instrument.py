@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
@@ -10,6 +11,7 @@ from antipode.shim import adopt, beside_names, disown, register, shims_of, switc
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap
+from ._functions import names_of
 from ._promises.records import TABLE
 from ._shim.base import BaseMySQLShim
 
@@ -18,11 +20,22 @@ if TYPE_CHECKING:
 
     from antipode.shim import Barriers, OnRead, ReadsFrom
 
+    from ._endpoint.settings import ServerSettings
+
 ConnectionT = TypeVar("ConnectionT")
 
 
 class InstrumentedShim(BaseMySQLShim):
     """What instrumented connections register: one for all that reach one server alike."""
+
+
+def made(
+    datastore: str, settings: ServerSettings, barriers: Barriers | None, options: dict[str, Any]
+) -> InstrumentedShim:
+    """A shim of instrumented connections, whose reads wait as *barriers* says."""
+    shim = InstrumentedShim(datastore, settings, **options)
+    shim.wait_by(barriers)
+    return shim
 
 
 #: PyMySQL calls these for every statement and packet.
@@ -54,6 +67,7 @@ def instrument_connection(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    readonly_functions: Collection[str] = (),
     barriers: Barriers | None = None,
 ) -> ConnectionT:
     """Let the writes of *connection* enter the current lineage, and its reads wait for floors.
@@ -76,6 +90,7 @@ def instrument_connection(
             that is checked, and reads that wait are refused where it is not known. With False, for
             a balancer, ``at="now"`` does not look at its address.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        readonly_functions: functions that write nothing, as statements name them.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
@@ -93,15 +108,12 @@ def instrument_connection(
         uninstrument_connection(connection)
     settings = client.settings(connection)
     place = settings.where, settings.database, promise_table
-    key = (datastore, reads_from, names, on_read, one_server, place, barriers)
+    functions = names_of(readonly_functions)
+    key = (datastore, reads_from, names, on_read, one_server, place, barriers, functions)
     options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options |= {"readonly_functions": readonly_functions}
     options |= {"reads_from": reads_from, "on_read": on_read, "one_server": one_server}
-
-    def make() -> InstrumentedShim:
-        shim = InstrumentedShim(datastore, settings, **options)
-        shim.wait_by(barriers)
-        return shim
-
+    make = partial(made, datastore, settings, barriers, options)
     attach(connection, _shared_shim(key, make))
     return connection
 

@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from ._functions import called
+
 #: It may read data: a floor holds it back.
 READS: Final = 1
 #: It may change data.
@@ -46,11 +48,16 @@ OPENS: Final = 32768
 #: Its session's writes may be given the numbers of another server from now on.
 ASSIGNS: Final = 1 << 20
 
+#: It calls a function that may not be built in, and so may write: see :mod:`._functions`.
+CALLS: Final = 1 << 21
+
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
 
 #: It commits what is open, and itself.
 DDL: Final = WRITES | COMMITS | ENDS
+#: Of whose text it is asked which functions it calls; others do anything, or call none.
+_MAY_CALL: Final = READS | WRITES | OPENS
 _WORD: Final = re.compile(rb"[\s(;]*([a-zA-Z]+)")
 _COMMENT: Final = re.compile(
     rb"[\s(;]*(?:/\*(?!M?!).*?\*/|(?:#|--(?=\s))[^\n]*(?:\n|$))", re.DOTALL
@@ -109,7 +116,15 @@ def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
     if b";" not in sql:
         # Most statements, told without another call.
-        return READS if sql[:7] in _SELECT and b"FROM" in sql else _one(sql)
+        found = READS if sql[:7] in _SELECT and b"FROM" in sql else _one(sql)
+    else:
+        found = _several(sql)
+    if found & _MAY_CALL and found & OPAQUE != OPAQUE and found & DDL != DDL and called(sql):
+        found |= CALLS
+    return found
+
+
+def _several(sql: bytes) -> int:
     parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
     if len(parts) == 1:
         return _one(sql)

@@ -12,6 +12,7 @@ from antipode_shims.mysql import _statements as statements
 from antipode_shims.mysql._beside.rewrite import Tables
 from antipode_shims.mysql._beside.superseded import superseded
 from antipode_shims.mysql._beside.triggers import SEPARATOR
+from antipode_shims.mysql._functions import OWN, called
 from antipode_shims.mysql._look import look
 from antipode_shims.mysql._position.flavor import (
     Facts,
@@ -203,6 +204,12 @@ def command(given: Given) -> dict[str, list[str]]:
     if statements.reads(sql, meaning):
         found.add("reads")
     return {"does": sorted(found)}
+
+
+def calls(given: Given) -> dict[str, list[str]]:
+    """Which functions a statement calls that are not built into its server's family."""
+    names = called(given["command"].encode()) - OWN[Flavor[given["family"].upper()]]
+    return {"calls": sorted(name.decode() for name in names)}
 
 
 def pattern(given: Given) -> dict[str, str]:

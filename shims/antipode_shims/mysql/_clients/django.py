@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from antipode import ConfigurationError
 from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
-from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
+from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented, made
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._promises.records import TABLE
 
@@ -71,6 +71,7 @@ def instrument_django(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    readonly_functions: Collection[str] = (),
     barriers: Barriers | None = None,
 ) -> None:
     """Let the writes of a Django database enter the lineage, and its reads wait for floors.
@@ -89,6 +90,7 @@ def instrument_django(
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: as :func:`instrument_connection`. None: it is not known, and checked.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        readonly_functions: functions that write nothing, as statements name them.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Raises:
@@ -105,16 +107,10 @@ def instrument_django(
         if held.shim in shims_of(datastore):
             return
         uninstrument_django(alias)
-    shim = InstrumentedShim(
-        datastore,
-        ServerSettings.of(wrapper.get_connection_params()),
-        reads_from=reads_from,
-        on_read=on_read,
-        one_server=one_server,
-        tables=names,
-        promise_table=promise_table,
-    )
-    shim.wait_by(barriers)
+    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options |= {"readonly_functions": readonly_functions, "reads_from": reads_from}
+    options |= {"on_read": on_read, "one_server": one_server}
+    shim = made(datastore, ServerSettings.of(wrapper.get_connection_params()), barriers, options)
     register(shim)
     hooks = _hooks[alias] = AliasHooks(alias, shim, wrapper)
     created.connect(hooks.created, weak=False, dispatch_uid=("antipode", alias))

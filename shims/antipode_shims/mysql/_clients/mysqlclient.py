@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _CLIENT_ERRORS = 2000
 _GONE_BEFORE = 2006
+#: What an OK packet has of warnings.
+_WARNED = b"", b"\0\0\0\0\0\1\0"
 _KEPT = ("affected_rows", "insert_id", "info", "warning_count")
 
 
@@ -235,7 +237,8 @@ class NativeConnection:
         if rows:
             tap.session.rows_ended(status, changed=False)
         else:
-            tap.session.replied(Ok(status, _count(plain.affected_rows()), b""))
+            warned = bool(found & ENDS and plain.warning_count())
+            tap.session.replied(Ok(status, _count(plain.affected_rows()), _WARNED[warned]))
         tap.finished()
         if found & MANY or found & OPAQUE == OPAQUE:
             tap.state = 1  # More results may come before the server can be asked.

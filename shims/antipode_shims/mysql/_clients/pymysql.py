@@ -274,11 +274,16 @@ class SyncConnection:
         """What the end of a reply left to do."""
         tap = self._antipode
         if tap.asks:
-            due, tap.due = tap.due, Due.NOTHING
             try:
-                tap.sampled(self._antipode_ask(SAMPLE[tap.known().flavor]), due)
+                if hints := tap.hints:
+                    self._antipode_ask(hints)
+                if not hints or tap.hinted():
+                    rows = self._antipode_ask(SAMPLE[tap.known().flavor])
+                    tap.sampled(rows, tap.due)
             except BaseException as error:
                 tap.shim.unsampled(str(error) or type(error).__name__)
                 if not isinstance(error, Exception):
                     raise
+            finally:
+                tap.due = Due.NOTHING
         tap.raise_pending()

@@ -22,6 +22,7 @@ from antipode_shims.mysql._position.ok_packet import (
 )
 from antipode_shims.mysql._statements import (
     BEGINS,
+    CALLS,
     COMMITS,
     DDL,
     ENDS,
@@ -53,6 +54,12 @@ _OPEN_OR_NOT = AUTOCOMMIT | IN_TRANSACTION
 _TAKES = READS | OPENS
 #: Errors of a statement that was not executed: it does not parse, or names no table that there is.
 _UNREAD = frozenset({1064, 1146})
+#: And of one that its user may not run, that names what there is not, that a server refuses which
+#: only reads, or that lost a transaction's locks.
+_UNWRITTEN = _UNREAD | {
+    *(1044, 1045, 1046, 1049, 1052, 1054, 1093, 1099, 1100, 1109, 1110, 1136, 1142, 1143, 1227),
+    *(1205, 1213, 1290, 1305, 1318, 1370, 1785, 1792, 1836),
+}
 #: Errors of DDL that it meets behind its commit: a table is there already, or is none.
 _COMMITTED = frozenset({1050, 1051})
 #: Whether a transaction has a snapshot.
@@ -77,6 +84,8 @@ class Due(Enum):
 
     NOTHING = "nothing"
     SAMPLE = "sample"
+    #: The same, where nobody knows whether there was a write.
+    PERHAPS = "perhaps"
     #: A position should have come and did not: ask whether the server still gives any.
     CHECK = "check"
     UNCOVERED = "uncovered"
@@ -137,6 +146,13 @@ class Session:
         self._changed = False
         self._lacks = False
         self._hinted = False
+        self._certain = self._opened
+        self._lasting = False
+
+    @property
+    def proved(self) -> bool:
+        """Whether replies have told of what the session committed."""
+        return self.tracked and self._proved
 
     @property
     def fresh(self) -> bool:
@@ -250,6 +266,9 @@ class Session:
         unsure = self._unsure and self.status & AUTOCOMMIT
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = False
+        if autonomous:
+            self._certain = False
+        self._lasting = self._lasting or bool(meaning & CALLS)
         self._take(meaning)
         if meaning & ISOLATES:
             self._isolated_once = self._isolated_once or bool(meaning & ONCE)
@@ -278,8 +297,12 @@ class Session:
             self._lacks = False
         elif ok.affected and self._flight & WRITES and _UNCHANGED not in ok.plain:
             self._lacks = True
+        if self._flight & ENDS and self._wrote and ok.warned:
+            self._lasting = True  # What is in tables without transactions was not rolled back.
         unseen = self._flight & MANY and not self._told  # Only the first of them is heard of.
-        if ok.affected or unseen or self._flight & OPAQUE == OPAQUE or self._flight & ENDS:
+        sure = bool(ok.affected or unseen or self._flight & OPAQUE == OPAQUE or self._flight & ENDS)
+        if sure or self._flight & CALLS:
+            self._certain = self._certain or (sure and bool(self._flight & WRITES))
             self._changed = self._changed or bool(self._flight & WRITES)
 
     def read_ended(self, status: int) -> bool:
@@ -306,6 +329,8 @@ class Session:
         self.status = status
         self._hinted = self._hinted or changed
         self._changed = self._changed or bool(self._flight & WRITES)
+        calls = bool(self._flight & CALLS)
+        self._certain = self._certain or changed or (self._changed and not calls)
         if self._flight & WRITES and not self._flight & (COMMITS | MANY):
             self._hinted = True  # INSERT ... RETURNING: rows come without a position.
 
@@ -322,8 +347,10 @@ class Session:
             number: the error's.
         """
         flight, self._flight = self._flight, 0
-        if failed and flight & COMMITS and flight & WRITES:
-            self._changed = True  # What came before the error may be committed.
+        if failed and flight & WRITES and (flight & COMMITS or number not in _UNWRITTEN):
+            # What came before the error may be committed, or in a table without transactions.
+            self._changed = True
+            self._certain = self._certain or bool(flight & COMMITS)
         due = self._due(flight, failed=failed)
         if failed:
             self._settle_failed(flight, number)
@@ -336,16 +363,17 @@ class Session:
         named = self._committed and flight & WRITES and not flight & MANY
         if flight & XA and not named and (flight & MANY or not failed):
             return Due.UNCOVERED
-        changed = self._changed or (self._wrote and flight & COMMITS)
+        undone = bool(self._lasting and flight & ENDS and not flight & COMMITS)
+        changed = self._changed or (self._wrote and flight & COMMITS) or undone
         if not self._hinted and (self._committed or not changed):
             return _NOTHING  # What failed by itself left nothing.
         inside = self._told and not failed and self.status & IN_TRANSACTION
-        if not self._commits or (inside and not flight & COMMITS):
+        if not undone and (not self._commits or (inside and not flight & COMMITS)):
             return _NOTHING
         if self._unlogged and not self._committed:
             return Due.UNCOVERED
-        if self._hinted or failed or not (self.tracked and self._proved):
-            return Due.SAMPLE
+        if self._hinted or failed or undone or not self.proved:
+            return Due.SAMPLE if self._certain and not undone else Due.PERHAPS
         return Due.CHECK if self.may_stop and self._lacks else _NOTHING
 
     def _settle(self, flight: int) -> None:
@@ -412,6 +440,7 @@ class Session:
     def _closed(self) -> None:
         """No transaction is open, or one that has done nothing."""
         self._wrote = self._lacks = self._isolation_unsure = False
+        self._certain = self._lasting = False
         self._did, self._snapshot = "", _NONE
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import AntipodeError, ConfigurationError
 from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
-from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented
+from antipode_shims.mysql._instrument import attach, detach, is_instrumented, made
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._promises.records import TABLE
 
@@ -150,6 +150,7 @@ def instrument_engine(
     on_read: OnRead = "merge",
     one_server: bool | None = None,
     promise_table: str = TABLE,
+    readonly_functions: Collection[str] = (),
     barriers: Barriers | None = None,
 ) -> EngineT:
     """Let the writes of *engine* enter the current lineage, and its reads wait for floors.
@@ -171,6 +172,7 @@ def instrument_engine(
         one_server: as :func:`instrument_connection`; ``at="now"`` looks by default only where the
             URL or ``connect_args`` name a host or socket.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
+        readonly_functions: functions that write nothing, as statements name them.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
 
     Returns:
@@ -188,21 +190,15 @@ def instrument_engine(
         if _hooks[plain.dialect].shim in shims_of(datastore):
             return engine
         uninstrument_engine(plain)
-    shim = InstrumentedShim(
-        datastore,
-        _settings(plain),
-        reads_from=reads_from,
-        on_read=on_read,
-        one_server=one_server,
-        tables=names,
-        promise_table=promise_table,
-    )
-    shim.wait_by(barriers)
+    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options |= {"readonly_functions": readonly_functions, "reads_from": reads_from}
+    options |= {"on_read": on_read, "one_server": one_server}
+    shim = made(datastore, _settings(plain), barriers, options)
     _install(plain, shim)
     return engine
 
 
-def _install(engine: Any, shim: InstrumentedShim) -> None:
+def _install(engine: Any, shim: BaseMySQLShim) -> None:
     register(shim)
     hooks = EngineHooks(engine, shim)
     hooks.listen()

@@ -19,6 +19,7 @@ from antipode.shim import (
     record_write,
 )
 from antipode_shims.mysql._beside.connection import Beside
+from antipode_shims.mysql._functions import OWN, SEQUENCES, called
 from antipode_shims.mysql._position.flavor import (
     COVER,
     SEVERAL_SERVERS,
@@ -42,6 +43,7 @@ from antipode_shims.mysql._position.ok_packet import (
 from antipode_shims.mysql._position.states import is_on
 from antipode_shims.mysql._statements import (
     ASSIGNS,
+    CALLS,
     DDL,
     NESTS,
     OPENS,
@@ -83,6 +85,7 @@ ISOLATION = {
 
 #: The error of MySQL where tracking is turned on within a transaction.
 _WITHIN_TRANSACTION = 1766
+_ASKED = frozenset({Due.SAMPLE, Due.PERHAPS, Due.CHECK})
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
 _FIRST = 1
 #: Where its columns come.
@@ -155,6 +158,7 @@ class Tap:
         "_error",
         "_foreign",
         "_last_gtid",
+        "_left",
         "_status",
         "_temporary",
         "_told",
@@ -204,6 +208,7 @@ class Tap:
         self._error: BaseException | None = None
         self._last_gtid = ""
         self._status: int | None = None
+        self._left = False
         self._foreign = ""
         self._assigns = False
 
@@ -281,6 +286,8 @@ class Tap:
             self.ready = False  # Asked for again behind it.
         if found & ASSIGNS:
             self._assigns = True
+        if found & CALLS:
+            found = self._calling(sql, found)
         if found & READS:
             held = floor(self.shim, who=self)
         elif found & (NESTS | OPENS):
@@ -290,6 +297,26 @@ class Tap:
         if held is not None:
             self.shim.require(self.known())
         return found, held
+
+    def _calling(self, sql: bytes, found: int) -> int:
+        """The same for what calls functions: one that is not known may write."""
+        names = called(sql) - OWN[self.known().flavor] - self.shim.readonly_functions
+        if not names:
+            return found & ~CALLS
+        if unknown := names - SEQUENCES:
+            datastore, name = self.shim.datastore, min(unknown).decode("utf-8", "replace")
+            count("unknown_function", datastore)
+            log_once(
+                "mysql_unknown_function",
+                datastore,
+                name,
+                "a statement to %r calls %s(), which may write: whether it did is asked after it. "
+                "Where it only reads, declare it: readonly_functions=[%r]",
+                datastore,
+                name,
+                name,
+            )
+        return found | WRITES
 
     def _first(self, sql: bytes, found: int) -> tuple[int, Floor | None]:
         """The same for what waits where it reads besides, or may take a transaction's snapshot."""
@@ -328,6 +355,8 @@ class Tap:
         """A packet outside the application's replies: of the library's own, or of a handshake."""
         if self.own and is_eof(data):
             self._status = eof_status(data)
+        elif self.own and is_ok(data):
+            self._left = bool(parse_ok(data, tracked=False).status & STATE_CHANGED)
 
     def answered(self) -> None:
         """A question of the library's own was answered: its last packet says what is open.
@@ -395,7 +424,7 @@ class Tap:
         """The reply came, all of it or all that its client tells of."""
         self.state = 0
         due = self.session.ended(failed=failed, number=number)
-        if (due is Due.SAMPLE or due is Due.CHECK) and (facts := self.known()).lacking:
+        if due in _ASKED and (facts := self.known()).lacking:
             due = _UNCOVERED if facts.unminted else _NOTHING
             self._warn(facts.lacking)
             if not facts.unminted:
@@ -414,7 +443,7 @@ class Tap:
     @property
     def asks(self) -> bool:
         """Whether the end of a reply left a question to ask: :data:`SAMPLE`."""
-        return self.due is Due.SAMPLE or self.due is Due.CHECK
+        return self.due in _ASKED
 
     def _uncovered(self, why: str) -> None:
         """A write for which no position will ever stand, nor a later one of the primary."""
@@ -469,6 +498,21 @@ class Tap:
         except ConfigurationError as error:
             self._error = error
 
+    @property
+    def hints(self) -> str:
+        """What to ask first, where the reply's flags tell whether there is a position to ask for.
+
+        MySQL says so of what no reply could tell: after an error, and after rows.
+        """
+        perhaps = self.due is Due.PERHAPS and self.session.proved
+        return "DO 0" if perhaps and self.known().flavor is Flavor.MYSQL else ""
+
+    def hinted(self) -> bool:
+        """Whether the reply to :attr:`hints` told of a write; nothing is due where it did not."""
+        if not self._left:
+            self.due = _NOTHING
+        return self._left
+
     def sampled(self, rows: Rows, due: Due) -> None:
         """Take in the answer to :data:`SAMPLE` behind a commit without a position.
 
@@ -491,7 +535,8 @@ class Tap:
         if facts.flavor is Flavor.MARIADB:
             gtid = text(row["gtid"])
             if not gtid:
-                self.shim.unsampled("its session knows of none")
+                if due is not Due.PERHAPS:  # Else it has written nothing.
+                    self.shim.unsampled("its session knows of none")
             elif gtid != self._last_gtid:
                 self._mint(gtid)
             return

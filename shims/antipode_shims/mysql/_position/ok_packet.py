@@ -56,6 +56,11 @@ class Ok(NamedTuple):
     torn: bool = False
     transaction: str = ""
 
+    @property
+    def warned(self) -> bool:
+        """Whether there are warnings, of a statement whose counts take a byte each."""
+        return self.plain[5:_PLAIN] not in (b"", b"\0\0")
+
 
 #: What a transaction did that wrote, and read no table; explicit ones begin with T, others with I.
 WROTE_ALONE: Final = "___W___"

@@ -22,6 +22,7 @@ from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
 from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
 from antipode_shims.mysql._endpoint.upstream import Upstream
+from antipode_shims.mysql._functions import names_of
 from antipode_shims.mysql._look import observe
 from antipode_shims.mysql._position.flavor import (
     COVER,
@@ -66,6 +67,7 @@ class BaseMySQLShim(ServerShim):
         proxied: why connections are not known to lead to one server each; empty as long as all
             of them are, or where the application states it.
         promise_table: where the records of promises are, perhaps without a schema.
+        readonly_functions: the functions of the application's that write nothing.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class BaseMySQLShim(ServerShim):
         one_server: bool | None = None,
         tables: tuple[str, ...] = (),
         promise_table: str = TABLE,
+        readonly_functions: Collection[str] = (),
     ) -> None:
         """Take over the options; connects to nothing.
 
@@ -88,6 +91,7 @@ class BaseMySQLShim(ServerShim):
         one_server = settings.one_server if one_server is None else one_server
         server = settings.where if one_server else None
         self.promise_table = check_name(promise_table)  # Before the server is claimed.
+        self.readonly_functions = names_of(readonly_functions)
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
         self.tables = tables_of(tables)
