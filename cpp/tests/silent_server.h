@@ -33,6 +33,16 @@ class SilentServer {
   SilentServer(const SilentServer&) = delete;
   SilentServer& operator=(const SilentServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// A socket that is connected to it, and the server's end of that.
+  [[nodiscard]] int Connected() const {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    const int made = ::socket(AF_INET, SOCK_STREAM, 0);
+    connect(made, reinterpret_cast<sockaddr*>(&address), size);
+    return made;
+  }
+  [[nodiscard]] int Accepted() const { return accept(socket_, nullptr, nullptr); }
 
  private:
   int socket_;

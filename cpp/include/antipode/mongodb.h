@@ -78,6 +78,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   std::set<WriteId> Fence(double timeout_s) override;
   bool AbandonPromise(const Promise& promise, double timeout_s) override;
   void Close() override;
+  void Forked() override;
 
   /// For the library.
   struct Inside;

@@ -96,6 +96,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   [[nodiscard]] std::optional<WriteId> LogStart(const std::string& key) const override;
   bool AbandonPromise(const Promise& promise, double timeout_s) override;
   void Close() override;
+  void Forked() override;
 
   /// For the library.
   struct Inside;

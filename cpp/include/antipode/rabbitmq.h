@@ -100,6 +100,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   [[nodiscard]] bool Promises() const override;
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
   void Close() override;
+  void Forked() override;
 
   /// For the library.
   struct Inside;

@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "antipode/clock.h"
 #include "antipode/export.h"
@@ -92,6 +94,13 @@ class ANTIPODE_EXPORT Endpoint {
 
 enum class ReadsFrom { kPrimary, kReplica };
 
+/// For `Store::Forked`: makes an object new, and leaves alone what the old one held. A thread of the parent process may
+/// have been changing it, and its connections are the parent's: to close one may end the session that the parent uses.
+template <typename Held, typename... Arguments>
+void Renew(Held& held, Arguments&&... arguments) {
+  ::new (static_cast<void*>(std::addressof(held))) Held(std::forward<Arguments>(arguments)...);
+}
+
 /// One datastore as barriers see it: what a shim derives from. Held by `std::shared_ptr`; `Close` it before its class
 /// is destroyed.
 class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
@@ -126,6 +135,10 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
 
   /// Unregisters it and releases the library's connections. Idempotent.
   virtual void Close();
+
+  /// The library calls it in a process that forked from the one of this store, on the only thread that is there. What
+  /// is derived calls this, and begins anew what has a thread, a lock or a connection: it is the parent's. See `Renew`.
+  virtual void Forked();
 
   /// For the library.
   [[nodiscard]] virtual Clock& clock() const;

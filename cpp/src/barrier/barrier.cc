@@ -15,6 +15,7 @@
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/random_hex.h"
+#include "runtime/thrown.h"
 
 namespace antipode {
 
@@ -127,8 +128,9 @@ Cancellable BarrierCallback(std::function<void(const BarrierResult&)> callback, 
           state->over = true;
         }
         callback(call->Conclude());
-      } catch (const std::exception& error) {  // What a callback throws never escapes.
-        WarnOnce("callback", "", error.what(), std::string("the callback of a barrier failed: ") + error.what());
+      } catch (...) {  // What a callback throws never escapes.
+        const std::string thrown = Thrown();
+        WarnOnce("callback", "", thrown, "the callback of a barrier failed: " + thrown);
       }
     }).detach();
   } catch (const std::system_error& error) {

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "runtime/observers.h"
+#include "runtime/thrown.h"
 
 namespace antipode {
 
@@ -97,8 +98,8 @@ void Fencer::End() {
   std::set<WriteId> writes;
   try {
     if (const auto store = store_.lock()) writes = store->Fence(timeout_s);
-  } catch (const std::exception& error) {
-    WarnOnce("fence_failed", datastore_, "", "no fence from the primary of '" + datastore_ + "': " + error.what());
+  } catch (...) {
+    WarnOnce("fence_failed", datastore_, "", "no fence from the primary of '" + datastore_ + "': " + Thrown());
   }
   for (const auto& [fence, s] : asked) fence->Set(writes);
 }

@@ -6,6 +6,7 @@
 #include "barrier/fence.h"
 #include "barrier/watcher.h"
 #include "runtime/clock.h"
+#include "runtime/forks.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
@@ -17,9 +18,22 @@ struct Stores {
   std::map<std::string, std::vector<std::shared_ptr<Store>>> of;
 };
 
+void RenewStores();
+
 Stores& TheStores() {
-  static auto* stores = new Stores;
+  static auto* stores = [] {
+    auto* made = new Stores;
+    HoldWhileForking(ForkRank::kStores, made->lock, RenewStores);
+    return made;
+  }();
   return *stores;
+}
+
+/// The threads and connections of the parent process are none of its child's.
+void RenewStores() {
+  for (const auto& [name, stores] : TheStores().of) {
+    for (const auto& store : stores) store->Forked();
+  }
 }
 
 }  // namespace
@@ -172,6 +186,11 @@ bool Store::AbandonPromise(const Promise&, double) {
   throw ConfigurationError("no promise can be abandoned on '" + datastore_ + "' by this shim");
 }
 void Store::Close() { Unregister(*this); }
+void Store::Forked() {
+  Renew(lock_);
+  Renew(watcher_);
+  Renew(fencer_);
+}
 Clock& Store::clock() const { return SystemClock(); }
 
 std::shared_ptr<Watcher> Store::watcher() {

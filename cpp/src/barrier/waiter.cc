@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "barrier/registry.h"
+#include "runtime/thrown.h"
 
 namespace antipode {
 namespace {
@@ -70,7 +71,8 @@ bool Waiter::LookHere() {
     Take(datastore, *observation);
   } catch (const Unreachable& error) {
     Unreached(datastore, error.what());
-  } catch (const std::exception&) {
+  } catch (...) {
+    Thrown();
     return false;  // The watcher checks again, and knows what to retry.
   }
   return true;

@@ -4,7 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/forks.h"
 #include "runtime/observers.h"
+#include "runtime/thrown.h"
 
 namespace antipode {
 namespace {
@@ -34,7 +36,11 @@ struct AtWork {
 };
 
 AtWork& TheWork() {
-  static auto* work = new AtWork;
+  static auto* work = [] {
+    auto* made = new AtWork;
+    HoldWhileForking(ForkRank::kWatchers, made->lock, [] { TheWork().names.clear(); });
+    return made;
+  }();
   return *work;
 }
 
@@ -316,10 +322,10 @@ std::optional<double> Watcher::Work() {
     Count("look_unreachable", datastore_);
     for (const auto& each : subscribers) each->Unreached(datastore_, error.what());
     return pacer_.BackoffS();
-  } catch (const std::exception& error) {  // Whatever it is, nobody may hang on it.
-    WarnOnce("look_failed", datastore_, error.what(),
-             "a look at '" + datastore_ + "' failed for good: " + error.what());
-    for (const auto& each : subscribers) each->Failed(datastore_, error.what());
+  } catch (...) {  // Whatever it is, nobody may hang on it.
+    const std::string thrown = Thrown();
+    WarnOnce("look_failed", datastore_, thrown, "a check of '" + datastore_ + "' failed for good: " + thrown);
+    for (const auto& each : subscribers) each->Failed(datastore_, thrown);
     return 0.0;
   }
   for (const auto& each : subscribers) each->Take(datastore_, observation);
@@ -345,7 +351,8 @@ void Watcher::Pause(double timeout_s) {
   }
   try {
     endpoint->Pause(timeout_s, wake_);
-  } catch (const std::exception&) {
+  } catch (...) {
+    Thrown();
     DropEndpoint();  // The next check connects anew and shows it.
   }
 }
@@ -361,7 +368,8 @@ void Watcher::Rest() {
   if (!endpoint) return;
   try {
     endpoint->Rest();
-  } catch (const std::exception&) {
+  } catch (...) {
+    Thrown();
     DropEndpoint();
   }
 }

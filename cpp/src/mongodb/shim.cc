@@ -134,6 +134,16 @@ class Shim::Table {
     pool_.reset();
   }
 
+  void Forked() {
+    const bool closed = pool_ == nullptr;
+    Renew(history_);
+    Renew(numbers_, shim_.clock());
+    Renew(lock_);
+    Renew(pool_);
+    Renew(set_name_);
+    if (!closed) pool_ = std::make_shared<Pool>(target_.uri);
+  }
+
   [[nodiscard]] const std::string& database() const { return options_.database; }
 
   Lineage Write(std::string_view key, std::string_view value, const Lineage& base,
@@ -509,6 +519,12 @@ bool Shim::AbandonPromise(const Promise& promise, double timeout_s) {
     if (Passes(error)) throw Unreachable(error.what());
     throw;
   }
+}
+
+void Shim::Forked() {
+  Store::Forked();
+  table_->Forked();
+  Renew(inside_->members, table_->target());
 }
 
 void Shim::Close() {

@@ -219,6 +219,13 @@ class Shim::Table {
     idle_.clear();
   }
 
+  void Forked() {
+    Renew(inside_.runs);
+    Renew(inside_.silent);
+    Renew(lock_);
+    Renew(idle_);
+  }
+
   [[nodiscard]] bool HasDatabase() const { return !inside_.address.database.empty(); }
 
  private:
@@ -402,6 +409,11 @@ std::optional<WriteId> Shim::LogStart(const std::string& key) const {
 }
 
 bool Shim::AbandonPromise(const Promise& promise, double timeout_s) { return table_->Abandon(promise, timeout_s); }
+
+void Shim::Forked() {
+  Store::Forked();
+  table_->Forked();
+}
 
 void Shim::Close() {
   table_->Close();

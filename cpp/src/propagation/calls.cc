@@ -8,6 +8,7 @@
 #include "propagation/headers.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
+#include "runtime/forks.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
 
@@ -45,7 +46,11 @@ struct Peers {
 };
 
 Peers& ThePeers() {
-  static auto* peers = new Peers;
+  static auto* peers = [] {
+    auto* made = new Peers;
+    HoldWhileForking(ForkRank::kPeers, made->lock);
+    return made;
+  }();
   return *peers;
 }
 

@@ -17,6 +17,8 @@ namespace {
 
 constexpr amqp_channel_t kChannel = 1;
 constexpr double kConnectS = 5;
+/// How long a broker that does not answer may keep a connection from ending.
+constexpr double kCloseS = 0.25;
 constexpr int kFrameBytes = 131'072;
 /// A dead connection is noticed after twice as many seconds.
 constexpr int kHeartbeatS = 10;
@@ -73,7 +75,11 @@ Channel::Channel(const Place& place, For purpose, Interrupter* interrupter)
 }
 
 Channel::~Channel() {
-  if (open_) amqp_connection_close(connection_, AMQP_REPLY_SUCCESS);
+  if (open_) {
+    const timeval limit = TimeOf(kCloseS);
+    amqp_set_rpc_timeout(connection_, &limit);
+    amqp_connection_close(connection_, AMQP_REPLY_SUCCESS);
+  }
   Destroy();
 }
 

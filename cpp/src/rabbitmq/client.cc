@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "rabbitmq/headers.h"
 #include "rabbitmq/inside.h"
 #include "rabbitmq/publisher.h"
+#include "rabbitmq/socket.h"
 #include "rabbitmq/words.h"
 
 namespace antipode::rabbitmq {
@@ -70,6 +72,23 @@ class Outfitted {
   amqp_basic_properties_t of_{};
 };
 
+/// As long as it lives, calls over a connection of the application's wait for an answer for so many seconds at most.
+class AnswerWithin {
+ public:
+  AnswerWithin(amqp_connection_state_t connection, double seconds) : connection_(connection) {
+    if (const timeval* before = amqp_get_rpc_timeout(connection_)) before_ = *before;
+    const timeval limit = TimeOf(seconds);
+    amqp_set_rpc_timeout(connection_, &limit);
+  }
+  ~AnswerWithin() { amqp_set_rpc_timeout(connection_, before_ ? &*before_ : nullptr); }
+  AnswerWithin(const AnswerWithin&) = delete;
+  AnswerWithin& operator=(const AnswerWithin&) = delete;
+
+ private:
+  amqp_connection_state_t connection_;
+  std::optional<timeval> before_;
+};
+
 }  // namespace
 
 /// What goes over one channel of the application's, and what the broker says of it.
@@ -78,6 +97,7 @@ class Client::Traffic {
   Traffic(std::shared_ptr<Shim> shim, amqp_connection_state_t connection, amqp_channel_t channel)
       : shim_(std::move(shim)), connection_(connection), channel_(channel) {
     if (connection_ == nullptr) throw ConfigurationError("a client is of a connection that is logged in");
+    const AnswerWithin limit(connection_, shim_->inside().options.confirm_timeout);
     amqp_confirm_select(connection_, channel_);
     const amqp_rpc_reply_t reply = amqp_get_rpc_reply(connection_);
     if (reply.reply_type == AMQP_RESPONSE_NORMAL) return;
@@ -97,6 +117,7 @@ class Client::Traffic {
     const Headers given = properties == nullptr ? Headers() : HeadersOf(*properties);
     const Outfitted outfitted(properties,
                               Disabled() ? Headers() : Outgoing(given, publication.write, shim_->datastore()));
+    const TakenWithin limit(amqp_get_sockfd(connection_), shim_->inside().options.confirm_timeout);
     const int status = amqp_basic_publish(connection_, channel_, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0,
                                           Disabled() ? properties : outfitted.get(), BytesOf(body));
     confirms_.Sent(std::move(publication));

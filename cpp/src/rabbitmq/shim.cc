@@ -33,8 +33,7 @@ class Shim::Links {
  public:
   Links(Shim& shim, const std::string& url, Options options)
       : shim_(shim), place_(url, options.tls), options_(std::move(options)), ledger_(LedgerOf(options_, shim.clock())) {
-    if (!ledger_ || options_.receipts->bindings.empty()) return;
-    tap_ = std::make_shared<Tap>(place_, options_.exchange, *options_.receipts, ledger_, shim.datastore());
+    if (const auto tap = Listening()) tap->Await();
   }
 
   [[nodiscard]] bool HasReceipts() const { return ledger_ != nullptr; }
@@ -42,11 +41,12 @@ class Shim::Links {
 
   std::unique_ptr<Endpoint> Open() {
     if (!ledger_) throw Unreachable("'" + shim_.datastore() + "' has no receipts");
-    return std::make_unique<ReceiptsEndpoint>(ledger_, tap_);
+    return std::make_unique<ReceiptsEndpoint>(ledger_, Listening());
   }
 
   Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& given,
                 const std::optional<Promise>& fulfils) {
+    Listening();
     const std::lock_guard guard(publishing_);
     if (!publisher_ || !publisher_->Alive()) {
       publisher_.reset();
@@ -121,19 +121,48 @@ class Shim::Links {
 
   Lineage Received(const Headers& headers) {
     if (Disabled()) return {};
+    Listening();
     const rabbitmq::Received received = ReceivedOf(headers, shim_.datastore());
     if (ledger_) Learn(headers, received);
     return received.lineage();
   }
 
   void Close() {
-    if (tap_) tap_->Close();
+    std::shared_ptr<Tap> tap;
+    {
+      const std::lock_guard guard(listening_);
+      closed_ = true;
+      tap = tap_;
+    }
+    if (tap) tap->Close();
     const std::scoped_lock guard(publishing_, consuming_);
     publisher_.reset();
     consumer_.reset();
   }
 
+  /// A child process has neither the thread nor the connections. It listens from its first use of the shim on.
+  void Forked() {
+    Renew(publishing_);
+    Renew(publisher_);
+    Renew(publications_);
+    Renew(consuming_);
+    Renew(consumer_);
+    Renew(listening_);
+    Renew(ledger_, LedgerOf(options_, shim_.clock()));
+    Renew(tap_);
+  }
+
  private:
+  /// What hears receipts; null where nothing is to, or the shim is closed.
+  std::shared_ptr<Tap> Listening() {
+    if (!ledger_ || options_.receipts->bindings.empty()) return nullptr;
+    const std::lock_guard guard(listening_);
+    if (!tap_ && !closed_) {
+      tap_ = std::make_shared<Tap>(place_, options_.exchange, *options_.receipts, ledger_, shim_.datastore());
+    }
+    return tap_;
+  }
+
   /// Under the lock `consuming_`, as all that is done with it.
   std::shared_ptr<Channel> Consumer() {
     if (!consumer_ || !consumer_->Alive()) {
@@ -174,7 +203,9 @@ class Shim::Links {
   Publications publications_;
   std::mutex consuming_;
   std::shared_ptr<Channel> consumer_;
-  const std::shared_ptr<Ledger> ledger_;
+  std::mutex listening_;
+  bool closed_ = false;
+  std::shared_ptr<Ledger> ledger_;
   std::shared_ptr<Tap> tap_;
 };
 
@@ -205,6 +236,11 @@ bool Shim::Looks() const { return links_->HasReceipts(); }
 bool Shim::Promises() const { return links_->HasReceipts(); }
 
 std::unique_ptr<Endpoint> Shim::OpenEndpoint(double) { return links_->Open(); }
+
+void Shim::Forked() {
+  Store::Forked();
+  links_->Forked();
+}
 
 void Shim::Close() {
   Store::Close();

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <system_error>
@@ -50,6 +51,15 @@ void Tune(int socket) {
   setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnsentMs, sizeof kUnsentMs);
 }
+
+TakenWithin::TakenWithin(int socket, double seconds) : socket_(socket) {
+  const auto limit_ms = static_cast<unsigned>(std::max(seconds * 1'000, 1.0));
+  socklen_t size = sizeof before_ms_;
+  getsockopt(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, &before_ms_, &size);
+  setsockopt(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
+TakenWithin::~TakenWithin() { setsockopt(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, &before_ms_, sizeof before_ms_); }
 
 void Interrupter::Interrupt() {
   const std::lock_guard guard(lock_);

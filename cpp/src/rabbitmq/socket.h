@@ -24,6 +24,19 @@ class Interrupter {
 /// Ends a connection over which nothing is taken for long: librabbitmq sets no limit to sending.
 void Tune(int socket);
 
+/// As long as it lives, a connection of the application's ends over which nothing is taken for so many seconds.
+class TakenWithin {
+ public:
+  TakenWithin(int socket, double seconds);
+  ~TakenWithin();
+  TakenWithin(const TakenWithin&) = delete;
+  TakenWithin& operator=(const TakenWithin&) = delete;
+
+ private:
+  int socket_;
+  unsigned before_ms_ = 0;
+};
+
 /// A socket that is connected, as librabbitmq expects it. Whoever has it ends it in `interrupter`, if any, before it is
 /// closed. Throws Error where no broker answers within so many seconds, or it was interrupted.
 int Connected(const std::string& host, int port, double timeout_s, Interrupter* interrupter);

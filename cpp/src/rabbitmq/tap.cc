@@ -39,6 +39,9 @@ Tap::Tap(Place place, std::string exchange, Receipts receipts, std::shared_ptr<L
                              "come to this process let the bindings be empty");
   }
   thread_ = std::thread([this] { Run(); });
+}
+
+void Tap::Await() {
   std::unique_lock guard(lock_);
   changed_.wait_for(guard, std::chrono::duration<double>(kFirstS), [this] { return tried_; });
   if (!refused_) return;

@@ -18,12 +18,15 @@ namespace antipode::rabbitmq {
 /// again whenever it must, on a separate thread. Thread-safe.
 class Tap {
  public:
-  /// Begins to listen; returns when the tap is bound, or the broker cannot be reached now. Throws ConfigurationError
-  /// where the broker refuses the user, or there is no exchange to listen to.
+  /// Begins to listen. Throws ConfigurationError where there is no exchange to listen to.
   Tap(Place place, std::string exchange, Receipts receipts, std::shared_ptr<Ledger> ledger, std::string datastore);
   ~Tap();
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
+
+  /// Returns when the tap is bound, or the broker cannot be reached now. Throws ConfigurationError where the broker
+  /// refuses the user, or has no such exchange.
+  void Await();
 
   /// To what it listens.
   [[nodiscard]] const std::string& exchange() const noexcept { return exchange_; }

@@ -146,6 +146,12 @@ class Shim::Table {
     idle_.clear();
   }
 
+  void Forked() {
+    inside_.Forked();
+    Renew(lock_);
+    Renew(idle_);
+  }
+
   [[nodiscard]] const std::string& prefix() const { return options_.prefix; }
 
  private:
@@ -310,6 +316,11 @@ std::optional<WriteId> Shim::LogStart(const std::string& key) const {
 }
 
 bool Shim::AbandonPromise(const Promise& promise, double timeout_s) { return table_->Abandon(promise, timeout_s); }
+
+void Shim::Forked() {
+  Store::Forked();
+  table_->Forked();
+}
 
 void Shim::Close() {
   table_->Close();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "antipode/lineage.h"
+#include "antipode/shim.h"
 #include "redis/connection.h"
 #include "redis/position.h"
 
@@ -35,6 +36,12 @@ class Entries {
   /// with one, the log history is noted on the same connection.
   void Enter(const Lineage& token, Connection& connection, const std::optional<ServerState>& after,
              const std::string& why, double timeout_s);
+
+  /// What a child process begins anew.
+  void Forked() {
+    Renew(lock_);
+    Renew(noted_);
+  }
 
  private:
   void Note(Connection& connection, const ServerState& state, double timeout_s);

@@ -56,12 +56,15 @@ void CountHidden(const Lineage& lineage, const std::set<std::string>& egress) {
 void CountDropped(const Lineage& lineage, std::string_view text, const Settings& settings) {
   const Lineage allowed = settings.egress ? lineage.Allowed(*settings.egress) : lineage;
   if (settings.egress) CountHidden(lineage, *settings.egress);
+  std::string names;
   for (const std::string& datastore : Lost(allowed, Lineage::Deserialize(text))) {
     Count("dropped_for_size", datastore);
-    WarnOnce("dropped_for_size", datastore, "",
-             "a lineage exceeds " + std::to_string(settings.max_lineage_bytes) + " bytes: dependencies on '" +
-                 datastore + "' were dropped and marked incomplete");
+    names += (names.empty() ? "'" : ", '") + datastore + "'";
   }
+  if (names.empty()) return;
+  const std::string most = std::to_string(settings.max_lineage_bytes);
+  WarnOnce("dropped_for_size", names, most,
+           "a lineage exceeds " + most + " bytes: dependencies on " + names + " were dropped and marked incomplete");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "antipode/dry_run.h"
 #include "antipode/errors.h"
+#include "runtime/forks.h"
 #include "runtime/settings.h"
 
 namespace antipode {
@@ -26,7 +27,11 @@ struct State {
 
 /// Never destroyed: threads may go on while the process ends.
 State& TheState() {
-  static auto* state = new State;
+  static auto* state = [] {
+    auto* made = new State;
+    HoldWhileForking(ForkRank::kDryRun, made->lock);
+    return made;
+  }();
   return *state;
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "runtime/dry_run.h"
+#include "runtime/forks.h"
 
 namespace antipode {
 namespace {
@@ -32,7 +33,11 @@ struct State {
 
 /// Never destroyed: threads may count while the process ends.
 State& TheState() {
-  static auto* state = new State;
+  static auto* state = [] {
+    auto* made = new State;
+    HoldWhileForking(ForkRank::kObservers, made->lock);
+    return made;
+  }();
   return *state;
 }
 

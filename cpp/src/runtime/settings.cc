@@ -10,6 +10,7 @@
 #include "antipode/errors.h"
 #include "antipode/text.h"
 #include "runtime/dry_run.h"
+#include "runtime/forks.h"
 #include "runtime/hosts.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
@@ -143,7 +144,10 @@ Settings FromEnvironment() {
 
 std::mutex settings_lock;
 std::shared_ptr<const Settings>& InForce() {
-  static auto* settings = new std::shared_ptr<const Settings>;
+  static auto* settings = [] {
+    HoldWhileForking(ForkRank::kSettings, settings_lock);
+    return new std::shared_ptr<const Settings>;
+  }();
   return *settings;
 }
 

@@ -31,6 +31,7 @@ class Memory final : public Store {
   std::atomic<bool> floors{false};
   std::atomic<bool> ends_in_time{true};
   std::function<void()> on_check = [] {};
+  std::atomic<bool> odd{false};  ///< Throws what is no std::exception.
 
   [[nodiscard]] bool Floors() const override { return floors; }
   std::unique_ptr<Endpoint> OpenEndpoint(double) override { return std::make_unique<Connection>(*this); }
@@ -38,6 +39,7 @@ class Memory final : public Store {
     ++looks;
     on_check();
     if (away) throw Unreachable("away");
+    if (odd) throw 42;
     Observation observation;
     observation.server = "server";
     for (const WriteId& each : writes) {
@@ -106,6 +108,40 @@ TEST_F(Faces, AgreeAboutWhatIsNotVisible) {
   BarrierOptions returning = Options(0.05);
   returning.raise_unmet = false;
   EXPECT_FALSE(Barrier(returning));
+}
+
+/// Hears the first warning.
+class Warning final : public Observer {
+ public:
+  void Warned(std::string_view message) noexcept override {
+    if (!heard_.exchange(true)) first.set_value(std::string(message));
+  }
+  std::promise<std::string> first;
+
+ private:
+  std::atomic<bool> heard_{false};
+};
+
+// A callback that throws what is no std::exception is reported, and does not end the program.
+TEST_F(Faces, SurviveACallbackThatThrowsAnything) {
+  const auto warning = std::make_shared<Warning>();
+  SetObserver(warning);
+  Reach();
+  const auto handle = BarrierCallback([](const BarrierResult&) { throw 42; }, Options());
+  EXPECT_EQ(warning->first.get_future().get(),
+            "the callback of a barrier failed: what was thrown is no std::exception");
+  SetObserver(nullptr);
+}
+
+// A shim of somebody else's that throws what is no std::exception ends the wait, and does not end the program.
+TEST_F(Faces, SurviveAnEndpointThatThrowsAnything) {
+  store_->odd = true;
+  EXPECT_THROW(Barrier(Options()), VisibilityCheckError);
+  store_->odd = false;
+  Reach();
+  ASSERT_TRUE(TryBarrier(Options()));
+  store_->odd = true;  // Now there is a connection, which the caller's thread checks.
+  EXPECT_THROW(Barrier(Options()), VisibilityCheckError);
 }
 
 TEST_F(Faces, NotifyNobodyWhoseWaitIsOver) {

@@ -15,6 +15,7 @@
 #include "antipode/barrier.h"
 #include "antipode/mongodb_client.h"
 #include "antipode/scope.h"
+#include "forks.h"
 
 namespace {
 
@@ -499,6 +500,11 @@ void Unseen(Service& near, Service&) {
   Holds(0, "unsampled");
 }
 
+/// A child process waits and reads over connections of its own, and its parent goes on.
+void Forked(Service& near, Service& far) {
+  Check(antipode::checks::ForksWell(*near.shim, *far.shim), "both processes read what they wrote");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -507,7 +513,8 @@ int main(int, char** arguments) {
       {"repeated", Repeated}, {"doubtful", Doubtful},         {"held", Held},
       {"late", Late},         {"transactions", Transactions}, {"snapshots", Snapshots},
       {"pooled", Pooled},     {"majority", Majority},         {"lost_commit", LostCommit},
-      {"unseen", Unseen},     {"elected", Elected},           {"uncommitted", Uncommitted}};
+      {"unseen", Unseen},     {"elected", Elected},           {"uncommitted", Uncommitted},
+      {"forked", Forked}};
   mongoc_init();
   Service near(arguments[1], antipode::ReadsFrom::kPrimary);
   Service far(arguments[2], antipode::ReadsFrom::kReplica);

@@ -4,6 +4,7 @@
 
 #include "antipode/mysql_client.h"
 #include "client_checks.h"
+#include "forks.h"
 
 namespace {
 
@@ -225,6 +226,12 @@ void Lost(Connection& near, Connection&) {
   }
 }
 
+/// A child process waits and reads over connections of its own, and its parent goes on.
+void Forked(Connection& near, Connection& far) {
+  for (const std::string& each : antipode::mysql::TableStatements()) Ask(near, each);
+  Check(ForksWell(*near.region.shim, *far.region.shim), "both processes read what they wrote");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -232,7 +239,7 @@ int main(int, char** arguments) {
       {"held", Held},         {"writes", Writes},       {"transactions", Transactions},
       {"prepared", Prepared}, {"snapshots", Snapshots}, {"untold", Untold},
       {"late", Late},         {"lost", Lost},           {"uncommitted", Uncommitted},
-      {"proxied", Proxied}};
+      {"proxied", Proxied},   {"forked", Forked}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);

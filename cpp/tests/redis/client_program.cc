@@ -5,6 +5,7 @@
 
 #include "antipode/redis_client.h"
 #include "client_checks.h"
+#include "forks.h"
 
 namespace {
 
@@ -229,6 +230,11 @@ void Silent(Connection& near, Connection&) {
   Same(Text(near.client.CommandArgv({"PING"})), "PONG");
 }
 
+/// A child process waits and reads over connections of its own, and its parent goes on.
+void Forked(Connection& near, Connection& far) {
+  Check(ForksWell(*near.shim, *far.shim), "both processes read what they wrote");
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -243,7 +249,8 @@ int main(int, char** arguments) {
                                                                                     {"lost", Lost},
                                                                                     {"refused", Refused},
                                                                                     {"subscriptions", Subscriptions},
-                                                                                    {"silent", Silent}};
+                                                                                    {"silent", Silent},
+                                                                                    {"forked", Forked}};
   const Region there(arguments[1], antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], antipode::ReadsFrom::kReplica);
   Connection near(there);

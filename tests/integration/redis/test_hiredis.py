@@ -31,6 +31,7 @@ CHECKS = {
     "refused": LAG_MS,
     "subscriptions": 0,
     "silent": 0,
+    "forked": LAG_MS,
 }
 
 

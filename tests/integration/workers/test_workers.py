@@ -1,4 +1,4 @@
-"""The workers that services run in: threads, greenlets and other event loops, over a real store."""
+"""The workers that services run in: threads, forks, greenlets and other loops, on a real store."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.store("redis")
 
 _FLASK = ("--bind", "fd://{fd}", "tests.integration.workers._flask:app")
+_PREFORK = ("--bind", "fd://{fd}", "--preload", "tests.integration.workers._prefork:app")
 _FASTAPI = ("--fd", "{fd}", "--log-level", "warning", "tests.integration.workers._fastapi:app")
 #: By what is beneath: what must be installed, and the program.
 WORKERS = {
     "threads": (("gunicorn", "flask"), ("gunicorn", "--threads", "20", *_FLASK)),
+    "prefork": (
+        ("gunicorn", "flask"),
+        ("gunicorn", "--workers", "2", "--threads", "20", *_PREFORK),
+    ),
     "gevent": (("gunicorn", "gevent", "flask"), ("gunicorn", "-k", "gevent", *_FLASK)),
     "asyncio": (
         ("uvicorn", "fastapi"),
@@ -44,7 +49,12 @@ CALLERS = 10
 REQUESTS = 100
 
 
-@pytest.fixture(params=WORKERS)
+@pytest.fixture(
+    params=[
+        pytest.param(each, marks=[pytest.mark.slow] if each == "prefork" else [])
+        for each in WORKERS
+    ]
+)
 def port(request: pytest.FixtureRequest, antipode_redis: RedisTopology) -> Iterator[int]:
     """The service, in one worker of this kind."""
     needed, program = WORKERS[request.param]
