@@ -367,17 +367,21 @@ def test_a_dry_run_reports_what_leaves_within_a_transaction(
     """What is not committed has no position; once the transaction is over there is nothing."""
     remote = application.remote
     remote.configure(mode="dry-run", dry_run_dir=str(tmp_path))
-    with remote.scope():
+    with application.client(application.topology.primary) as other, remote.scope():
         primary.call("begin")
         primary.call("find")
         remote.ask("request_headers", headers=[])
+        other.call("find")
         primary.call("insert", '{"x": 1}')
         remote.ask("request_headers", headers=[])
+        primary.call("find")  # Within the transaction.
+        other.call("find")
         primary.call(end)
         remote.ask("request_headers", headers=[])
+        other.call("find")
     remote.configure(mode="enforce")
     records = [
         json.loads(line) for file in tmp_path.iterdir() for line in file.read_text().splitlines()
     ]
     lints = [(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"]
-    assert lints == [("in-transaction", "posts")]
+    assert lints == [("in-transaction", "posts"), ("read-before-commit", "posts")]

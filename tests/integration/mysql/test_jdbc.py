@@ -374,6 +374,8 @@ def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
             primary.call("begin")
             primary.call("update", INSERT)
             remote.ask("request_headers", headers=[])
+            primary.call("query", "SELECT body FROM jdbc_notes")  # Within the transaction.
+            replica.call("query", "SELECT body FROM jdbc_notes")
             primary.call("commit")
             replica.call("query", "SELECT body FROM jdbc_notes")
             remote.ask("request_headers", headers=[])
@@ -391,7 +393,8 @@ def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
         topology.resume()
     remote.configure(mode="enforce")
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [each["lint"] for each in records if each["kind"] == "lint"] == ["in-transaction"]
+    lints = [each["lint"] for each in records if each["kind"] == "lint"]
+    assert lints == ["in-transaction", "read-before-commit"]
     (read,) = [each for each in records if each["kind"] == "read"]
     (evidence,) = [each for each in records if each["kind"] == "evidence"]
     assert (read["verdict"], evidence["of"]) == ("unguarded", read["n"])

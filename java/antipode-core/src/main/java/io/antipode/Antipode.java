@@ -8,6 +8,7 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.HexFormat;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
@@ -93,6 +94,17 @@ public final class Antipode {
   public static Lineage current() {
     Scope scope = Scope.currentOrNull();
     return scope == null ? Lineage.empty() : scope.lineage();
+  }
+
+  /**
+   * Returns the datastores in which the current request has written, in transactions that are open;
+   * none without a scope. No other connection sees those writes, and no barrier waits for them: a
+   * router of reads sends those of such a datastore to its primary, within that transaction.
+   * Instrumented clients of MySQL, MariaDB and MongoDB know of transactions.
+   */
+  public static Set<String> uncommitted() {
+    Scope scope = Scope.currentOrNull();
+    return scope == null ? Set.of() : scope.uncommitted();
   }
 
   /**

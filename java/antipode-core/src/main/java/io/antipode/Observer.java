@@ -57,12 +57,12 @@ public interface Observer extends AutoCloseable {
   void reads(Scope scope, Shim client, boolean isAutomatic, boolean isOwn);
 
   /**
-   * A transaction has written, or is over.
+   * A read or barrier cannot see what its request wrote in a transaction that is open.
    *
-   * @param who whose transaction it is
-   * @param wrote whether it is open, and has written
+   * @param what {@code read} or {@code barrier}
+   * @param wrote where the transaction wrote first
    */
-  void uncommitted(String datastore, Object who, boolean wrote);
+  void beforeCommit(Scope scope, String what, String datastore, StackTraceElement wrote);
 
   /** A barrier is about to succeed. */
   void barrier(BarrierCall call);

@@ -61,22 +61,27 @@ public final class Recording {
   }
 
   /**
-   * Tells a dry run that a transaction has written, or is over.
+   * Notes that a transaction has written, or is over. Its writes have no positions yet, and no
+   * other connection sees them.
    *
-   * @param who whose transaction it is: a connection
+   * @param who whose transaction it is: a connection or session, the same as reads within it have
    * @param wrote whether it is open, and has written
    */
   public static void recordUncommitted(String datastore, Object who, boolean wrote) {
-    Observer observer = Observers.dryRun();
-    if (observer != null) {
-      observer.uncommitted(datastore, who, wrote);
+    if (!wrote) { // Each reply of a server may come here; most tell of no write.
+      OpenWrites.ended(who);
+      return;
+    }
+    Scope scope = Scope.currentOrNull();
+    if (scope != null) {
+      OpenWrites.wrote(scope, datastore, who);
     }
   }
 
   /**
    * Counts something that found no scope and, once for each line of the application, logs it.
    *
-   * @param what a noun: {@code write}, {@code barrier}
+   * @param what a noun: {@code write}, {@code read}, {@code barrier}
    * @param datastore what it was about; empty where about none
    * @param policy whether it is an error; null for no
    * @throws ConfigurationException if the policy is {@code RAISE}
@@ -87,7 +92,8 @@ public final class Recording {
     }
     Settings settings = Settings.current();
     String place = CallSite.find(settings.appPackages());
-    String about = what + (datastore.isEmpty() ? "" : " to '" + datastore + "'") + " at " + place;
+    String link = what.equals("read") ? " of '" : " to '";
+    String about = what + (datastore.isEmpty() ? "" : link + datastore + "'") + " at " + place;
     Counts.count("unscoped_" + what, datastore);
     Observer observer = Observers.dryRun();
     if (observer != null) {
@@ -95,13 +101,15 @@ public final class Recording {
     } else if (policy == Policy.RAISE) {
       throw new ConfigurationException(about + " outside of a scope: " + advice(what));
     }
-    Counts.logOnce("unscoped_" + what, datastore, place, () -> about + " outside of a scope");
+    Counts.logOnce(
+        "unscoped_" + what, datastore, place, () -> about + " outside of a scope: " + advice(what));
   }
 
   private static String advice(String what) {
     return what.equals("barrier")
         ? "it would wait for nothing. Run it within Antipode.scope(), give it a lineage, or start"
             + " its thread with Antipode.branch(); on_unscoped=report lets it pass"
-        : "open one with Antipode.scope()";
+        : "open one with Antipode.scope(), or let the integration of its framework, worker or"
+            + " thread do so";
   }
 }

@@ -23,6 +23,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -208,6 +209,13 @@ public final class Scope implements ImplicitContextKeyed {
   /** Returns the lineage so far, with how many branches of the request still run. */
   public Lineage leaving() {
     return lineage().branching(branches.get());
+  }
+
+  /** Returns the datastores in which it has written, in transactions that are open. */
+  public Set<String> uncommitted() {
+    return OpenWrites.in(this).stream()
+        .map(OpenWrites.Transaction::datastore)
+        .collect(Collectors.toUnmodifiableSet());
   }
 
   /** Returns the promises, by id, that this branch fulfils itself. */

@@ -54,6 +54,9 @@ final class Automatic {
       return explicit;
     }
     Demand demand = Demand.of(scope, client, lineage, Settings.current());
+    if (reads) {
+      Call.countUnknownStores(demand.unknown);
+    }
     UnmetException error = reads ? demand.hopeless() : null;
     if (error != null) {
       serve(error, client.datastore(), demand.settings());

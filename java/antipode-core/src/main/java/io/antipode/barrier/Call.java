@@ -8,6 +8,7 @@ import io.antipode.LineageText;
 import io.antipode.Mode;
 import io.antipode.Observer;
 import io.antipode.Observers;
+import io.antipode.OpenWrites;
 import io.antipode.Policy;
 import io.antipode.Promise;
 import io.antipode.Recording;
@@ -19,6 +20,7 @@ import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -28,6 +30,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.logging.Level;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** One barrier or check: what those that block, return a future or call back have in common. */
@@ -73,6 +76,25 @@ final class Call {
           "a barrier at the read leaves a floor for later reads: call it within Antipode.scope()");
     }
     this.wait = started();
+    if (scope != null && mode != Mode.OFF) {
+      tellOfUnseen(scope, lineage);
+    }
+  }
+
+  /** Tells of transactions of this request whose writes it cannot wait for: they are open. */
+  private void tellOfUnseen(Scope request, Lineage lineage) {
+    boolean isGiven = options.text() != null || options.lineage() != null;
+    for (OpenWrites.Transaction open : OpenWrites.in(request)) {
+      String name = open.datastore();
+      if (options.asks(name) && (!isGiven || isOf(lineage, name))) {
+        OpenWrites.tellOfUnseen("barrier", request, open);
+      }
+    }
+  }
+
+  private static boolean isOf(Lineage lineage, String datastore) {
+    return Stream.concat(lineage.writes().stream(), lineage.promises().stream())
+        .anyMatch(each -> each.datastore().equals(datastore));
   }
 
   private Plan planned(Lineage lineage, boolean isOff) {
@@ -251,7 +273,7 @@ final class Call {
   BarrierResult conclude() {
     BarrierResult result = wait.result(clock.nanoTime());
     leaveAged(result);
-    countUnknownStores(result);
+    countUnknownStores(result.outcomes());
     UnmetException error = UnmetException.of(result);
     Counts.count(error == null ? "barrier_ok" : "barrier_" + error.code());
     if (error == null) {
@@ -297,9 +319,10 @@ final class Call {
     }
   }
 
-  private static void countUnknownStores(BarrierResult result) {
+  /** Counts and, once for each name, logs datastores that are unknown here and were let pass. */
+  static void countUnknownStores(Collection<Outcome> outcomes) {
     Set<String> unknown = new TreeSet<>();
-    for (Outcome outcome : result.outcomes()) {
+    for (Outcome outcome : outcomes) {
       if (outcome.status() == Status.UNKNOWN_STORE && outcome.reported()) {
         unknown.add(outcome.dependency().datastore());
       }

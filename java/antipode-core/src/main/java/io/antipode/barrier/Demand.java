@@ -3,6 +3,7 @@ package io.antipode.barrier;
 import io.antipode.Attachment;
 import io.antipode.Dependency;
 import io.antipode.Lineage;
+import io.antipode.Policy;
 import io.antipode.Scope;
 import io.antipode.Settings;
 import java.time.Duration;
@@ -10,6 +11,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** What reads of one datastore wait for while the lineage of their request is as it is. */
@@ -23,6 +25,9 @@ final class Demand {
   /** What must be visible, or fulfilled. */
   final Set<Dependency> wanted;
 
+  /** What is let pass, as this process has no shim for its datastore. */
+  final List<Outcome> unknown;
+
   /** Of what no look can show; null where there is no such thing. */
   private final @Nullable Wait hopeless;
 
@@ -34,7 +39,9 @@ final class Demand {
     this.settings = settings;
     Clock clock = shim.clock();
     this.policies = Policies.of(settings, clock);
-    if (!concerns(lineage, shim.datastore())) {
+    List<Outcome> absent = Plan.absent(lineage, scope.own(), settings.onUnknown() != Policy.RAISE);
+    this.unknown = absent.stream().filter(Outcome::reported).toList();
+    if (absent.isEmpty() && !concerns(lineage, shim.datastore())) {
       this.wanted = Set.of();
       this.hopeless = null;
       return;
@@ -43,7 +50,10 @@ final class Demand {
     Plan plan = new Plan(lineage, asked, false, clock.now(), scope.own());
     this.wanted = Set.copyOf(plan.pending.getOrDefault(shim.datastore(), Set.of()));
     List<Outcome> settled =
-        plan.settled.stream().filter(each -> each.status() != Status.EXCLUDED).toList();
+        Stream.concat(
+                plan.settled.stream().filter(each -> each.status() != Status.EXCLUDED),
+                absent.stream())
+            .toList();
     Wait known = new Wait(Map.of(), settled, plan.incomplete, policies, clock, Duration.ZERO);
     this.hopeless = known.result(known.started()).isOk() ? null : known;
   }

@@ -3,7 +3,9 @@ package io.antipode.barrier;
 import io.antipode.Dependency;
 import io.antipode.Observer;
 import io.antipode.Observers;
+import io.antipode.OpenWrites;
 import io.antipode.Promise;
+import io.antipode.Recording;
 import io.antipode.Scope;
 import io.antipode.StaleSnapshotException;
 import io.antipode.WriteId;
@@ -88,17 +90,30 @@ public sealed class Floor permits AutomaticFloor {
    * @throws UnmetException if that is known without a look, and stale reads are to throw
    */
   public static @Nullable Floor current(Shim client) {
-    return current(client, true);
+    return next(client, true, null);
   }
 
-  /** As {@link #current}, of a read that may be under way still when this thread goes on. */
+  /**
+   * As {@link #current(Shim)}, of a read that is made through a connection or session that may have
+   * a transaction.
+   *
+   * @param who that one, as {@link Recording#recordUncommitted} has it
+   */
+  public static @Nullable Floor current(Shim client, Object who) {
+    return next(client, true, who);
+  }
+
+  /** As {@link #current(Shim)}, of a read that may go on when this thread does. */
   public static @Nullable Floor currentAhead(Shim client) {
-    return current(client, false);
+    return next(client, false, null);
   }
 
-  private static @Nullable Floor current(Shim client, boolean isOwn) {
+  private static @Nullable Floor next(Shim client, boolean isOwn, @Nullable Object who) {
     Scope scope = Scope.currentOrNull();
     if (scope == null) {
+      if (!Scope.isStoppedInCurrent()) {
+        Recording.unscoped("read", client.datastore(), null);
+      }
       return null;
     }
     Observer observer = Observers.dryRun();
@@ -106,7 +121,18 @@ public sealed class Floor permits AutomaticFloor {
       boolean isAutomatic = client.holdsReads() && Automatic.isChosen(client);
       observer.reads(scope, client, isAutomatic, isOwn);
     }
+    tellOfUnseen(client.datastore(), scope, who);
     return floor(client, scope, true);
+  }
+
+  /** Tells of a read that the writes of a transaction of another connection are hidden from. */
+  private static void tellOfUnseen(String datastore, Scope scope, @Nullable Object who) {
+    for (OpenWrites.Transaction open : OpenWrites.in(scope)) {
+      if (open.datastore().equals(datastore) && (who == null || !open.isOf(who))) {
+        OpenWrites.tellOfUnseen("read", scope, open);
+        return;
+      }
+    }
   }
 
   /**

@@ -13,10 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Which dependencies of a lineage a barrier waits for, and what is settled before it starts. */
 final class Plan {
+  private static final String ABSENT = "this process has no shim for it";
+
   /** Reasons of incompleteness after which waiting for the primary's position is enough. */
   private static final Set<String> FENCED = Set.of("size", "unsampled");
 
@@ -83,6 +86,21 @@ final class Plan {
         new Way(Status.UNDECIDABLE, "what is registered cannot look for promises", false);
   }
 
+  /**
+   * Returns outcomes of what a lineage has of datastores for which this process has no shim at all.
+   *
+   * @param own the ids of promises that who waits is about to fulfil
+   * @param reported whether they are let pass
+   */
+  static List<Outcome> absent(Lineage lineage, Set<String> own, boolean reported) {
+    return Stream.concat(
+            lineage.writes().stream(),
+            lineage.promises().stream().filter(each -> !own.contains(each.id())))
+        .filter(each -> Shims.of(each.datastore()).isEmpty())
+        .map(each -> Outcome.of(each, Status.UNKNOWN_STORE, ABSENT).withReported(reported))
+        .toList();
+  }
+
   private void take(Dependency dependency, Way way) {
     if (way.status == null) {
       pending.computeIfAbsent(dependency.datastore(), name -> new HashSet<>()).add(dependency);
@@ -115,10 +133,7 @@ final class Plan {
    * unless it was asked for by name, or nothing that can be waited for was set up here.
    */
   private Way absent() {
-    return new Way(
-        Status.UNKNOWN_STORE,
-        "this process has no shim for it",
-        !options.isOnlyGiven() && Shims.anyIsWaitable());
+    return new Way(Status.UNKNOWN_STORE, ABSENT, !options.isOnlyGiven() && Shims.anyIsWaitable());
   }
 
   /** One that expired is looked for all the same: what was fulfilled in time stays visible. */

@@ -11,15 +11,11 @@ import io.antipode.barrier.Shims;
 import io.antipode.propagation.Headers;
 import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
-import java.lang.ref.WeakReference;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.Collections;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.WeakHashMap;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -35,12 +31,6 @@ final class DryRun implements Observer, JudgedReads.Recorder {
   private final JudgedReads reads;
   private final BiConsumer<String, String> counting = this::counted;
   private final Thread atExit = new Thread(this::finish, "antipode-dry-run-end");
-
-  /** The requests of open transactions that have written, by their connection. */
-  private final Map<Object, Uncommitted> uncommitted =
-      Collections.synchronizedMap(new WeakHashMap<>());
-
-  private record Uncommitted(WeakReference<Scope> scope, String datastore) {}
 
   /** Writes records into a directory; without one, findings are counted and logged alone. */
   DryRun(@Nullable Path directory, @Nullable String region) {
@@ -122,8 +112,8 @@ final class DryRun implements Observer, JudgedReads.Recorder {
   @Override
   public void unscoped(String what, String datastore) {
     evidence.over();
-    if (what.equals("write")) {
-      lint("unscoped-write", datastore, "", null, site());
+    if (what.equals("write") || what.equals("read")) {
+      lint("unscoped-" + what, datastore, "", null, site());
     }
   }
 
@@ -143,30 +133,18 @@ final class DryRun implements Observer, JudgedReads.Recorder {
   }
 
   @Override
-  public void uncommitted(String datastore, Object who, boolean wrote) {
-    Scope scope = wrote ? Scope.currentOrNull() : null;
-    if (!wrote) {
-      uncommitted.remove(who);
-    } else if (scope != null) {
-      uncommitted.put(who, new Uncommitted(new WeakReference<>(scope), datastore));
-    }
+  public void beforeCommit(Scope scope, String what, String datastore, StackTraceElement wrote) {
+    Place place = Place.of(wrote);
+    String detail = what + ", written at " + place.file() + ":" + place.line();
+    lint("read-before-commit", datastore, detail, scope, site());
   }
 
   /** What is sent may depend on writes that have no positions yet. */
   @Override
   public void leaves(Scope scope) {
-    if (uncommitted.isEmpty()) {
-      return;
+    for (String datastore : new TreeSet<>(scope.uncommitted())) {
+      lint("in-transaction", datastore, "", scope, site());
     }
-    Set<String> open = new TreeSet<>();
-    synchronized (uncommitted) {
-      for (Uncommitted each : uncommitted.values()) {
-        if (each.scope.get() == scope) {
-          open.add(each.datastore);
-        }
-      }
-    }
-    open.forEach(datastore -> lint("in-transaction", datastore, "", scope, site()));
   }
 
   /** Returns the nearest caller that is the application's. */

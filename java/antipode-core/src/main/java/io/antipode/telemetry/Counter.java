@@ -19,7 +19,7 @@ public record Counter(String name, String unit, String attribute) {
 
   static {
     for (String what :
-        new String[] {"write", "append", "transfer", "barrier", "promise", "response"}) {
+        new String[] {"read", "write", "append", "transfer", "barrier", "promise", "response"}) {
       add("unscoped_" + what, "unscoped_operations", "operation", "antipode.operation");
     }
     for (String why : new String[] {"forged", "old", "unreadable"}) {
@@ -51,6 +51,7 @@ public record Counter(String name, String unit, String attribute) {
   private static void reads() {
     add("served_stale", "served_stale_reads", "read");
     add("unguarded_read", "unguarded_reads", "read");
+    add("read_before_commit", "reads_before_commit", "read");
     add("dry_run_evidence_dropped", "dropped_evidence", "read");
     add("dry_run_unwritten", "unwritten_dry_runs", "run");
     add("unsampled_read", "unsampled_reads", "read");

@@ -217,7 +217,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       return;
     }
     boolean isRead = reads && (!writes || effects.contains(Effect.COMMITS));
-    Floor floor = isRead ? Floor.current(shim) : Floor.currentAgain(shim);
+    Floor floor = isRead ? Floor.current(shim, tap) : Floor.currentAgain(shim);
     if (floor == null) {
       return;
     }
