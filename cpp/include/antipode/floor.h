@@ -25,9 +25,10 @@ class ANTIPODE_EXPORT Floor {
   /// What the next read by a client of `store` must see; null where nothing: the read is sent as it is. Asked once for
   /// each read, in the thread whose scope it belongs to, just before it is sent; a dry run takes it for over once
   /// that thread goes on with its request. `reads` is false for more of a read
-  /// that was asked for already, and for what may turn out to be none. Throws UnmetError where something is known
+  /// that was asked for already, and for what may turn out to be none. `who` is the connection or session that reads,
+  /// as RecordUncommitted has it. Throws UnmetError where something is known
   /// without a check not to be visible, and stale reads are to throw.
-  static std::shared_ptr<Floor> Current(Store& store, bool reads = true);
+  static std::shared_ptr<Floor> Current(Store& store, bool reads = true, const void* who = nullptr);
 
   virtual ~Floor();
   [[nodiscard]] virtual const std::string& datastore() const = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -165,6 +166,9 @@ ANTIPODE_EXPORT std::shared_ptr<Scope> CurrentScope();
 ANTIPODE_EXPORT void Stop();
 /// The lineage of the current scope; the empty one without.
 ANTIPODE_EXPORT Lineage Current();
+/// The datastores in which the current scope has written, in transactions that are open: no other connection sees
+/// those writes, and no barrier waits for them. A router of reads sends those of such a datastore to its primary.
+ANTIPODE_EXPORT std::set<std::string> Uncommitted();
 /// Adds to, and takes from, the current scope; what it holds then. Without a scope adding is counted, or is
 /// ConfigurationError where `on_unscoped` says so.
 ANTIPODE_EXPORT Lineage Append(const WriteId& write);
@@ -178,7 +182,8 @@ ANTIPODE_EXPORT std::string Serialize(const Lineage& lineage);
 
 /// For shims: enters committed writes into the current scope, after the store's reply.
 ANTIPODE_EXPORT void RecordWrite(const WriteId& write);
-/// For shims: says to a dry run that a transaction has written and is open, or is over; `who` is whose it is.
+/// For shims: notes that a transaction has written and is open, or is over; `who` is whose it is, a connection or a
+/// session, as `Floor::Current` has it. Its writes have no positions yet, and no other connection sees them.
 ANTIPODE_EXPORT void RecordUncommitted(const std::string& datastore, const void* who, bool wrote);
 /// For shims, and for calls of your own: notes in the current scope that something is missing.
 ANTIPODE_EXPORT void MarkIncomplete(std::string_view subject, std::string_view reason);

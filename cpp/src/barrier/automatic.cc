@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "antipode/barrier.h"
+#include "barrier/plan.h"
 #include "barrier/unmet.h"
+#include "request/inside.h"
+#include "request/open_writes.h"
 #include "runtime/clock.h"
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
@@ -44,24 +47,36 @@ BarrierFloor::Proofs Shared(BarrierFloor::Proofs proofs, const std::shared_ptr<B
   return proofs;
 }
 
+/// Tells of a read that the writes of a transaction of another connection than `who` are hidden from.
+void TellOfUnseenRead(const Scope& scope, const std::string& datastore, const void* who) {
+  for (const OpenWrite& each : OpenIn(scope)) {
+    if (each.datastore == datastore && each.who != who) return TellOfUnseen("read", scope, each);
+  }
+}
+
 }  // namespace
 
 BarriersGuard::BarriersGuard(ReadBarriers which) : around_(block) { block = which; }
 BarriersGuard::~BarriersGuard() { block = around_; }
 
-std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads) {
+std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads, const void* who) {
   const auto scope = CurrentScope();
-  if (!scope) return nullptr;
+  if (!scope) {
+    if (reads) Unscoped("read", store.datastore(), std::nullopt);
+    return nullptr;
+  }
   const auto called = FloorIn(*scope, store.datastore());
   const auto settings = SettingsInForce();
   const bool chosen = Chosen(store, *settings);
   const auto observer = reads && store.reads_from() == ReadsFrom::kReplica ? DryRunNow() : nullptr;
   if (observer) observer->Reads(*scope, store, chosen && store.Floors());
+  if (reads) TellOfUnseenRead(*scope, store.datastore(), who);
   if (!chosen || settings->mode != Mode::kEnforce) return called;
   const Lineage lineage = scope->lineage();
   if (lineage.empty()) return called;
   const auto demand = Demand::Of(*scope, store, lineage, settings);
   if (reads) {
+    TellOfUnknownStores(demand->unknown());
     if (const auto error = demand->Hopeless()) Serve(*error, store.datastore(), *settings);
   }
   const auto& wanted = demand->wanted();
@@ -78,7 +93,9 @@ std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads) {
   return std::make_shared<AutomaticFloor>(demand, allowance, store, called);
 }
 
-std::shared_ptr<Floor> Floor::Current(Store& store, bool reads) { return CurrentFloor(store, reads); }
+std::shared_ptr<Floor> Floor::Current(Store& store, bool reads, const void* who) {
+  return CurrentFloor(store, reads, who);
+}
 
 AutomaticFloor::AutomaticFloor(std::shared_ptr<Demand> demand, std::shared_ptr<Allowance> allowance, const Store& store,
                                std::shared_ptr<BarrierFloor> below)

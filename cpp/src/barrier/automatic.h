@@ -13,7 +13,7 @@
 namespace antipode {
 
 /// What the next read by a client of `store` must see, as `Floor::Current` has it.
-std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads);
+std::shared_ptr<BarrierFloor> CurrentFloor(Store& store, bool reads, const void* who = nullptr);
 
 /// What an automatic barrier demands of one read, on top of the floor of one that was called. Its time is the
 /// request's. When that is used up, or no check can help, the read is answered all the same, and counted, unless stale

@@ -7,6 +7,7 @@
 #include "barrier/registry.h"
 #include "barrier/unmet.h"
 #include "request/inside.h"
+#include "request/open_writes.h"
 #include "runtime/observers.h"
 
 namespace antipode {
@@ -92,6 +93,18 @@ Call::Call(const BarrierOptions& options, Clock& clock, bool check)
   }
   wait_.emplace(now ? plan_.pending : Pending(), settled, plan_.incomplete, policies_, clock.Now(), clock.UnixSeconds(),
                 timeout_s_);
+  if (scope_ && mode_ != Mode::kOff) TellOfOpenTransactions(about);
+}
+
+void Call::TellOfOpenTransactions(const Lineage& about) const {
+  std::set<std::string> named;
+  for (const WriteId& each : about.writes()) named.insert(each.datastore);
+  for (const Promise& each : about.promises()) named.insert(each.datastore);
+  for (const OpenWrite& each : OpenIn(*scope_)) {
+    const std::string& name = each.datastore;
+    const bool asked = (!options_.only || options_.only->count(name) != 0) && options_.exclude.count(name) == 0;
+    if (asked && (!options_.lineage || named.count(name) != 0)) TellOfUnseen("barrier", *scope_, each);
+  }
 }
 
 Lineage Call::About() const {
@@ -172,11 +185,7 @@ BarrierResult Call::Conclude() {
   for (const Outcome& each : result.outcomes) {
     if (each.status == Status::kUnknownStore && each.reported) unknown.insert(DatastoreOf(each.dependency));
   }
-  for (const std::string& name : unknown) {
-    Count("unknown_store", name);
-    WarnOnce("unknown_store", name, "",
-             "a lineage depends on '" + name + "', which nothing here can wait for: it was let pass");
-  }
+  TellOfUnknownStores(unknown);
   const auto error = ErrorOf(result);
   Count(error ? "barrier_" + error->code() : "barrier_ok");
   if (error && policies_.raise_unmet) Throw(*error);

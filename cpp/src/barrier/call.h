@@ -57,6 +57,8 @@ class Call {
 
  private:
   [[nodiscard]] Lineage About() const;
+  /// Tells of transactions of this request whose writes it cannot wait for: they are open.
+  void TellOfOpenTransactions(const Lineage& about) const;
   void LeaveAged(const BarrierResult& result);
   void LeaveFloors(const BarrierResult& result);
   /// What it would wait for outside of a dry run.

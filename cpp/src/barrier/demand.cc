@@ -25,7 +25,12 @@ bool Concerns(const Lineage& lineage, const std::string& datastore) {
 
 Demand::Demand(const Scope& scope, const Store& store, Lineage lineage, std::shared_ptr<const Settings> settings)
     : lineage_(std::move(lineage)), settings_(std::move(settings)) {
-  if (!Concerns(lineage_, store.datastore())) return;  // As most requests at most stores.
+  const bool reported = settings_->on_unknown != Policy::kRaise;
+  std::vector<Outcome> settled = AbsentOf(lineage_, scope.inside().own, reported);
+  if (reported) {
+    for (const Outcome& each : settled) unknown_.insert(DatastoreOf(each.dependency));
+  }
+  if (settled.empty() && !Concerns(lineage_, store.datastore())) return;  // As most requests at most stores.
   const Clock& clock = store.clock();
   policies_ = Policies::Of(*settings_, clock.Hour());
   BarrierOptions asked;
@@ -33,7 +38,6 @@ Demand::Demand(const Scope& scope, const Store& store, Lineage lineage, std::sha
   asked.at = At::kRead;
   const Plan plan = Planned(lineage_, asked, false, clock.UnixSeconds(), scope.inside().own, true);
   if (const auto found = plan.pending.find(store.datastore()); found != plan.pending.end()) wanted_ = found->second;
-  std::vector<Outcome> settled;
   std::copy_if(plan.settled.begin(), plan.settled.end(), std::back_inserter(settled),
                [](const Outcome& each) { return each.status != Status::kExcluded; });
   const Wait known({}, settled, plan.incomplete, policies_, clock.Now(), clock.UnixSeconds(), 0);

@@ -26,6 +26,8 @@ class Demand {
   Demand(const Scope& scope, const Store& store, Lineage lineage, std::shared_ptr<const Settings> settings);
 
   [[nodiscard]] const std::set<Dependency>& wanted() const { return wanted_; }
+  /// Datastores that are let pass: this process has no store for them.
+  [[nodiscard]] const std::set<std::string>& unknown() const { return unknown_; }
   [[nodiscard]] const Policies& policies() const { return policies_; }
   [[nodiscard]] const Settings& settings() const { return *settings_; }
   /// Of what no check can show; null where there is no such thing.
@@ -38,6 +40,7 @@ class Demand {
   std::shared_ptr<const Settings> settings_;
   Policies policies_;
   std::set<Dependency> wanted_;
+  std::set<std::string> unknown_;
   std::optional<Wait> hopeless_;
   mutable std::mutex lock_;
   Proofs proofs_;

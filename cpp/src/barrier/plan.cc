@@ -4,9 +4,12 @@
 #include <array>
 
 #include "barrier/registry.h"
+#include "runtime/observers.h"
 
 namespace antipode {
 namespace {
+
+constexpr const char* kAbsent = "this process has no shim for it";
 
 /// Reasons of incompleteness after which waiting for the primary's position is enough.
 constexpr std::array<std::string_view, 2> kDischarged{"size", "unsampled"};
@@ -63,14 +66,36 @@ std::string CauseOf(const Dependency& dependency, Status way) {
 /// for by name, or nothing that can be waited for was set up here.
 Outcome Settled(const Dependency& dependency, Status way, bool reports) {
   if (way == Status::kUnknownStore && registry::StoresOf(DatastoreOf(dependency)).empty()) {
-    return {dependency, way, 0, "", "this process has no shim for it", reports && registry::WaitsForAny()};
+    return {dependency, way, 0, "", kAbsent, reports && registry::WaitsForAny()};
   }
   return {dependency, way, 0, "", CauseOf(dependency, way), false};
+}
+
+void TakeAbsent(const Dependency& dependency, bool reported, std::vector<Outcome>& absent) {
+  if (!registry::StoresOf(DatastoreOf(dependency)).empty()) return;
+  absent.push_back({dependency, Status::kUnknownStore, 0, "", kAbsent, reported});
 }
 
 bool MayBeDependency(const std::string& item) { return item[0] < '0' || item[0] > '9'; }
 
 }  // namespace
+
+std::vector<Outcome> AbsentOf(const Lineage& lineage, const std::set<std::string>& own, bool reported) {
+  std::vector<Outcome> absent;
+  for (const WriteId& each : lineage.writes()) TakeAbsent(each, reported, absent);
+  for (const Promise& each : lineage.promises()) {
+    if (own.count(each.id) == 0) TakeAbsent(each, reported, absent);
+  }
+  return absent;
+}
+
+void TellOfUnknownStores(const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    Count("unknown_store", name);
+    WarnOnce("unknown_store", name, "",
+             "a lineage depends on '" + name + "', which nothing here can wait for: it was let pass");
+  }
+}
 
 Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, double unix_s,
              const std::set<std::string>& own, bool scoped) {

@@ -23,4 +23,9 @@ struct Plan {
 Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, double unix_s,
              const std::set<std::string>& own, bool scoped);
 
+/// Outcomes of what `lineage` has of datastores for which this process has no store at all; `reported`: let pass.
+std::vector<Outcome> AbsentOf(const Lineage& lineage, const std::set<std::string>& own, bool reported);
+/// Counts and, once for each name, says datastores that are unknown here and were let pass.
+void TellOfUnknownStores(const std::set<std::string>& names);
+
 }  // namespace antipode

@@ -7,6 +7,7 @@
 #include "barrier/registry.h"
 #include "dry_run/json.h"
 #include "dry_run/running_test.h"
+#include "request/open_writes.h"
 #include "runtime/observers.h"
 #include "runtime/settings.h"
 
@@ -123,9 +124,9 @@ void DryRun::Succeeds(const BarrierSeen& barrier) {
 }
 
 void DryRun::Counted(std::string_view metric, std::string_view subject) {
-  if (metric == "unscoped_write") {
+  if (metric == "unscoped_read" || metric == "unscoped_write") {
     evidence_->Over();
-    Lint("unscoped-write", subject, "", nullptr, Here());
+    Lint(metric == "unscoped_read" ? "unscoped-read" : "unscoped-write", subject, "", nullptr, Here());
     return;
   }
   // What is unreadable elsewhere was no read.
@@ -133,26 +134,16 @@ void DryRun::Counted(std::string_view metric, std::string_view subject) {
   Lint("unknown-lineage", subject, metric == "companion_absent" ? "absent" : metric, CurrentScope().get(), Here());
 }
 
-void DryRun::Uncommitted(const std::string& datastore, const void* who, bool wrote) {
-  const auto scope = wrote ? CurrentScope() : nullptr;
-  const std::lock_guard guard(lock_);
-  if (!wrote) {
-    open_.erase(who);
-  } else if (scope) {
-    open_[who] = {scope, datastore};
-  }
+void DryRun::BeforeCommit(const Scope& scope, const std::string& what, const std::string& datastore,
+                          const CallStack& wrote) {
+  const Place place = places_.Of(wrote);
+  const std::string detail = what + ", written at " + place.file + ":" + std::to_string(place.line);
+  Lint("read-before-commit", datastore, detail, &scope, Here());
 }
 
 void DryRun::Leaves(const Scope& scope) {
   std::set<std::string> open;
-  {
-    const std::lock_guard guard(lock_);
-    for (auto each = open_.begin(); each != open_.end();) {
-      const auto held = each->second.scope.lock();
-      if (held.get() == &scope) open.insert(each->second.datastore);
-      each = held ? std::next(each) : open_.erase(each);
-    }
-  }
+  for (const OpenWrite& each : OpenIn(scope)) open.insert(each.datastore);
   if (open.empty()) return;
   const Place place = Here();
   for (const std::string& datastore : open) Lint("in-transaction", datastore, "", &scope, place);

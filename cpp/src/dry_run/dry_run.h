@@ -1,9 +1,7 @@
 // What this process's dry run knows and writes. The specification says what each record means.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,7 +29,8 @@ class DryRun final : public DryRunObserver {
   void Ended() override { evidence_->Over(); }
   void Succeeds(const BarrierSeen& barrier) override;
   void Counted(std::string_view metric, std::string_view subject) override;
-  void Uncommitted(const std::string& datastore, const void* who, bool wrote) override;
+  void BeforeCommit(const Scope& scope, const std::string& what, const std::string& datastore,
+                    const CallStack& wrote) override;
   void Leaves(const Scope& scope) override;
   Lineage Absorb(const Scope& scope, const Lineage& lineage) override;
   std::set<std::string> Notes(const Scope& scope) override;
@@ -39,12 +38,6 @@ class DryRun final : public DryRunObserver {
   void Close() override;
 
  private:
-  /// A transaction that has written and is open.
-  struct Open {
-    std::weak_ptr<Scope> scope;
-    std::string datastore;
-  };
-
   Place Here();
   void Lint(const char* lint, std::string_view datastore, std::string_view detail, const Scope* scope,
             const Place& place);
@@ -59,8 +52,6 @@ class DryRun final : public DryRunObserver {
   std::shared_ptr<Records> records_;  ///< Null where there is no directory.
   std::shared_ptr<Evidence> evidence_ = std::make_shared<Evidence>();
   Places places_;
-  std::mutex lock_;
-  std::map<const void*, Open> open_;  ///< By whose transaction it is.
 };
 
 }  // namespace antipode::dry_run

@@ -213,7 +213,7 @@ class Client::Traffic {
   std::shared_ptr<Floor> FloorOf(Effects effects) {
     const bool reads = (effects & kReads) != 0;
     const bool writes = (effects & kWrites) != 0;
-    if (reads && (!writes || (effects & kCommits) != 0)) return Floor::Current(*shim_, true);
+    if (reads && (!writes || (effects & kCommits) != 0)) return Floor::Current(*shim_, true, this);
     const bool opens = (effects & kMaySnapshot) != 0 || (writes && (effects & kEnds) == 0);
     return reads || (opens && state_.Fresh()) ? Floor::Current(*shim_, false) : nullptr;
   }

@@ -302,11 +302,13 @@ Promise PromiseOf(std::string_view token) {
 void Unscoped(const char* what, std::string_view datastore, std::optional<Policy> policy) {
   if (Disabled()) return;
   Count(std::string("unscoped_") + what, datastore);
-  const std::string about = datastore.empty() ? "" : " to '" + std::string(datastore) + "'";
+  const std::string link = std::string_view(what) == "read" ? " of '" : " to '";
+  const std::string about = datastore.empty() ? "" : link + std::string(datastore) + "'";
+  const std::string message = what + about + " outside of a scope: begin one with antipode::ScopeGuard";
   if (policy == Policy::kRaise && !DryRunNow()) {
-    throw ConfigurationError(std::string(what) + about + " outside of a scope: begin one with antipode::ScopeGuard");
+    throw ConfigurationError(message);
   }
-  WarnOnce(std::string("unscoped_") + what, datastore, "", what + about + " outside of a scope");
+  WarnOnce(std::string("unscoped_") + what, datastore, "", message);
 }
 
 void Stop() {
@@ -350,10 +352,6 @@ void RecordWrite(const WriteId& write) {
   } else {
     Unscoped("write", write.datastore, CurrentSettings().on_unscoped);
   }
-}
-
-void RecordUncommitted(const std::string& datastore, const void* who, bool wrote) {
-  if (const auto observer = DryRunNow()) observer->Uncommitted(datastore, who, wrote);
 }
 
 void MarkIncomplete(std::string_view subject, std::string_view reason) {

@@ -45,8 +45,9 @@ class DryRunObserver {
   /// A barrier is about to succeed.
   virtual void Succeeds(const BarrierSeen& barrier) = 0;
   virtual void Counted(std::string_view metric, std::string_view subject) = 0;
-  /// A transaction of `who` has written, or is over.
-  virtual void Uncommitted(const std::string& datastore, const void* who, bool wrote) = 0;
+  /// A `read` or `barrier` cannot see what its scope wrote in a transaction that is open; `wrote`: who wrote first.
+  virtual void BeforeCommit(const Scope& scope, const std::string& what, const std::string& datastore,
+                            const CallStack& wrote) = 0;
   /// The lineage of a scope is about to leave this process.
   virtual void Leaves(const Scope& scope) = 0;
   /// A lineage without the notes of a dry run in it, which the scope keeps apart.

@@ -21,7 +21,8 @@ constexpr std::size_t kMostCounts = 2'000;
 constexpr std::chrono::minutes kSeldom{1};
 constexpr std::string_view kOther = "_OTHER";
 /// Counts that a dry run makes a lint of.
-constexpr std::array<std::string_view, 4> kLints{"companion_absent", "foreign", "unreadable", "unscoped_write"};
+constexpr std::array<std::string_view, 5> kLints{"companion_absent", "foreign", "unreadable", "unscoped_read",
+                                                 "unscoped_write"};
 
 struct State {
   std::mutex lock;

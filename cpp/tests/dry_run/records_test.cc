@@ -186,6 +186,55 @@ TEST(Lint, SaysOfWhatLeavesThatATransactionHasWrittenAndIsOpen) {
   EXPECT_EQ(LintsIn(recorded), (Lints{{"in-transaction", "posts", ""}}));
 }
 
+TEST(Lint, SaysOfAReadThatItHasNoScopeAndThrowsNothing) {
+  const Recorded recorded;
+  agent::VirtualClock clock;
+  const auto posts = agent::StoreOf({{"datastore", "posts"}, {"reads_from", "replica"}}, clock);
+  const auto before = Metrics()[{"unscoped_read", "posts"}];
+  EXPECT_EQ(Floor::Current(*posts), nullptr);
+  EXPECT_EQ(Floor::Current(*posts, false), nullptr);
+  {
+    const ScopeGuard request;
+    Floor::Current(*posts);
+  }
+  const auto now = Metrics()[{"unscoped_read", "posts"}];
+  EXPECT_EQ(now, before + 1);
+  posts->Close();
+  EXPECT_EQ(LintsIn(recorded), (Lints{{"unscoped-read", "posts", ""}}));
+}
+
+TEST(Lint, SaysOfAReadAndABarrierThatTheyCannotSeeAnOpenTransaction) {
+  const Recorded recorded;
+  agent::VirtualClock clock;
+  const auto posts = agent::StoreOf({{"datastore", "posts"}, {"reads_from", "replica"}}, clock);
+  const int connection = 0;
+  const auto before = Metrics()[{"read_before_commit", "posts"}];
+  {
+    const ScopeGuard request;
+    Floor::Current(*posts);
+    RecordUncommitted("posts", &connection, true);
+    EXPECT_EQ(Uncommitted(), std::set<std::string>{"posts"});
+    Floor::Current(*posts, true, &connection);
+    EXPECT_TRUE(LintsIn(recorded).empty()) << "the transaction sees its own writes";
+    Floor::Current(*posts);
+    BarrierOptions options;
+    Check(options);
+    options.only = std::set<std::string>{"users"};
+    Check(options);
+    RecordUncommitted("posts", &connection, false);
+    EXPECT_TRUE(Uncommitted().empty());
+    Floor::Current(*posts);
+  }
+  const auto now = Metrics()[{"read_before_commit", "posts"}];
+  EXPECT_EQ(now, before + 2);
+  posts->Close();
+  const auto lints = LintsIn(recorded);
+  ASSERT_EQ(lints.size(), 2U);
+  for (const auto& lint : lints) EXPECT_EQ(lint[0], "read-before-commit");
+  EXPECT_EQ(lints[0][2].rfind("read, written at ", 0), 0U) << lints[0][2];
+  EXPECT_EQ(lints[1][2].rfind("barrier, written at ", 0), 0U) << lints[1][2];
+}
+
 TEST(Lint, SaysNothingOfWhatAnotherRequestSends) {
   const Recorded recorded;
   const int connection = 0;

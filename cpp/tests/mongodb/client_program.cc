@@ -363,8 +363,11 @@ void Uncommitted(Service& near, Service&) {
   session.Start();
   Find(near, "{}", session.Options());
   leaves();
+  Find(near, "{}");
   Insert(near, R"({"t": 1})", session.Options());
   leaves();
+  Find(near, "{}", session.Options());
+  Find(near, "{}");
   Check(Commit(near, session), "it commits");
   leaves();
   session.Start();

@@ -197,14 +197,17 @@ void Proxied(Connection& near, Connection& far) {
 }
 
 /// What leaves while a transaction that wrote is open: a lint of a dry run, once here.
-void Uncommitted(Connection& near, Connection&) {
+void Uncommitted(Connection& near, Connection& far) {
   const antipode::ScopeGuard request;
   const auto leaves = [] { return antipode::CurrentScope()->text(); };
   Ask(near, "START TRANSACTION");
   Ask(near, "SELECT word FROM words");
   leaves();
+  Ask(far, "SELECT word FROM words");
   Ask(near, "REPLACE INTO words VALUES (80, 'u')");
   leaves();
+  Ask(near, "SELECT word FROM words");
+  Ask(far, "SELECT word FROM words");
   Ask(near, "COMMIT");
   leaves();
   Ask(near, "REPLACE INTO words VALUES (80, 'v')");

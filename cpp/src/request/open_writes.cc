@@ -1,0 +1,76 @@
+#include "request/open_writes.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "runtime/dry_run.h"
+#include "runtime/observers.h"
+
+namespace antipode {
+namespace {
+
+struct State {
+  struct Open {
+    std::weak_ptr<Scope> scope;
+    OpenWrite write;
+  };
+  std::mutex lock;
+  std::map<const void*, Open> open;  ///< By whose transaction it is.
+  std::atomic<std::size_t> size{0};  ///< How many: most processes ask for nothing else.
+};
+
+/// Never destroyed: threads may write while the process ends.
+State& TheState() {
+  static auto* state = new State;
+  return *state;
+}
+
+}  // namespace
+
+void RecordUncommitted(const std::string& datastore, const void* who, bool wrote) {
+  State& state = TheState();
+  if (!wrote && state.size == 0) return;
+  const auto scope = wrote ? CurrentScope() : nullptr;
+  const std::lock_guard guard(state.lock);
+  if (!wrote) {
+    state.open.erase(who);
+  } else if (scope) {
+    State::Open& open = state.open[who];
+    if (open.scope.lock() != scope) {
+      open = {scope, {who, datastore, DryRunNow() ? CurrentCallStack() : CallStack{}}};
+    }
+  }
+  state.size = state.open.size();
+}
+
+std::vector<OpenWrite> OpenIn(const Scope& scope) {
+  State& state = TheState();
+  if (state.size == 0) return {};
+  std::vector<OpenWrite> found;
+  const std::lock_guard guard(state.lock);
+  for (const auto& [who, open] : state.open) {
+    if (open.scope.lock().get() == &scope) found.push_back(open.write);
+  }
+  return found;
+}
+
+std::set<std::string> Uncommitted() {
+  std::set<std::string> datastores;
+  if (const auto scope = CurrentScope()) {
+    for (OpenWrite& each : OpenIn(*scope)) datastores.insert(std::move(each.datastore));
+  }
+  return datastores;
+}
+
+void TellOfUnseen(const std::string& what, const Scope& scope, const OpenWrite& open) {
+  Count("read_before_commit", open.datastore);
+  if (const auto observer = DryRunNow()) observer->BeforeCommit(scope, what, open.datastore, open.wrote);
+  WarnOnce("read_before_commit", open.datastore, what,
+           "a " + what + " of '" + open.datastore +
+               "' cannot see what the same request wrote in a transaction that is not committed yet: commit it before, "
+               "or read within that transaction");
+}
+
+}  // namespace antipode
