@@ -93,6 +93,7 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@tools/fuzz_cpp.sh 100000000 decode baggage
 	@tools/fuzz_cpp.sh 5000000 session mongodb mysql redis
 	@tools/fuzz_java.sh 120
+	@tools/random_jdbc.sh 17000
 	@$(PY) -m tests.differential java --sequences 100000
 	@$(PY) -m tests.differential cpp --sequences 100000
 	@tools/test_valkey.sh $(PY)

@@ -69,6 +69,7 @@ public record Counter(String name, String unit, String attribute) {
     add("blocked_loop", "blocked_loops", "barrier");
     add("unknown_store", "unknown_stores", "barrier");
     add("promise_abandoned", "abandoned_promises", "promise");
+    add("unknown_function", "unknown_functions", "statement");
     add("promise_fulfilled_first", "kept_promises", "promise");
     add("log_history_noted", "noted_promotions", "promotion");
   }

@@ -38,10 +38,15 @@ public final class Lab implements AutoCloseable {
 
   /** Starts a primary and a replica of a store, or what else it has. */
   public static Lab start(String store) throws IOException {
+    return start(store, 0);
+  }
+
+  /** Starts them, with a replica that is so many milliseconds late. */
+  public static Lab start(String store, int lagMs) throws IOException {
     Path python = ROOT.resolve(".venv/bin/python");
     String program = Files.isExecutable(python) ? python.toString() : "python3";
     ProcessBuilder builder =
-        new ProcessBuilder(program, "-m", "antipode", "lab", store)
+        new ProcessBuilder(program, "-m", "antipode", "lab", store, "--lag-ms", "" + lagMs)
             .directory(ROOT.toFile())
             .redirectError(ProcessBuilder.Redirect.INHERIT);
     // Where `make stores` puts what the system has no package of; installed servers come first.
