@@ -36,8 +36,10 @@ measure() {
 fresh=no
 [[ " $* " != *" --fresh "* ]] || fresh=yes
 # Few of everything, to see that it works.
-few=() turns=()
-[[ " $* " != *" --quick "* ]] || few=(--rounds 1) turns=(--blocks 1 --turn 0.5)
+few=() turns=() requests=()
+if [[ " $* " == *" --quick "* ]]; then
+  few=(--rounds 1) turns=(--blocks 1 --turn 0.5) requests=(--requests 5000 --sweep 500)
+fi
 measure micro "" "${few[@]}"
 # Bounds are judged with clients and servers pinned to processors; without pinning it is measured, too.
 measure overhead "" "${few[@]}"
@@ -57,4 +59,12 @@ if ((${#measured[@]})); then
   [[ " $* " != *" --quick "* ]] || results=$out/quick/results
   run benchmarks.costs collect "${measured[@]}" --results "$results"
 fi
+
+# Sizes, which no other work of the machine changes: in as many processes as there are processors.
+echo "== metadata"
+results=docs/results
+[[ " $* " != *" --quick "* ]] || results=$out/quick/results
+mkdir -p "$results"
+run benchmarks.metadata run "${requests[@]}" --json "$results/metadata.json"
+run benchmarks.metadata render --results "$results"
 exit "$status"
