@@ -114,7 +114,8 @@ SEQUENCES: Final = frozenset({b"nextval", b"setval"})
 _OPTION: Final = re.compile(r"[\w$]+(?:\.[\w$]+)?")
 _KNOWN: Final = WORDS | BOTH
 #: What stands before a parenthesis; quoted, or of a schema, it is no word and not built in.
-_CALLED: Final = re.compile(rb"([\w$.`\"\x80-\xff]+)\s*\(")
+_CALLED: Final = re.compile(rb"(?<![\w$.`\"\x80-\xff])([\w$.`\"\x80-\xff]+)\s*\(")
+_PARENTHESIS: Final = re.compile(rb"\s*\(")
 _INTO: Final = re.compile(
     rb"\s*(?:insert|replace)\s(?:[a-z_\s]*\s)?into\s+[\w$.`]+\s*\(", re.IGNORECASE
 )
@@ -176,13 +177,14 @@ def _commented(sql: bytes) -> bool:
 
 def _in(sql: bytes) -> frozenset[bytes]:
     tokens = _TOKEN.findall(_QUOTED.sub(_shown, sql))
+    ends = _ends(tokens)
     found = set()
     for at in range(1, len(tokens)):
         name = tokens[at - 1].lower()
         if tokens[at] != b"(" or _NAME.fullmatch(name) is None:
             continue
         before = tokens[at - 2].lower() if at > 1 else b""
-        if name not in _KNOWN and before not in _NO_CALL and not _defines(tokens, at):
+        if name not in _KNOWN and before not in _NO_CALL and not _defines(tokens, ends.get(at)):
             found.add(name.replace(b"\x01", b""))
     return frozenset(found)
 
@@ -190,14 +192,23 @@ def _in(sql: bytes) -> frozenset[bytes]:
 _in_short = lru_cache(maxsize=256)(_in)
 
 
-def _defines(tokens: list[bytes], at: int) -> bool:
-    """Whether the parenthesis at *at* has the columns of a common table expression."""
-    depth = 0
-    for end in range(at, len(tokens)):
-        depth += (tokens[end] == b"(") - (tokens[end] == b")")
-        if not depth:
-            return [token.lower() for token in tokens[end + 1 : end + 3]] == [b"as", b"("]
-    return False
+def _ends(tokens: list[bytes]) -> dict[int, int]:
+    """Where the parentheses that open end; those that never end are left out."""
+    ends: dict[int, int] = {}
+    still_open: list[int] = []
+    for at, token in enumerate(tokens):
+        if token == b"(":
+            still_open.append(at)
+        elif token == b")" and still_open:
+            ends[still_open.pop()] = at
+    return ends
+
+
+def _defines(tokens: list[bytes], end: int | None) -> bool:
+    """Whether the parenthesis that ends at *end* has the columns of a common table expression."""
+    if end is None:
+        return False
+    return [token.lower() for token in tokens[end + 1 : end + 3]] == [b"as", b"("]
 
 
 def _shown(match: re.Match[bytes]) -> bytes:
@@ -205,6 +216,6 @@ def _shown(match: re.Match[bytes]) -> bytes:
     text = match.group()
     if text[:1] == b"`":
         return b"\x01" + re.sub(rb"[^\w$]", b"_", text[1:-1])
-    if text[:1] == b'"' and match.string[match.end() :].lstrip()[:1] == b"(":
+    if text[:1] == b'"' and _PARENTHESIS.match(match.string, match.end()):
         return b"\x01" + re.sub(rb"[^\w$]", b"_", text[1:-1])  # Quoted so by ANSI_QUOTES.
     return b"'" if text[:1] in b"'\"" else b" "
