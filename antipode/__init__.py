@@ -37,7 +37,6 @@ from ._lineage.unmet_errors import (
     VisibilityCheckError,
 )
 from ._lineage.write_id import Promise, WriteId
-from ._request.background import branch
 from ._request.fulfilling import fulfilling
 from ._request.table2 import (
     append,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from . import telemetry as telemetry
     from ._barrier.automatic import barriers
     from ._propagation.propagator import instrument
+    from ._request.background import branch
 
 __all__ = [
     "AntipodeError",
@@ -112,11 +112,13 @@ _MODULES = frozenset({"propagation", "shim", "telemetry"})
 
 
 def __getattr__(name: str) -> object:
-    """Load the other public modules, propagators and automatic barriers when they are used."""
+    """Load the other public modules, and what few programs use, when they are used."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name == "instrument":
         return import_module(f"{__name__}.propagation").instrument
+    if name == "branch":
+        return import_module(f"{__name__}._request.background").branch
     if name == "barriers":
         return import_module(f"{__name__}._barrier.automatic").barriers
     msg = f"module {__name__!r} has no attribute {name!r}"
