@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from dataclasses import asdict, fields, replace
@@ -148,8 +147,6 @@ def _cases(given: argparse.Namespace) -> list[tuple[str, Assumptions, int]]:
 
 
 def _run(given: argparse.Namespace, cases: list[tuple[str, Assumptions, int]]) -> int:
-    # What is too large is shortened and counted, as it is to be; its warning says nothing new.
-    logging.getLogger("antipode").setLevel(logging.ERROR)
     start = Start.now()
     found = list(_measured(given, cases))
     _show(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -26,6 +27,11 @@ BLOCK = 1_000
 _WITHOUT_BOUND = 1 << 24
 
 
+def quiet() -> None:
+    """Leave out the warning of each process that a text was shortened: that is counted here."""
+    logging.getLogger("antipode").setLevel(logging.ERROR)
+
+
 def run(
     assumed: Assumptions,
     requests: int,
@@ -42,7 +48,9 @@ def run(
             figures.add(_block(*block))
             advance(block[-1])
         return figures
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=quiet
+    ) as pool:
         waited = {pool.submit(_block, *block): block[-1] for block in blocks}
         try:
             for done in as_completed(waited):

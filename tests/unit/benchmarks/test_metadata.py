@@ -110,6 +110,7 @@ def test_what_does_not_fit_is_counted() -> None:
     assert max(figures.whole_bytes) > 1024
 
 
+@pytest.mark.slow
 def test_figures_do_not_depend_on_who_draws() -> None:
     """The same seed gives the same figures in one process and in two."""
     alone, shared = (
@@ -138,6 +139,7 @@ def test_impossible_assumptions_are_refused(wrong: tuple[str, str]) -> None:
     assert ended.value.code == 2
 
 
+@pytest.mark.slow
 def test_a_short_run_makes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is run with --json can be rendered; a short run says so."""
     report = tmp_path / REPORT
