@@ -48,9 +48,7 @@ def run(
             figures.add(_block(*block))
             advance(block[-1])
         return figures
-    with ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=quiet
-    ) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=quiet) as pool:
         waited = {pool.submit(_block, *block): block[-1] for block in blocks}
         try:
             for done in as_completed(waited):
