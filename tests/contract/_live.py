@@ -17,6 +17,7 @@ from antipode._cli import main
 from antipode.testing._contract_base import ELSEWHERE
 from antipode.testing._contract_dry import dry_run
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from tests._lines import records_in
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import command
 from tests.conformance.test_dry_run import SCHEMA
@@ -284,9 +285,8 @@ class LivePairs:
                 remote.barrier(timeout=TIMEOUT_S, only="posts")
                 pair.reads.shim.read(key)
         judge = Draft202012Validator(vectors.load(SCHEMA))
-        lines = [line for file in tmp_path.iterdir() for line in file.read_text().splitlines()]
-        for line in lines:
-            judge.validate(json.loads(line))
+        for record in records_in(tmp_path):
+            judge.validate(record)
         assert main(["report", str(tmp_path), "--format", "json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["records"]["processes"] == 2

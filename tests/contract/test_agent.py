@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +17,7 @@ from antipode.testing.agent.client import (
     RemoteShim,
     StoreError,
 )
+from tests._lines import records_in
 from tests.conformance._agents import command
 from tests.contract.test_redis import LONG_MS, RedisContractStore
 
@@ -141,5 +141,4 @@ class TestRedisOfCpp(TestRedis):
 
 def evidence_in(folder: Path) -> list[dict[str, Any]]:
     """What was found out about the reads of a dry run."""
-    lines = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
-    return [each for each in map(json.loads, lines) if each["kind"] == "evidence"]
+    return [each for each in records_in(folder) if each["kind"] == "evidence"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
+
+from tests._lines import records_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +17,6 @@ def dry_run_into(folder: Path) -> dict[str, str]:
 
 def lints(folder: Path) -> list[tuple[str, str]]:
     """The lints in *folder*, each with its datastore."""
-    lines = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
-    records = map(json.loads, lines)
-    return [(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"]
+    return [
+        (each["lint"], each["datastore"]) for each in records_in(folder) if each["kind"] == "lint"
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kombu import pools
 
 from antipode.testing import wait_until
+from tests._lines import records_in
 
 from . import _app as tasks
 
@@ -48,16 +48,14 @@ class Worker:
 
     def forget(self) -> None:
         """Begin a test: what was noted so far was of another one."""
-        self._since = len(self._lines())
+        self._since = len(self._noted())
 
-    def _lines(self) -> list[str]:
-        file = self._folder / "notes"
-        return file.read_text().splitlines() if file.exists() else []
+    def _noted(self) -> list[dict[str, Any]]:
+        return records_in(self._folder / "notes")
 
     def notes(self, prefix: str = "") -> list[dict[str, Any]]:
         """What tasks noted so far, in order."""
-        found = [json.loads(line) for line in self._lines()[self._since :]]
-        return [each for each in found if each["what"].startswith(prefix)]
+        return [each for each in self._noted()[self._since :] if each["what"].startswith(prefix)]
 
     def wait(
         self, prefix: str, count: int = 1, timeout_s: float = TIMEOUT_S

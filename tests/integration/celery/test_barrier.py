@@ -13,6 +13,7 @@ from antipode.integrations import celery as antipode_celery
 from antipode.integrations.celery import when_visible
 from antipode.testing import wait_until
 from antipode_shims import embedded
+from tests._lines import records_in
 
 from . import _app as tasks
 from ._workers import TIMEOUT_S, publishing, worker
@@ -178,8 +179,7 @@ def test_run_in_place_a_task_waits_as_a_barrier(
     antipode_celery.uninstrument()
     for shim in tasks._shims.values():
         shim.close()
-    lines = (tmp_path / "notes").read_text().splitlines()
-    assert [line.count("hello") for line in lines] == [1, 1]
+    assert [note["value"] for note in records_in(tmp_path / "notes")] == ["hello", "hello"]
 
 
 def test_the_arguments_of_a_task_are_still_checked() -> None:

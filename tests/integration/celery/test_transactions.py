@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 import antipode
 from antipode.integrations import celery as antipode_celery
+from tests._lines import records_in
 from tests.integration.mysql._clients import NOTES, Sql, run
 
 from . import _app as tasks
@@ -45,9 +45,7 @@ def test_publishing_in_a_transaction_is_flagged(
 
 def flagged(folder: Path) -> set[tuple[str, str]]:
     """The datastores, and the functions, of what left within a transaction."""
-    files = (folder / "records").glob("*.jsonl")
-    records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    lints = [each for each in records if each["kind"] == "lint"]
+    lints = [each for each in records_in(folder / "records") if each["kind"] == "lint"]
     return {
         (each["datastore"], each["site"]["function"])
         for each in lints

@@ -6,7 +6,6 @@ The clients say that they read a replica and are at the primary, so that all cal
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import set_floor
 from antipode.shim import Floor
 from antipode_shims import mysql, redis
+from tests._lines import records_in
 from tests.integration.mongodb._clients import DB, async_client, client
 from tests.integration.mysql._clients import NOTES, Sql, run
 from tests.integration.redis._clients import async_client as async_redis
@@ -54,8 +54,7 @@ def told(folder: Path, datastore: str, call: Callable[[], object], *, floor: boo
             set_floor(scope, Floor(datastore, frozenset(), timeout_s=10, policies=policies))
         call()
     antipode.configure(mode="enforce")
-    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
-    found = [record for record in map(json.loads, lines) if record["kind"] == "read"]
+    found = [record for record in records_in(folder) if record["kind"] == "read"]
     assert all(record["verdict"] == "unguarded" for record in found)
     return len(found)
 

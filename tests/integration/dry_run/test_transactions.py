@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import TYPE_CHECKING, Any
 
 import pika
@@ -12,6 +11,7 @@ from opentelemetry import propagate
 
 import antipode
 from antipode_shims import rabbitmq
+from tests._lines import records_in
 from tests.integration.mongodb._clients import DB, client
 from tests.integration.mysql._clients import NOTES, Sql, run
 from tests.integration.rabbitmq._bench import NEWS, Bench
@@ -38,8 +38,7 @@ def call() -> None:
 
 def early(folder: Path) -> list[tuple[str, str]]:
     """The datastores, and the functions, of what left within a transaction."""
-    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
-    found = [record for record in map(json.loads, lines) if record["kind"] == "lint"]
+    found = [record for record in records_in(folder) if record["kind"] == "lint"]
     return [
         (each["datastore"], each["site"]["function"])
         for each in found

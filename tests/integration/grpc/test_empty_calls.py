@@ -16,6 +16,7 @@ import antipode
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.shim import scope_in
+from tests._lines import records_in
 
 from ._service import SERVICE, handler, made, write
 
@@ -237,15 +238,11 @@ def test_a_dry_run_sees_quiet_calls(tmp_path: Any) -> None:
             call = made(channel, "quiet").future(b"x", metadata=CARRIERS[0])
             call.result()
             trailing = dict(call.trailing_metadata())
-        (held,) = (line for line in _lines(tmp_path) if '"kind":"scope"' in line)
-        request = held.partition('"request":"')[2][:16]
+        (held,) = (each for each in records_in(tmp_path) if each["kind"] == "scope")
+        request = held["request"][:16]
         assert f"0r{request}" in trailing[ANSWER]
     finally:
         antipode.configure(mode="enforce", dry_run_dir=None)
-
-
-def _lines(directory: Any) -> list[str]:
-    return [line for path in directory.iterdir() for line in path.read_text().splitlines()]
 
 
 def unscoped() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from antipode.testing import wait_until
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import described
+from tests.integration._dry_run import lints
 
 from ._clients import SET, exact, failing, plain_client, position
 
@@ -380,8 +380,4 @@ def test_a_dry_run_reports_what_leaves_within_a_transaction(
         remote.ask("request_headers", headers=[])
         other.call("find")
     remote.configure(mode="enforce")
-    records = [
-        json.loads(line) for file in tmp_path.iterdir() for line in file.read_text().splitlines()
-    ]
-    lints = [(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"]
-    assert lints == [("in-transaction", "posts"), ("read-before-commit", "posts")]
+    assert lints(tmp_path) == [("in-transaction", "posts"), ("read-before-commit", "posts")]

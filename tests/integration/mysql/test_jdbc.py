@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from antipode import (
 )
 from antipode.testing import LagProxy, wait_until
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
+from tests._lines import records_in
 from tests.conformance._agents import command
 from tests.contract._servers import described, regions
 from tests.integration.mysql._clients import IN_DOUBT, NOTES, STORES, UNSAMPLED, Sql, minted, run
@@ -392,7 +392,7 @@ def test_a_dry_run_tells_stale_reads_and_what_leaves_too_early(
     finally:
         topology.resume()
     remote.configure(mode="enforce")
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = records_in(file)
     lints = [each["lint"] for each in records if each["kind"] == "lint"]
     assert lints == ["in-transaction", "read-before-commit"]
     (read,) = [each for each in records if each["kind"] == "read"]
