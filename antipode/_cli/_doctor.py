@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
-import sys
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from antipode import AntipodeError, Lineage, WriteId, configure
@@ -12,21 +13,34 @@ from antipode._lineage.codec import encode
 from antipode._request.context import context_with, scope_in
 from antipode._runtime import switch
 from antipode.propagation import MEMBER
-from antipode.shim import Scope, config
+from antipode.shim import Config, Scope, config
 
+from . import _doctor_integrations
 from ._check import Check, Verdict, ok, problem, unknown
+from ._doctor_applications import By, applications, requests, responses, tasks
 from ._doctor_integrations import integrations
 from ._doctor_stores import stores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-    from antipode.shim import Config
+    from ._doctor_applications import Application
 
 __all__ = ["Check", "Verdict", "examine"]
 
+_PREFIX = "ANTIPODE_"
+#: Variables that are no settings of :func:`antipode.configure`: what docs/reference names besides.
+_OTHERS = (
+    "DISABLED",
+    "BACKTRACE",
+    "COMPOSE_FILE",
+    "LOAD_BARRIERS",
+    "PLUGINS",
+    "PROVIDER",
+    "REQUIRE_STORES",
+)
 _APP = "name your application: antipode doctor --app package.module"
 _INSTRUMENT = (
     "call antipode.instrument() after the propagator is set, or set "
@@ -37,39 +51,17 @@ _BAGGAGE = (
     "antipode.instrument() after it"
 )
 _PROBE = Lineage([WriteId("antipode-doctor", "probe", 1)])
-_INSTRUMENTATION = "opentelemetry.instrumentation."
-#: Instrumentations of OpenTelemetry's that extract what incoming requests carry.
-_SERVERS = frozenset(
-    {
-        "aio_pika",
-        "asgi",
-        "aws_lambda",
-        "celery",
-        "django",
-        "falcon",
-        "fastapi",
-        "flask",
-        "grpc",
-        "pika",
-        "pyramid",
-        "starlette",
-        "tornado",
-        "wsgi",
-    }
-)
-
-#: Those that take nothing but the span of what comes in: no lineage arrives by them.
-_SPAN_ALONE = frozenset({"aiohttp_server", "aiokafka", "boto3sqs", "confluent_kafka", "kafka"})
-#: Our modules that open a scope for each request or message.
-_OURS = ("aiohttp_server", "asgi", "celery", "django", "grpc", "wsgi")
 
 
-def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
+def examine(
+    *, imported: bool, timeout_s: float, objects: Sequence[tuple[str, object]] = ()
+) -> Iterator[Check]:
     """All checks, in the order in which their failures explain each other.
 
     Args:
         imported: whether the application was imported, so that what is absent is missing.
         timeout_s: the longest one connection to a datastore may take.
+        objects: what was imported, application objects among it: where each stands, and itself.
     """
     if switch.disabled:
         said = f"{switch.VARIABLE}=true: this process runs as it would without the library"
@@ -81,6 +73,7 @@ def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
         yield problem("settings", str(error), "correct the variable, or the configure() call")
         return
     yield _settings(settings)
+    yield from _variables()
     if settings.mode == "dry-run":
         configure(mode="enforce")  # What is tried below is no request of the application's.
     # It logs what it also raises, and here the one line below is enough.
@@ -93,17 +86,23 @@ def examine(*, imported: bool, timeout_s: float) -> Iterator[Check]:
         named = os.environ.get("OTEL_PROPAGATORS", "")
         yield problem("propagation", f"OTEL_PROPAGATORS={named!r}: {error}", _BAGGAGE)
         return
+    modules = _doctor_integrations.loaded()
+    found = applications(objects, modules)
     yield _propagation(propagator, imported=imported)
-    yield _ingress(propagator, imported=imported)
-    yield _server(imported=imported)
-    yield from integrations(settings, imported=imported)
+    yield _ingress(propagator, found, imported=imported)
+    yield from _served(found, modules, imported=imported)
+    yield from integrations(settings, found, imported=imported)
     automatic = settings.barriers == "auto"
     yield from stores(imported=imported, timeout_s=timeout_s, automatic=automatic)
 
 
 def _settings(settings: Config) -> Check:
     where = f", region {settings.region}" if settings.region else ""
-    said = f"mode {settings.mode}{where}, barriers of at most {settings.max_timeout:g} s"
+    barriers = f"barriers {settings.barriers}, of at most {settings.max_timeout:g} s"
+    if settings.barriers == "auto":
+        barriers += f"; reads of one request wait {settings.auto_timeout:g} s together, then "
+        barriers += "serve what there is" if settings.on_stale == "serve" else "raise"
+    said = f"mode {settings.mode}{where}, {barriers}"
     if settings.mode == "off":
         todo = "set ANTIPODE_MODE=enforce, or configure(mode='enforce')"
         return problem("settings", f"{said}: barriers return at once", todo)
@@ -111,6 +110,34 @@ def _settings(settings: Config) -> Check:
         todo = "set ANTIPODE_DRY_RUN_DIR, or configure(dry_run_dir=...)"
         return problem("settings", f"{said}: no record is written", todo)
     return ok("settings", said)
+
+
+def _variables() -> Iterator[Check]:
+    """Variables of the environment that look like settings, and are none."""
+    known = [*(field.name.upper() for field in fields(Config)), *_OTHERS]
+    for variable in sorted(os.environ):
+        name = variable.removeprefix(_PREFIX)
+        if name in known or not variable.startswith(_PREFIX):
+            continue
+        said = f"{variable} is no setting, and changes nothing"
+        meant = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if meant:
+            yield problem("settings", said, f"write {_PREFIX}{meant[0]}, or take it out")
+        else:
+            yield unknown("settings", said, "where it is not the application's own, take it out")
+
+
+def _served(
+    found: list[Application], modules: frozenset[str], *, imported: bool
+) -> Iterator[Check]:
+    """What comes in, and is answered: requests and tasks."""
+    if not imported:
+        said = "whether anything opens a scope for what comes in: no application is named"
+        yield unknown("requests", said, _APP)
+        return
+    yield from requests(found, modules)
+    yield from responses(found)
+    yield from tasks(modules)
 
 
 def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:
@@ -141,7 +168,7 @@ def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:
     return ok("propagation", "a lineage is sent with what the global propagator injects")
 
 
-def _ingress(propagator: TextMapPropagator, *, imported: bool) -> Check:
+def _ingress(propagator: TextMapPropagator, apps: list[Application], *, imported: bool) -> Check:
     """Whether a request that is extracted gets a scope with the lineage that came with it."""
     subject = "ingress"
     try:
@@ -152,37 +179,9 @@ def _ingress(propagator: TextMapPropagator, *, imported: bool) -> Check:
         said = "extracting an incoming request opens no scope"
         if not imported:
             return unknown(subject, f"{said} in a process set up by its environment alone", _APP)
+        if apps and all(app.by is By.OURS for app in apps):
+            return ok(subject, "each request gets its scope, with its lineage, by the middleware")
         return problem(subject, said, f"{_INSTRUMENT}; or open each request with antipode.scope()")
     if found.lineage != _PROBE:
         return problem(subject, "the lineage of an incoming request is lost", _INSTRUMENT)
     return ok(subject, "an incoming request that is extracted gets a scope and its lineage")
-
-
-def _server(*, imported: bool) -> Check:
-    """Whether somebody extracts: only an instrumentation that was loaded can be seen."""
-    subject = "requests"
-    loaded = {
-        name.removeprefix(_INSTRUMENTATION).partition(".")[0]
-        for name in sys.modules
-        if name.startswith(_INSTRUMENTATION)
-    }
-    ours = {name for name in _OURS if f"antipode.integrations.{name}" in sys.modules}
-    if alone := sorted((loaded & _SPAN_ALONE) - ours):
-        said = f"OpenTelemetry's instrumentation of {', '.join(alone)} takes the span alone"
-        todo = (
-            "no lineage arrives by it: use antipode.integrations.aiohttp_server for aiohttp, and "
-            "attach what opentelemetry.propagate.extract() returns for each message of a queue"
-        )
-        return unknown(subject, said, todo)
-    found = sorted(loaded & _SERVERS)
-    if found:
-        return ok(subject, f"OpenTelemetry's instrumentation of {', '.join(found)} is loaded")
-    if ours:
-        names = ", ".join(f"antipode.integrations.{name}" for name in sorted(ours))
-        return ok(subject, f"{names}: loaded, and opens a scope for each")
-    said = "whether anything extracts incoming requests: no instrumentation of a server is loaded"
-    todo = (
-        "where none is, call opentelemetry.propagate.extract() or antipode.scope() for each "
-        "request; antipode.telemetry.metrics() counts unscoped_write where that is missing"
-    )
-    return unknown(subject, said, todo if imported else _APP)

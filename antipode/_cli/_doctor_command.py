@@ -18,6 +18,7 @@ from ._paint import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from antipode._report import Line
 
@@ -38,7 +39,8 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--app",
         metavar="MODULE[:NAME]",
         help="import this module first, from the working directory too; a function NAME that "
-        "needs no arguments is called, an application object is only looked at",
+        "needs no arguments is called, of an application object the middleware is examined; the "
+        "settings of a Django project set it up",
     )
     parser.add_argument(
         "--timeout",
@@ -55,9 +57,9 @@ def run(given: argparse.Namespace) -> int:
     Raises:
         UsageError: the application cannot be imported.
     """
-    if given.app:
-        _import(given.app)
-    checks = list(examine(imported=bool(given.app), timeout_s=given.timeout))
+    objects = _import(given.app) if given.app else []
+    found = examine(imported=bool(given.app), timeout_s=given.timeout, objects=objects)
+    checks = list(found)
     write(_lines(checks), sys.stdout)
     status = FINDINGS if any(check.verdict is Verdict.PROBLEM for check in checks) else CLEAN
     if given.app and any(not one.daemon for one in threading.enumerate() if one is not _MAIN):
@@ -90,8 +92,12 @@ def _lines(checks: list[Check]) -> Iterator[Line]:
             yield Span(f"{'':11} {'':{width}}  to do: "), Span(check.todo)
 
 
-def _import(app: str) -> None:
+def _import(app: str) -> list[tuple[str, object]]:
     """Import the application as ``python -m`` would, and run what sets it up.
+
+    Returns:
+        What was named, what the function that was named returned, and what its module holds: where
+        each stands, and itself.
 
     Raises:
         UsageError: that fails.
@@ -103,27 +109,43 @@ def _import(app: str) -> None:
     if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds texts
         sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as above
     try:
-        target: object = importlib.import_module(name)
+        module = importlib.import_module(name)
+        _set_up_django(module)
+        target: object = module
         for part in filter(None, attribute.split(".")):
             target = getattr(target, part)
-        if attribute and inspect.isroutine(target):
-            _call(app, target)
+        made = _call(app, target) if attribute and inspect.isroutine(target) else None
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
         msg = f"cannot set up {app}: {type(error).__name__}: {error}"
         raise UsageError(msg) from error
+    held = [(f"{name}:{key}", value) for key, value in vars(module).items()]
+    return [(app, target), (f"{app}()", made), *held] if attribute else held
 
 
-def _call(app: str, target: object) -> None:
+def _set_up_django(module: ModuleType) -> None:
+    """Where *module* is the settings of a Django project, set the project up as manage.py does."""
+    if not hasattr(module, "INSTALLED_APPS"):
+        return
+    import django
+    from django.core.handlers import wsgi  # So that the project counts as one that serves.
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", module.__name__)
+    django.setup()
+    wsgi.WSGIHandler()  # Loads the middleware, as the server will.
+
+
+def _call(app: str, target: object) -> object:
     """Call a function that sets the application up; an application itself is left alone."""
     if not callable(target):
-        return
+        return None
     try:
         inspect.signature(target).bind()
     except (TypeError, ValueError):
-        return  # It takes a request: an application in the shape of a function.
+        return None  # It takes a request: an application in the shape of a function.
     if inspect.iscoroutinefunction(target):
         msg = f"{app} is asynchronous: name a function that sets the application up without a loop"
         raise UsageError(msg)
-    target()
+    made: object = target()
+    return made

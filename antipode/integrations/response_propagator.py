@@ -101,3 +101,8 @@ def uninstrument() -> None:
     held = _hook.get_global_response_propagator()
     if isinstance(held, AntipodeResponsePropagator):
         _hook.set_global_response_propagator(held.inner)
+
+
+def is_instrumented() -> bool:
+    """Whether :func:`instrument` is in force."""
+    return isinstance(_hook.get_global_response_propagator(), AntipodeResponsePropagator)

@@ -8,10 +8,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from aiohttp import web
+from flask import Flask
 from opentelemetry import propagate
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -20,6 +21,7 @@ import antipode
 from antipode._cli import _doctor_integrations, main
 from antipode._cli._doctor import examine
 from antipode._runtime import switch
+from antipode.integrations import aiohttp_server, wsgi
 from antipode.shim import Endpoint, Observation
 from antipode.testing import FakeStore, VirtualClock
 
@@ -50,39 +52,37 @@ def store(name: str = "posts", *, waitable: bool = True) -> FakeStore:
     return FakeStore(name, VirtualClock(), waitable=waitable)
 
 
-def examined(*, imported: bool = True) -> dict[str, Check]:
-    return {check.subject: check for check in examine(imported=imported, timeout_s=1)}
+def examined(*objects: object, imported: bool = True) -> dict[str, Check]:
+    named = [("shop:app", each) for each in objects]
+    return {each.subject: each for each in examine(imported=imported, timeout_s=1, objects=named)}
 
 
-def verdicts(*, imported: bool = True) -> dict[str, str]:
-    return {name: check.verdict.value for name, check in examined(imported=imported).items()}
+def verdicts(*objects: object, imported: bool = True) -> dict[str, str]:
+    found = examined(*objects, imported=imported)
+    return {name: check.verdict.value for name, check in found.items()}
 
 
-def test_a_service_that_is_set_up_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Propagation, scope, an instrumented server, and a replica that answers."""
+def test_a_service_that_is_set_up_has_no_problem() -> None:
+    """Propagation, scope, an application with middleware, and a replica that answers."""
     antipode.instrument()
     antipode.shim.register(store())
-    name = "opentelemetry.instrumentation.flask"
-    monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    found = verdicts()
+    found = verdicts(wsgi.instrument_app(Flask("shop")))
     assert set(found.values()) == {"ok"}
     assert set(found) == {
         "settings", "propagation", "ingress", "requests", "datastores", "posts"
     }  # fmt: skip
 
 
-def test_an_instrumentation_that_takes_the_span_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No lineage arrives by it, whatever else is loaded, unless our integration is there."""
-    for name in ("aiohttp_server", "flask"):
-        module = f"opentelemetry.instrumentation.{name}"
-        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+def test_an_instrumentation_that_takes_the_span_alone(modules: set[str]) -> None:
+    """No lineage arrives by it, whatever else is loaded; an application is judged by itself."""
+    modules |= {f"opentelemetry.instrumentation.{name}" for name in ("aiohttp_server", "flask")}
     ours = "antipode.integrations.aiohttp_server"
-    monkeypatch.delitem(sys.modules, ours, raising=False)
     check = examined()["requests"]
     assert (check.verdict.value, ours in check.todo) == ("cannot tell", True)
     assert "aiohttp_server takes the span alone" in check.said
-    monkeypatch.setitem(sys.modules, ours, ModuleType(ours))
-    assert verdicts()["requests"] == "ok"
+    app = web.Application()
+    assert verdicts(app)["requests"] == "problem"
+    assert verdicts(aiohttp_server.instrument_app(app))["requests"] == "ok"
 
 
 def test_without_an_application_it_cannot_tell(capsys: pytest.CaptureFixture[str]) -> None:

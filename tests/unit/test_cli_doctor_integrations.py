@@ -11,6 +11,7 @@ import pytest
 import antipode
 from antipode._cli import _doctor_integrations
 from antipode._cli._doctor import examine
+from antipode._cli._doctor_applications import applications
 from antipode._cli._doctor_integrations import integrations
 from antipode.shim import config
 
@@ -47,7 +48,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def found(*, imported: bool = True) -> dict[str, Check]:
-    return {check.subject: check for check in integrations(config(), imported=imported)}
+    return {check.subject: check for check in integrations(config(), [], imported=imported)}
 
 
 def verdicts(*, imported: bool = True) -> dict[str, str]:
@@ -83,32 +84,32 @@ def test_clients_that_are_instrumented(load: Callable[..., None]) -> None:
     assert verdicts() == {"clients": "ok"}
 
 
-@pytest.mark.parametrize(
-    ("modules", "said", "todo"),
-    [
-        (("fastapi", "starlette"), "fastapi: ", "integrations.asgi"),
-        (("starlette",), "starlette: ", "integrations.asgi"),
-        (("flask",), "flask: ", "integrations.wsgi"),
-        (("django", "django.http"), "django: ", "integrations.django"),
-        (("django", "django.http", "flask", "antipode.integrations.wsgi"), "", ""),
-        (("fastapi", "antipode.integrations.response_propagator"), "", ""),
-    ],
-)
-def test_servers_that_answer_or_not(
-    load: Callable[..., None], modules: tuple[str, ...], said: str, todo: str
-) -> None:
-    """Without an integration their callers learn nothing of what they wrote."""
-    load(*modules)
-    check = found()["responses"]
-    assert check.verdict.value == ("cannot tell" if said else "ok")
-    assert check.said.startswith(said)
-    assert todo in check.todo
+def test_a_client_of_which_some_are_instrumented(load: Callable[..., None]) -> None:
+    """`instrument_client()` is about one client; of the others nothing is known."""
+    load("requests", requests=object())
+    vars(sys.modules["antipode.integrations.requests"])["_everywhere"] = False
+    check = found()["clients"]
+    assert check.verdict.value == "cannot tell"
+    assert "instrument_client() alone" in check.said
+
+
+def test_grpc_that_was_imported_and_not_called(load: Callable[..., None]) -> None:
+    """Its package is active once `instrument()` ran, and no longer."""
+    from antipode.integrations import grpc
+
+    load("grpc", "antipode.integrations.grpc")
+    assert verdicts() == {"clients": "cannot tell"}
+    grpc.instrument()
+    try:
+        assert verdicts() == {"clients": "ok"}
+    finally:
+        grpc.uninstrument()
 
 
 def test_a_part_of_django_is_no_server(load: Callable[..., None]) -> None:
     """Celery loads one where Django is installed, and serves no requests by it."""
     load("django", "django.utils", "celery")
-    assert "responses" not in verdicts()
+    assert applications([], _doctor_integrations.loaded()) == []
 
 
 def test_hosts_are_held_by_all_clients_or_that_is_a_problem(load: Callable[..., None]) -> None:

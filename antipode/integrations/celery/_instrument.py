@@ -52,6 +52,11 @@ def uninstrument() -> None:
     _errbacks.uninstrument()
 
 
+def is_instrumented() -> bool:
+    """Whether :func:`instrument` is in force."""
+    return any(entry[1] is _before_publish for entry in signals().before_task_publish.receivers)
+
+
 class _TaskRequest:
     """A task that is a request of its own, apart from whatever its worker was started in."""
 

@@ -146,6 +146,11 @@ def uninstrument() -> None:
     _placed.clear()
 
 
+def is_instrumented() -> bool:
+    """Whether :func:`instrument` is in force."""
+    return bool(_placed)
+
+
 def _place(module: Any, name: str, make: Callable[[Any, str, Make], Make]) -> None:
     original = getattr(module, name)
     ours = functools.wraps(original)(make(module, name, original))
