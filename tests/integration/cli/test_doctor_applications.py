@@ -241,7 +241,8 @@ def test_the_settings_of_djangos_guide(
             ("replica", antipode_mariadb.replica),
         )
     }
-    settings = f"{DJANGO}DATABASES = {databases!r}\n{blocks}\nDATABASE_ROUTERS = [ReplicaRouter()]\n"
+    routers = "DATABASE_ROUTERS = [ReplicaRouter()]"
+    settings = f"{DJANGO}DATABASES = {databases!r}\n{blocks}\n{routers}\n"
     (tmp_path / "served.py").write_text(SERVED, encoding="utf-8")
     found = doctor(tmp_path, app, settings, DJANGO_SETTINGS_MODULE="shop")
     assert (found.status, found.verdicts["ingress"]) == (0, "ok"), found.text
