@@ -70,6 +70,8 @@ class ANTIPODE_EXPORT OutgoingCall {
   /// The service itself has answered, with success or its own error, and without a lineage.
   void AnsweredWithout(bool success);
   void Failed();
+  /// Whether a call that does not end leaves a mark: who is called may take part, and the request has a scope.
+  [[nodiscard]] bool MayBeInDoubt() const;
 
  private:
   void Begin(const std::vector<std::pair<std::string, std::optional<unsigned>>>& hosts, std::string_view path);

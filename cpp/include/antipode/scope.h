@@ -63,8 +63,13 @@ class ANTIPODE_EXPORT OpenBranch {
   OpenBranch(const OpenBranch&) = delete;
   OpenBranch& operator=(const OpenBranch&) = delete;
 
+  /// It is a call of `service`, which has answered something and has not ended. Nobody knows what it wrote: until the
+  /// branch is over, barriers of the request find (`service`, `in_doubt`), which no lineage keeps. Not thread-safe.
+  void Streams(std::string_view service);
+
  private:
   std::shared_ptr<Scope> scope_;
+  std::string streaming_;
 };
 
 /// The current scope of a thread at one moment, to be handed to another thread or to a callback. A value.

@@ -110,7 +110,7 @@ void Call::TellOfOpenTransactions(const Lineage& about) const {
 Lineage Call::About() const {
   if (Disabled()) return {};
   if (options_.lineage) return *options_.lineage;
-  if (scope_) return scope_->lineage();
+  if (scope_) return scope_->inside().Doubted();
   const auto policy = CurrentSettings().on_unscoped.value_or(Policy::kRaise);
   Unscoped("barrier", "", mode_ == Mode::kEnforce ? policy : Policy::kReport);
   return {};

@@ -3,6 +3,7 @@
 #include <grpcpp/support/status.h>
 
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -82,6 +83,7 @@ class Calling final : public ::grpc::experimental::Interceptor {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_STATUS)) {
       Safely([&] { Judge(methods->GetRecvStatus(), methods->GetRecvTrailingMetadata()); });
     }
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) Safely([&] { Stream(); });
     methods->Proceed();
   }
 
@@ -105,12 +107,20 @@ class Calling final : public ::grpc::experimental::Interceptor {
     beside_.emplace(captured_.scope());
   }
 
+  /// A message has come, or the end of messages, before the status: whoever gives the call up now may do it unseen,
+  /// since readers of gRPC notify nobody when they are destroyed.
+  void Stream() {
+    const std::lock_guard guard(lock_);
+    if (beside_ && call_->MayBeInDoubt()) beside_->Streams(ServiceOf(method_));
+  }
+
   template <typename Judgement>
   void End(Judgement judgement) {
+    const std::lock_guard guard(lock_);
     if (!call_ || ended_) return;
     ended_ = true;
+    judgement(*call_);  // Before the branch is over: no barrier begins between the two.
     beside_.reset();
-    judgement(*call_);
   }
 
   void Judge(const ::grpc::Status* status, const std::multimap<::grpc::string_ref, ::grpc::string_ref>* received) {
@@ -136,6 +146,7 @@ class Calling final : public ::grpc::experimental::Interceptor {
   std::shared_ptr<const ChannelFacts> channel_;
   std::string method_;
   Captured captured_;
+  std::mutex lock_;  ///< A read and the end of a call may come on two threads.
   std::optional<OutgoingCall> call_;
   std::optional<OpenBranch> beside_;
   bool ended_ = false;

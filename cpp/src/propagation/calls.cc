@@ -150,8 +150,10 @@ void OutgoingCall::AnsweredWithout(bool success) {
   }
 }
 
+bool OutgoingCall::MayBeInDoubt() const { return scope_ && !Disabled() && TakesPart() != false; }
+
 void OutgoingCall::Failed() {
-  if (TakesPart() != false) Mark();
+  if (MayBeInDoubt()) Mark();
 }
 
 void OutgoingCall::Merge(std::string_view text) {

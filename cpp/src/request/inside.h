@@ -26,6 +26,13 @@ class Attachment {
   [[nodiscard]] virtual std::shared_ptr<const Attachment> Branched(const std::set<std::string>& own) const = 0;
 };
 
+/// What runs for a request, all its branches together. Thread-safe.
+struct Running {
+  std::atomic<std::uint64_t> branches{0};
+  std::mutex lock;
+  std::multiset<std::string> streams;  ///< Services whose calls have answered something, and have not ended.
+};
+
 struct Scope::Inside {
   mutable std::mutex lock;
   Lineage lineage;
@@ -36,7 +43,7 @@ struct Scope::Inside {
   std::map<std::type_index, std::shared_ptr<const Attachment>> attached;  ///< One of each kind.
   std::shared_ptr<Allowance> allowance;
   std::shared_ptr<Scope> joined;  ///< Where a branch that is over hands on what its threads still add.
-  std::shared_ptr<std::atomic<std::uint64_t>> branches = std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::shared_ptr<Running> running = std::make_shared<Running>();
   mutable LeavingCache leaving;  ///< The text that was sent last; under the lock.
   std::atomic<bool> open{true};
   std::atomic<bool> stopped{false};
@@ -55,6 +62,8 @@ struct Scope::Inside {
   }
   /// The time that reads of the request may wait by themselves, all of them together; under the lock.
   const std::shared_ptr<Allowance>& Allowed();
+  /// The lineage, with a mark for each stream that has not ended: what a barrier is about.
+  [[nodiscard]] Lineage Doubted() const;
   /// The lineage, with the number of branches that run.
   [[nodiscard]] Lineage Branching() const;
   /// The same as it may leave this process.

@@ -77,25 +77,37 @@ const std::shared_ptr<Allowance>& Scope::Inside::Allowed() {
   return allowance;
 }
 
+Lineage Scope::Inside::Doubted() const {
+  std::set<std::string> services;
+  {
+    const std::lock_guard guard(running->lock);
+    services.insert(running->streams.begin(), running->streams.end());
+  }
+  const std::lock_guard guard(lock);
+  Lineage doubted = lineage;
+  for (const std::string& service : services) doubted = doubted.Marked({service, "in_doubt"});
+  return doubted;
+}
+
 Lineage Scope::Inside::Branching() const {
   const std::lock_guard guard(lock);
-  return WithBranches(lineage, *branches);
+  return WithBranches(lineage, running->branches);
 }
 
 std::string Scope::Inside::Leaving() const {
-  const std::uint64_t running = *branches;
+  const std::uint64_t branches = running->branches;
   const auto settings = SettingsInForce();
   Lineage held;
   {
     const std::lock_guard guard(lock);
-    if (leaving.Holds(lineage, running, settings)) return leaving.text;
+    if (leaving.Holds(lineage, branches, settings)) return leaving.text;
     held = lineage;
   }
   bool whole = false;
-  std::string text = LeavingText(WithBranches(held, running), *settings, &whole);
+  std::string text = LeavingText(WithBranches(held, branches), *settings, &whole);
   if (whole) {  // What was dropped is counted each time it is.
     const std::lock_guard guard(lock);
-    leaving = {std::move(held), running, settings, text};
+    leaving = {std::move(held), branches, settings, text};
   }
   return text;
 }
@@ -182,10 +194,24 @@ void Scope::Stop() noexcept {
 }
 
 OpenBranch::OpenBranch(std::shared_ptr<Scope> scope) : scope_(std::move(scope)) {
-  if (scope_) ++*scope_->inside().branches;
+  if (scope_) ++scope_->inside().running->branches;
 }
+
 OpenBranch::~OpenBranch() {
-  if (scope_) --*scope_->inside().branches;
+  if (!scope_) return;
+  Running& running = *scope_->inside().running;
+  --running.branches;
+  if (streaming_.empty()) return;
+  const std::lock_guard guard(running.lock);
+  running.streams.erase(running.streams.find(streaming_));
+}
+
+void OpenBranch::Streams(std::string_view service) {
+  if (!scope_ || !streaming_.empty()) return;
+  streaming_ = service;
+  Running& running = *scope_->inside().running;
+  const std::lock_guard guard(running.lock);
+  running.streams.insert(streaming_);
 }
 
 /// A scope that is current on one thread until its guard is gone, on whatever thread that happens.
@@ -261,7 +287,7 @@ Branch::Branch(std::shared_ptr<Scope> around, Promise promise)
   inner.answered = outer.answered;
   inner.came = outer.came;
   inner.lineage = outer.lineage.WithoutPromises(inner.own);
-  inner.branches = outer.branches;
+  inner.running = outer.running;
   inner.allowance = outer.Allowed();
   for (const auto& [kind, each] : outer.attached) {
     if (const auto branched = each->Branched(inner.own)) inner.attached[kind] = branched;

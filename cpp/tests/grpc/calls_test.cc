@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "antipode/barrier.h"
 #include "antipode/observer.h"
 #include "services.h"
 #include "settings_guard.h"
@@ -289,6 +290,58 @@ TEST_F(GrpcCalls, ThatAreGivenUpAreInDoubt) {
   }
   EXPECT_EQ(Current().incomplete(), kInDoubt);
   EXPECT_EQ(Serialize(), Current().Serialize());
+}
+
+/// The marks that a barrier finds here; it waits for nothing else.
+Marks MarksOfABarrier() {
+  BarrierOptions options;
+  options.timeout = std::chrono::seconds(1);
+  options.exclude = {"users", "posts"};
+  options.raise_unmet = false;
+  const BarrierResult result = Barrier(options);
+  EXPECT_EQ(result.ok(), result.incomplete.empty());
+  return {result.incomplete.begin(), result.incomplete.end()};
+}
+
+TEST_F(GrpcCalls, ThatAreGivenUpFailBarriersWhileTheirContextLives) {
+  Synchronous service;
+  const Serving serving(service, Handlers::kSynchronous);
+  const auto stub = serving.Stub();
+  {
+    ::grpc::ClientContext context;
+    Text response;
+    ASSERT_TRUE(stub->Down(&context, Saying("post"))->Read(&response));
+    EXPECT_EQ(MarksOfABarrier(), kInDoubt);
+    EXPECT_TRUE(Current().incomplete().empty());
+    const ScopeGuard other;
+    EXPECT_EQ(MarksOfABarrier(), Marks());
+  }
+  EXPECT_EQ(Current().incomplete(), kInDoubt);
+}
+
+TEST_P(GrpcServers, LeaveBarriersInDoubtUntilAConversationEnds) {
+  ::grpc::ClientContext context;
+  const auto stream = stub_->Both(&context);
+  Text response;
+  ASSERT_TRUE(stream->Write(Saying("one")));
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(MarksOfABarrier(), kInDoubt);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(MarksOfABarrier(), Marks());
+}
+
+TEST_F(GrpcCalls, GivenUpAtAServiceThatTakesNoPartLeaveBarriersAlone) {
+  Synchronous service;
+  const Serving serving(service, Handlers::kSynchronous, false);
+  Settings stated;
+  stated.peers["localhost"] = Answers::kNever;
+  Configure(stated);
+  const auto stub = serving.Stub();
+  ::grpc::ClientContext context;
+  Text response;
+  ASSERT_TRUE(stub->Down(&context, Saying("post"))->Read(&response));
+  EXPECT_EQ(MarksOfABarrier(), Marks());
 }
 
 TEST_F(GrpcCalls, AreInDoubtWhereAServiceThatTakesPartSucceedsWithoutAnAnswer) {
