@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import AntipodeError, Status, WriteId, barriers
+from antipode import AntipodeError, StaleSnapshot, Status, WriteId, barriers, transfer
 from antipode._barrier.barrier import Barrier
 from antipode._barrier.fence import Fencer
 from antipode._barrier.floor import HeldRead
@@ -105,9 +105,7 @@ class VirtualClock:
         connection: FakeStore,
         *,
         at_s: float = 0.0,
-        watched: bool = False,
-        wrote: Sequence[WriteId] = (),
-        off: bool = False,
+        **options: Any,
     ) -> VirtualRead:
         """Read from *store* when it is *at_s*, as its instrumented client does.
 
@@ -115,11 +113,9 @@ class VirtualClock:
             store: whose floor the read satisfies.
             connection: the server behind the connection that reads, for this read alone.
             at_s: when.
-            watched: whether the watcher of *store* looks for the read while it is held back.
-            wrote: what the request writes just before.
-            off: whether it is made in a block without automatic barriers.
+            options: as :class:`VirtualRead` takes them.
         """
-        read = VirtualRead(self, store, connection, watched=watched, wrote=wrote, off=off)
+        read = VirtualRead(self, store, connection, **options)
         self.at(at_s, read.start)
         return read
 
@@ -277,11 +273,30 @@ class VirtualRead:
         store: FakeStore,
         connection: FakeStore,
         *,
-        watched: bool,
-        wrote: Sequence[WriteId],
-        off: bool,
+        watched: bool = False,
+        wrote: Sequence[WriteId] = (),
+        merges: Lineage | None = None,
+        off: bool = False,
+        snapshot: Collection[WriteId] | None = None,
+        proof_s: float = 0.0,
+        unasked: bool = False,
     ) -> None:
-        """Not started; see :meth:`VirtualClock.read`."""
+        """Not started.
+
+        Args:
+            clock: by which it waits.
+            store: whose floor the read satisfies.
+            connection: the server behind the connection that reads, for this read alone.
+            watched: whether the watcher of *store* looks for the read while it is held back.
+            wrote: what the request writes just before.
+            merges: what it learns of just before.
+            off: whether it is made in a block without automatic barriers.
+            snapshot: all that is known to show in the snapshot from which it reads; None: it takes
+                a new one.
+            proof_s: for how many seconds its connection, which is pinned, need not look for what
+                its server has shown.
+            unasked: whether the client gives its connection up before anything was asked.
+        """
         self.error: Exception | None = None
         self.finished_s: float | None = None
         self.name = f"read-{store.datastore}"
@@ -292,7 +307,11 @@ class VirtualRead:
         self._connection = connection
         self._watched = watched
         self._wrote = wrote
+        self._merges = merges
         self._off = off
+        self._snapshot = snapshot
+        self._proof_s = proof_s
+        self._unasked = unasked
         self._left: list[Floor] = []
         #: Whether an automatic barrier let it go although it may be stale.
         self.served = False
@@ -309,6 +328,8 @@ class VirtualRead:
         """Read now."""
         before = self._stale_reads()
         record_write(*self._wrote)
+        if self._merges is not None:
+            transfer(self._merges)
         with barriers("off") if self._off else nullcontext():
             try:
                 demand = floor(self._store)
@@ -316,13 +337,38 @@ class VirtualRead:
                 self.error, self.finished_s = error, self._clock.monotonic()
                 return
         self.served = self._stale_reads() > before
-        if demand is None:
+        if demand is None or self._passes(demand):
             self.finished_s = self._clock.monotonic()
-            return
-        self._demanded, self._promised = demand.writes, demand.promises
-        self._left = list(demand.stages)
-        self._hold()
-        self._clock.spawn(self)
+        elif self._unasked:
+            self._clock.at(self._clock.monotonic() + demand.look_s, lambda: self._give_up(demand))
+        else:
+            self._demanded, self._promised = demand.writes, demand.promises
+            self._left = list(demand.stages)
+            self._hold()
+            self._clock.spawn(self)
+
+    def _passes(self, demand: Floor) -> bool:
+        """Whether the read is over without a look."""
+        if (snapshot := self._snapshot) is None:
+            server = self._connection.server
+            return self._proof_s > 0 and demand.proved(server, within_s=self._proof_s)
+        before = self._stale_reads()
+        try:
+            if not _shows(snapshot, demand):
+                demand.fail_snapshot(StaleSnapshot("scripted"), partial(_shows, snapshot))
+        except AntipodeError as error:
+            self.error = error
+        self.served = self.served or self._stale_reads() > before
+        return True
+
+    def _give_up(self, demand: Floor) -> None:
+        """Nothing was asked until the time was up."""
+        self.error = Unreachable("scripted to be unasked")
+        try:
+            demand.expire(self.error)
+        except AntipodeError as error:
+            self.error = error
+        self.finished_s = self._clock.monotonic()
 
     def _hold(self) -> None:
         watcher = watcher_beside(self._store) if self._watched else None
@@ -365,6 +411,10 @@ class VirtualRead:
 
     def pause(self, timeout_s: float) -> None:
         """The clock lets time pass."""
+
+
+def _shows(snapshot: Collection[WriteId], demand: Floor) -> bool:
+    return demand.writes <= frozenset(snapshot) and not demand.promises
 
 
 class _HintWake(Wake):
@@ -577,6 +627,12 @@ class FakeStore(Shim):
         self.look_times_s.append(self.clock.monotonic())
         msg = "scripted to be replaced"
         raise Unreachable(msg)
+
+    @property
+    def server(self) -> str:
+        """The incarnation that answers now."""
+        now_s = self.clock.monotonic()
+        return [name for at_s, name in self._script.servers if at_s <= now_s][-1]
 
     def look(self, writes: Collection[WriteId], promises: Collection[Promise] = ()) -> Observation:
         """Judge by what the script says for now.

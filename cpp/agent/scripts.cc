@@ -1,6 +1,8 @@
 #include "scripts.h"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -170,21 +172,31 @@ class VirtualBarrier {
   std::optional<BarrierResult> result_;
 };
 
+/// How a read is made.
+struct ReadOptions {
+  bool watched = false;                       ///< The watcher looks for it while it is held back.
+  std::optional<std::set<WriteId>> snapshot;  ///< What is known to show in the snapshot that it reads from.
+  double proof_s = 0;                         ///< Its connection is pinned: what its server has shown lately is known.
+  bool unasked = false;                       ///< The client gives its connection up before anything was asked.
+};
+
 /// A read on a virtual clock, held back where something is demanded.
 class VirtualRead final : public Stepper, public std::enable_shared_from_this<VirtualRead> {
  public:
   VirtualRead(VirtualClock& clock, std::shared_ptr<FakeStore> store, std::shared_ptr<FakeStore> connection,
-              bool watched)
-      : clock_(clock), store_(std::move(store)), connection_(std::move(connection)), watched_(watched) {}
+              ReadOptions options)
+      : clock_(clock), store_(std::move(store)), connection_(std::move(connection)), options_(std::move(options)) {}
 
   void Begin() {
     const std::uint64_t served = ServedSoFar();
     Guarded([this] { floor_ = CurrentFloor(*store_, true); });
     served_ = ServedSoFar() > served;
-    if (!floor_) {
+    if (!floor_ || Passes()) {
       finished_s_ = clock_.Now();
       return;
     }
+    if (options_.unasked)
+      return clock_.At(clock_.Now() + floor_->LookS(), [read = shared_from_this()] { read->GiveUp(); });
     stages_ = floor_->Stages();
     BeginStage();
     clock_.Spawn(shared_from_this());
@@ -222,8 +234,30 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     return found == counts.end() ? 0 : found->second;
   }
 
+  /// Whether it is over without a check.
+  bool Passes() {
+    if (!options_.snapshot) return options_.proof_s > 0 && floor_->Proved(connection_->Server(), options_.proof_s);
+    const auto shows = [this](const Floor& floor) {
+      const auto& shown = *options_.snapshot;
+      const auto writes = floor.writes();
+      return floor.promises().empty() && std::includes(shown.begin(), shown.end(), writes.begin(), writes.end());
+    };
+    if (!shows(*floor_)) Guarded([&] { floor_->FailSnapshot(StaleSnapshot("scripted"), shows); });
+    return true;
+  }
+
+  /// Nothing was asked until the time was up.
+  void GiveUp() {
+    Guarded([this] {
+      const Unreachable away("scripted to be unasked");
+      floor_->Expire(away);
+      throw away;
+    });
+    finished_s_ = clock_.Now();
+  }
+
   /// Holds it back for the next of what it must see.
-  void BeginStage() { held_.emplace(stages_.front(), watched_ ? registry::WatcherBeside(*store_) : nullptr); }
+  void BeginStage() { held_.emplace(stages_.front(), options_.watched ? registry::WatcherBeside(*store_) : nullptr); }
 
   template <typename Does>
   void Guarded(Does does) {
@@ -232,6 +266,8 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     } catch (const UnmetError& error) {
       code_ = error.code();
       outcomes_ = json::Of(error.result()).at("outcomes");
+    } catch (const StaleSnapshot& error) {
+      code_ = error.code();
     } catch (const std::exception&) {
       code_ = "store";
     }
@@ -259,7 +295,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   VirtualClock& clock_;
   std::shared_ptr<FakeStore> store_;
   std::shared_ptr<FakeStore> connection_;
-  bool watched_;
+  ReadOptions options_;
   bool silent_ = false;
   bool served_ = false;
   std::shared_ptr<BarrierFloor> floor_;
@@ -360,11 +396,19 @@ std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Proce
   auto connection = std::make_shared<FakeStore>(datastore, process.clock, FakeOptions());
   const Json own = script.at("stores")[nth].value("script", Json::array());
   for (const Json& event : found.value("connection", own)) Script(*connection, event);
-  auto read =
-      std::make_shared<VirtualRead>(process.clock, process.stores[nth], connection, found.value("watched", false));
+  ReadOptions options;
+  options.watched = found.value("watched", false);
+  options.proof_s = found.value("proof_s", 0.0);
+  options.unasked = found.value("unasked", false);
+  if (found.contains("snapshot")) {
+    options.snapshot.emplace();
+    for (const Json& each : found.at("snapshot")) options.snapshot->insert(json::WriteOf(each));
+  }
+  auto read = std::make_shared<VirtualRead>(process.clock, process.stores[nth], connection, std::move(options));
   process.clock.At(found.at("at_s"), [read, found] {
     const Json wrote = found.value("wrote", Json::array());
     for (const Json& each : wrote) RecordWrite(json::WriteOf(each));
+    if (found.contains("merges")) CurrentScope()->Merge(json::LineageOf(found.at("merges")));
     std::optional<BarriersGuard> block;
     if (found.value("barriers", "") == "off") block.emplace(ReadBarriers::kExplicit);
     read->Begin();

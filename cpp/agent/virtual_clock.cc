@@ -143,11 +143,13 @@ bool FakeStore::LostSince(double opened_s) const {
   return std::any_of(servers_.begin(), servers_.end(), changed) || std::any_of(down_.begin(), down_.end(), changed);
 }
 
+std::string FakeStore::Server() const { return *Latest(servers_, Now()); }
+
 Observation FakeStore::LookAt(const std::set<WriteId>& writes, const std::set<Promise>& promises) {
   ++looks_;
   if (Now() >= broken_from_s_) throw std::runtime_error("scripted to be broken");
   Observation observation;
-  observation.server = *Latest(servers_, Now());
+  observation.server = Server();
   if (!promises.empty()) observation.server = Latest(records_servers_, Now()).value_or(observation.server);
   observation.eta_s = Latest(etas_, Now());
   for (const WriteId& each : writes) observation.statuses[each] = Judge(each);

@@ -77,6 +77,8 @@ class FakeStore final : public Store {
   void CountFence() { ++fences_; }
   /// Throws Unreachable while it is down.
   void RaiseIfDown();
+  /// The incarnation that answers now.
+  [[nodiscard]] std::string Server() const;
   Observation LookAt(const std::set<WriteId>& writes, const std::set<Promise>& promises);
 
   [[nodiscard]] bool Waitable() const override { return options_.waitable; }

@@ -269,14 +269,20 @@ def _read(
     connection = FakeStore(datastore, clock)
     for event in scripts[each].get("script", ()) if events is None else events:
         _script(connection, event)
-    watched = found.get("watched", False)
+    options: dict[str, Any] = {
+        name: found[name] for name in ("watched", "proof_s", "unasked") if name in found
+    }
+    if "merges" in found:
+        options["merges"] = lineage_of(found["merges"])
+    if "snapshot" in found:
+        options["snapshot"] = list(map(write_of, found["snapshot"]))
     return clock.read(
         stores[each],
         connection,
         at_s=found["at_s"],
-        watched=watched,
         wrote=list(map(write_of, found.get("wrote", ()))),
         off=found.get("barriers") == "off",
+        **options,
     )
 
 
@@ -285,7 +291,7 @@ def _answered(read: VirtualRead) -> dict[str, Any]:
     if isinstance(read.error, antipode.UnmetError):
         code, outcomes = read.error.code, [of_outcome(one) for one in read.error.result.outcomes]
     elif read.error is not None:
-        code = "store"
+        code = read.error.code if isinstance(read.error, AntipodeError) else "store"
     return {
         "code": code,
         "outcomes": outcomes,

@@ -16,6 +16,7 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
+from antipode.telemetry import Metric
 from antipode.testing import LagProxy, wait_until
 from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests._lines import records_in
@@ -270,6 +271,27 @@ def test_an_older_snapshot_raises(
         primary.call("update", f"INSERT INTO jdbc_notes (body) VALUES ('{key}')")  # noqa: S608
         application.remote.barrier(timeout=TIMEOUT_S, at="read")
         assert replica.call("query", read) == [key, key]
+
+
+def test_a_snapshot_that_shows_what_the_barrier_waited_for(
+    application: Application, primary: Client, replica: Client
+) -> None:
+    """An automatic barrier adds to it, and never raises for what is missing of its own."""
+    read = f"SELECT body FROM jdbc_notes WHERE body = '{uuid.uuid4().hex}'"  # noqa: S608
+    application.remote.configure(barriers="auto", auto_timeout_s=TIMEOUT_S)
+    stale = Metric("served_stale", NOTES)
+    with application.remote.scope():
+        primary.call("update", INSERT)
+        application.remote.barrier(timeout=TIMEOUT_S, at="read")
+        replica.call("begin")
+        replica.call("query", read)
+        primary.call("update", INSERT)
+        before = application.remote.metrics().get(stale, 0)
+        replica.call("query", read)
+        assert application.remote.metrics().get(stale, 0) == before + 1
+        application.remote.barrier(timeout=TIMEOUT_S, at="read")
+        with pytest.raises(StaleSnapshot):
+            replica.call("query", read)
 
 
 def test_the_snapshot_of_a_streamed_read_is_known(

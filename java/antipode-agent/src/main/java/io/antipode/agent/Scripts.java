@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Antipode;
 import io.antipode.AntipodeException;
+import io.antipode.Lineage;
 import io.antipode.Mode;
 import io.antipode.Policy;
 import io.antipode.Promise;
@@ -27,8 +28,10 @@ import io.antipode.barrier.VirtualClock;
 import io.antipode.barrier.VirtualRead;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -187,14 +190,28 @@ final class Scripts {
     JsonNode events = found.get("connection");
     (events == null ? scripts.path(nth).path("script") : events)
         .forEach(event -> script(connection, event));
-    VirtualRead read =
-        new VirtualRead(clock, stores.get(nth), connection, found.path("watched").asBoolean());
+    VirtualRead read = new VirtualRead(clock, stores.get(nth), connection, readOptions(found));
     reads.add(read);
     clock.at(nanos(found.path("at_s")), () -> start(read, found));
   }
 
+  private static VirtualRead.Options readOptions(JsonNode found) {
+    Set<WriteId> snapshot = found.has("snapshot") ? new HashSet<>() : null;
+    if (snapshot != null) {
+      found.path("snapshot").forEach(write -> snapshot.add(Values.write(write)));
+    }
+    return new VirtualRead.Options(
+        found.path("watched").asBoolean(),
+        snapshot,
+        Duration.ofNanos(nanos(found.path("proof_s"))),
+        found.path("unasked").asBoolean());
+  }
+
   private static void start(VirtualRead read, JsonNode found) {
     found.path("wrote").forEach(write -> Antipode.append(Values.write(write)));
+    if (found.has("merges")) {
+      Lineage unused = Antipode.transfer(Values.lineage(found.path("merges")));
+    }
     if (!found.path("barriers").asText().equals("off")) {
       read.start();
       return;

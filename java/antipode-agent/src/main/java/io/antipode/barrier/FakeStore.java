@@ -249,13 +249,18 @@ public final class FakeStore extends Shim {
         || down.stream().anyMatch(span -> opened < span.from && span.from <= now);
   }
 
+  /** Returns the incarnation that answers now. */
+  String incarnation() {
+    return latest(servers, clock.nanoTime(), "server-1");
+  }
+
   Observation look(Collection<WriteId> writes, Collection<Promise> promises) {
     long now = clock.nanoTime();
     looks++;
     if (now >= brokenFrom) {
       throw new IllegalStateException("scripted to be broken");
     }
-    String server = latest(servers, now, "server-1");
+    String server = incarnation();
     Observation.Builder shown =
         Observation.of(promises.isEmpty() ? server : latest(recordsServers, now, server));
     writes.forEach(write -> shown.write(write, judge(write, now)));

@@ -1,17 +1,33 @@
 package io.antipode.barrier;
 
+import io.antipode.StaleSnapshotException;
+import io.antipode.WriteId;
 import io.antipode.runtime.Counts;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.Set;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** A read on a virtual clock, held back by a floor where there is one. */
 public final class VirtualRead implements Stepper {
+  /**
+   * How it is made.
+   *
+   * @param isWatched whether the watcher of the store looks for it while it is held back
+   * @param snapshot what is known to show in the snapshot that it reads from; null for a new one
+   * @param proof for how long its connection, which is pinned, need not look for what its server
+   *     has shown
+   * @param isUnasked whether the client gives its connection up before anything was asked
+   */
+  public record Options(
+      boolean isWatched, @Nullable Set<WriteId> snapshot, Duration proof, boolean isUnasked) {}
+
   private final VirtualClock clock;
   private final FakeStore store;
   private final FakeStore connection;
-  private final boolean isWatched;
+  private final Options options;
   private final Wake wake = new Wake();
   private final Deque<Floor> stages = new ArrayDeque<>();
   private @Nullable Floor floor;
@@ -26,13 +42,12 @@ public final class VirtualRead implements Stepper {
    *
    * @param store whose floor it satisfies
    * @param connection the server behind the connection that reads, for this read alone
-   * @param isWatched whether the watcher of the store looks for it while it is held back
    */
-  public VirtualRead(VirtualClock clock, FakeStore store, FakeStore connection, boolean isWatched) {
+  public VirtualRead(VirtualClock clock, FakeStore store, FakeStore connection, Options options) {
     this.clock = clock;
     this.store = store;
     this.connection = connection;
-    this.isWatched = isWatched;
+    this.options = options;
   }
 
   /** Reads now. */
@@ -44,13 +59,46 @@ public final class VirtualRead implements Stepper {
       error = raised;
     }
     isServed = served() > served;
-    if (floor != null) {
-      stages.addAll(floor.stages());
+    Floor demanded = floor;
+    if (demanded == null || passes(demanded)) {
+      finished = clock.nanoTime();
+    } else if (options.isUnasked()) {
+      clock.at(clock.nanoTime() + demanded.lookTimeout().toNanos(), () -> giveUp(demanded));
+    } else {
+      stages.addAll(demanded.stages());
       begin();
       clock.spawn(this);
-    } else {
-      finished = clock.nanoTime();
     }
+  }
+
+  /** Returns whether it is over without a look. */
+  private boolean passes(Floor demanded) {
+    Set<WriteId> snapshot = options.snapshot();
+    if (snapshot == null) {
+      return demanded.isProvedOn(connection.incarnation(), options.proof());
+    }
+    Predicate<Floor> shows =
+        each -> snapshot.containsAll(each.writes()) && each.promises().isEmpty();
+    try {
+      if (!shows.test(demanded)) {
+        demanded.failSnapshot(new StaleSnapshotException("scripted"), shows);
+      }
+    } catch (StaleSnapshotException raised) {
+      error = raised;
+    }
+    return true;
+  }
+
+  /** Nothing was asked until the time was up. */
+  private void giveUp(Floor demanded) {
+    UnreachableException away = new UnreachableException("scripted to be unasked");
+    error = away;
+    try {
+      demanded.expire(away);
+    } catch (UnmetException raised) {
+      error = raised;
+    }
+    finished = clock.nanoTime();
   }
 
   private long served() {
@@ -59,7 +107,7 @@ public final class VirtualRead implements Stepper {
 
   /** Holds it back for the next of what it must see. */
   private void begin() {
-    held = new HeldRead(stages.element(), isWatched ? Shims.watcherBeside(store) : null);
+    held = new HeldRead(stages.element(), options.isWatched() ? Shims.watcherBeside(store) : null);
   }
 
   /** Returns whether it was answered although it may be stale. */

@@ -11,6 +11,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -117,8 +118,8 @@ final class AutomaticFloor extends Floor {
   }
 
   @Override
-  public void failSnapshot(StaleSnapshotException error) {
-    if (below != null) {
+  public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
+    if (below != null && !shows.test(below)) {
       throw error;
     }
     serve(error);

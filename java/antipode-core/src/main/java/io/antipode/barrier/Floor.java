@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -298,9 +299,10 @@ public sealed class Floor permits AutomaticFloor {
   /**
    * Ends a read whose snapshot is too old; where it returns, the read is answered all the same.
    *
+   * @param shows whether the snapshot is known to show all that another floor demands
    * @throws StaleSnapshotException the given one
    */
-  public void failSnapshot(StaleSnapshotException error) {
+  public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
     throw error;
   }
 

@@ -91,7 +91,8 @@ final class Guard {
               "a session of "
                   + shim.datastore()
                   + " reads from a snapshot that is older than what the barrier waited for: end its"
-                  + " transaction, or open a new session, before the read"));
+                  + " transaction, or open a new session, before the read"),
+          shows);
     }
   }
 

@@ -92,12 +92,17 @@ final class Session {
   Verdict judge(Floor floor, Set<Effect> effects) {
     boolean renews = effects.contains(Effect.ENDS) && !effects.contains(Effect.SEVERAL);
     if (transaction.snapshot() != Snapshot.NONE && !renews) {
-      if (proofs.isShown(floor)) {
+      if (shows(floor)) {
         return Verdict.PASS;
       }
       return transaction.snapshot() == Snapshot.TAKEN ? Verdict.OLD_SNAPSHOT : Verdict.TRIGGERED;
     }
     return proofs.isMet(floor) ? Verdict.PASS : Verdict.HOLD;
+  }
+
+  /** Returns whether the snapshot of the open transaction shows all that a floor demands. */
+  boolean shows(Floor floor) {
+    return proofs.isShown(floor);
   }
 
   /**

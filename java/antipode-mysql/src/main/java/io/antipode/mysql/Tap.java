@@ -274,7 +274,8 @@ final class Tap {
             "this connection to "
                 + shim.datastore()
                 + " reads from a snapshot that is older than what the barrier waited for: commit"
-                + " or roll back its transaction before the read"));
+                + " or roll back its transaction before the read"),
+        session::shows);
   }
 
   /** A reply that was not read to its end: nobody knows yet what its statement committed. */
