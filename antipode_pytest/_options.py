@@ -13,6 +13,7 @@ DRY_RUN = "--antipode-dry-run"
 FAIL_ON = "--antipode-fail-on"
 BASELINE = "--antipode-baseline"
 REPORT = "--antipode-report"
+REQUIRE = "--antipode-require"
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -32,6 +33,12 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption(
         BASELINE, metavar="FILE", help="ids of known findings, as `antipode report` writes them"
+    )
+    group.addoption(
+        REQUIRE,
+        metavar="DATASTORES",
+        help="fail the run where nothing of one of these datastores was judged; names separated by "
+        "commas",
     )
     group.addoption(
         REPORT,
@@ -56,6 +63,6 @@ def begin(config: pytest.Config, started: Path) -> None:
 
         begin_session(config, started)
         return
-    for name, unset in ((FAIL_ON, "none"), (BASELINE, None), (REPORT, None)):
+    for name, unset in ((FAIL_ON, "none"), (BASELINE, None), (REPORT, None), (REQUIRE, None)):
         if config.getoption(name) != unset:
             raise pytest.UsageError(f"{name} needs {DRY_RUN}")

@@ -118,6 +118,18 @@ class Endpoint(ABC):
         msg = f"{type(self).__name__} cannot look for promises"
         raise NotImplementedError(msg)
 
+    def follows(self, *, timeout_s: float) -> bool:
+        """Whether its server says that it is a replica. For dry runs and the doctor; no wait.
+
+        So they find a client that was given no ``reads_from="replica"``. False where the server
+        does not say so; the default.
+
+        Raises:
+            Exception: as :meth:`observe`.
+        """
+        del timeout_s
+        return False
+
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait for *timeout_s* seconds, until *wake*, or until the server pushes something.
 

@@ -111,6 +111,24 @@ def watcher_beside(client: Client) -> Watcher | None:
     return looking.watcher if same else None
 
 
+def follows(client: Client, *, timeout_s: float) -> bool:
+    """Whether the server that *client* reads from says that it is a replica; False if unknown.
+
+    Connects to it, and may block for about *timeout_s* seconds.
+    """
+    shim = next((shim for shim in shims_of(client.datastore) if shim is client), None)
+    if shim is None:
+        return False
+    try:
+        endpoint = shim.open_endpoint(timeout_s=timeout_s)
+        try:
+            return endpoint.follows(timeout_s=timeout_s)
+        finally:
+            endpoint.close()
+    except Exception:  # noqa: BLE001 - whatever a client library raises, nothing is known then
+        return False
+
+
 _claims_lock = threading.Lock()
 _claims: dict[Hashable, list[Store]] = {}
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from antipode import ConfigurationError, Status, WriteId
-from antipode._barrier.registry import holds_any, looking_shim, registered
+from antipode._barrier.registry import follows, holds_any, looking_shim, registered
 from antipode.shim import Unreachable, Wake, shims_of
 
 from ._check import Check, ok, problem, unknown
@@ -34,6 +34,10 @@ _GUIDE = "mind what its guide says of it"
 _HOLDS_NONE = (
     "instrument the clients that read, or wait by barrier() or the options of consumers (see their "
     "guides)"
+)
+_REPLICA = (
+    "say reads_from='replica', or no read of it is judged in a dry run; in a ring of primaries "
+    "that follow each other, leave it"
 )
 _AT_READ = "use barrier(at='read') there: the connection that reads is then asked"
 
@@ -107,6 +111,9 @@ def _answering(
 ) -> Iterator[Check]:
     """Whether the server where barriers look answers, and is one server."""
     role = looking.reads_from
+    if role == "primary" and follows(looking, timeout_s=timeout_s):
+        said = "it is registered with reads_from='primary', and its server says it is a replica"
+        yield unknown(name, said, _REPLICA)
     try:
         writes = _writes(name, shims, timeout_s)
         looks = [_look(looking, writes, timeout_s) for _ in range(_LOOKS)]

@@ -62,6 +62,12 @@ def options(parser: argparse.ArgumentParser) -> None:
         "lints as well; default: none",
     )
     parser.add_argument(
+        "--require",
+        metavar="DATASTORES",
+        help="exit with 1 where nothing of one of these datastores was judged; names separated by "
+        "commas",
+    )
+    parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write there and print the summary alone"
     )
 
@@ -74,7 +80,10 @@ def run(given: argparse.Namespace) -> int:
     """
     try:
         baseline = read_baseline(given.baseline) if given.baseline else frozenset[str]()
-        found = report(load(given.paths), baseline=baseline, fail_on=given.fail_on)
+        required = frozenset(filter(None, map(str.strip, (given.require or "").split(","))))
+        found = report(
+            load(given.paths), baseline=baseline, fail_on=given.fail_on, required=required
+        )
         found = accept(found, Path.cwd())
     except RecordsError as error:
         raise UsageError(str(error)) from None

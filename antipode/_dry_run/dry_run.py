@@ -9,6 +9,7 @@ import atexit
 import os
 import sys
 import threading
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from antipode._barrier.registry import shims_of
@@ -20,6 +21,7 @@ from antipode._runtime import observers
 from antipode._runtime.call_site import caller
 from antipode._runtime.config import config
 
+from .declared_roles import DeclaredRoles
 from .notes import Notes
 from .read_verdicts import JudgedReads
 from .records import UNWRITTEN, Records, encoded, members, named, write_text, writes_text
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from .source_lines import Place
 
+#: Seconds that the end of a process waits for servers that are being asked what they are.
+_ROLES_S = 1.0
 #: Counts of reads whose values have a lineage that nobody knows.
 _UNKNOWN_LINEAGES = frozenset({"companion_absent", "foreign", "unreadable"})
 
@@ -53,7 +57,10 @@ class DryRun:
 
     def _start(self) -> None:
         self._evidence = Evidence(self._record_evidence)
-        self._reads = JudgedReads(self._region, self._places, self._put, self._evidence)
+        self._roles = DeclaredRoles()
+        self._reads = JudgedReads(
+            self._region, self._places, self._put, self._evidence, self._roles
+        )
 
     def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""
@@ -129,6 +136,15 @@ class DryRun:
         place = self._places.of(wrote)
         detail = f"{what}, written at {place.file}:{place.line}"
         self._lint("read-before-commit", datastore, detail, request, self.site())
+
+    def unlabelled(self, request: Request, datastore: str, handler: CodeType | None) -> None:
+        """A message that *request* handles had no lineage in its headers."""
+        if handler is None:
+            self._lint("message-without-lineage", datastore, "", request, self.site())
+        else:
+            about = {"lint": "message-without-lineage", "datastore": datastore, "detail": ""}
+            place = self._places.of((handler, handler.co_firstlineno))
+            self._put("lint", request, place, members(about), test=running_test())
 
     def counted(self, name: str, datastore: str) -> None:
         """A count may be of a read whose value has a lineage that nobody knows."""
@@ -227,11 +243,14 @@ class DryRun:
     def settle(self, timeout_s: float) -> None:
         """Wait until the reads that are over were looked into once, at most *timeout_s*."""
         self._evidence.over()
+        deadline = monotonic() + timeout_s
         self._evidence.settle(timeout_s)
+        self._roles.settle(max(deadline - monotonic(), 0.0))
 
     def close(self) -> None:
         """Stop looking, and close the file."""
         self._evidence.close()
+        self._roles.settle(_ROLES_S)
         if self._records is not None:
             self._records.close()
 

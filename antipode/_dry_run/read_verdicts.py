@@ -5,6 +5,7 @@ The verdict is that of docs/spec/dry-run.md.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from antipode._barrier.automatic import chosen
@@ -14,7 +15,7 @@ from antipode._runtime.call_site import caller
 from antipode._runtime.metrics import count, log_once
 
 from .notes import Notes, covers
-from .records import UNWRITTEN, text, writes_text
+from .records import UNWRITTEN, members, text, writes_text
 from .source_lines import running_test
 from .staleness_check import running
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from antipode._lineage.write_id import Dependency
     from antipode._runtime.observers import Client, Request
 
+    from .declared_roles import DeclaredRoles
     from .notes import Guards
     from .source_lines import Place, Places
     from .staleness_check import Evidence
@@ -51,12 +53,20 @@ class RecordWriter(Protocol):
 class JudgedReads:
     """Judges the reads of a process in *region*, and has findings looked into."""
 
-    def __init__(self, region: str, places: Places, put: RecordWriter, evidence: Evidence) -> None:
+    def __init__(
+        self,
+        region: str,
+        places: Places,
+        put: RecordWriter,
+        evidence: Evidence,
+        roles: DeclaredRoles,
+    ) -> None:
         """Write records by *put*."""
         self._region = region
         self._places = places
         self._put = put
         self._evidence = evidence
+        self._roles = roles
         self._told: set[tuple[str, Place]] = set()
 
     def judge(self, request: Request, client: Client) -> None:
@@ -65,13 +75,17 @@ class JudgedReads:
         Most have nothing to be judged by: this is part of every read.
         """
         self._evidence.over()
-        if client.reads_from != "replica":
+        declared = client.reads_from == "replica"
+        if not declared and self._roles.known(client):
             return
         known, datastore = request.known, client.datastore
         exact: list[Dependency] = [*exact_of(known, datastore)]
         if known.promises:
             exact += [each for each in known.promises if each.datastore == datastore]
         if not exact:
+            return
+        if not declared:
+            self._ask_role(request, client)
             return
         notes = request.notes
         guards = notes.guards if isinstance(notes, Notes) else _NO_GUARDS
@@ -90,6 +104,14 @@ class JudgedReads:
             self._found(datastore, place, missed)
         if missed:
             self._look_into(client, place, missed, number, test)
+
+    def _ask_role(self, request: Request, client: Client) -> None:
+        """Have a lint where *client* reads from a replica that it does not say it reads from."""
+        site, test = caller(), running_test()
+        place = self._places.of((site.f_code, site.f_lineno))
+        about = {"lint": "undeclared-replica", "datastore": client.datastore, "detail": ""}
+        put = partial(self._put, "lint", request, place, members(about), test=test)
+        self._roles.ask(client, put)
 
     def _found(self, datastore: str, place: Place, missed: Sequence[Dependency]) -> None:
         """Count an unguarded read, and log its place once."""

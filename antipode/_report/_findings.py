@@ -25,7 +25,11 @@ _Groups = defaultdict[_Key, list["Occurrence"]]
 
 
 def report(
-    records: Records, *, baseline: frozenset[str] = frozenset(), fail_on: FailOn = "none"
+    records: Records,
+    *,
+    baseline: frozenset[str] = frozenset(),
+    fail_on: FailOn = "none",
+    required: frozenset[str] = frozenset(),
 ) -> Report:
     """What *records* say, in the order of the reads' places.
 
@@ -33,13 +37,15 @@ def report(
         records: of all processes.
         baseline: ids of findings that are known already and never fail.
         fail_on: what makes the report fail.
+        required: datastores of which something must have been judged, or it fails.
     """
     unguarded, held = _grouped(records)
     findings = _findings(records, unguarded, baseline)
     lints = _lints(records, baseline)
     seen = {finding.id for finding in findings} | {lint.id for lint in lints}
     gone = tuple(sorted(baseline - seen))
-    return Report(findings, lints, _held(records, held), records, gone, fail_on)
+    groups = _held(records, held)
+    return Report(findings, lints, groups, records, gone, fail_on, required=required)
 
 
 def finding_id(kind: str, *parts: str) -> str:

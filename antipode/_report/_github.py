@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._text import LINTS, cost, fix, summary
+from ._text import LINTS, NOTHING_JUDGED, cost, fix, summary
 
 if TYPE_CHECKING:
     from ._model import Finding, LintFinding, Place, Report
@@ -14,6 +14,10 @@ def github_text(report: Report) -> str:
     """One command for each new finding, at the read's line, and the summary for the log."""
     commands = [_finding(report, one) for one in report.new]
     commands += [_lint(report, one) for one in report.new_lints]
+    commands += [
+        f"::error title=Nothing judged of {_property(name)}::{_data(NOTHING_JUDGED)}"
+        for name in report.missing
+    ]
     return "".join(f"{line}\n" for line in [*commands, summary(report)])
 
 

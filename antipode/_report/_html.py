@@ -9,7 +9,7 @@ from ._html_style import STYLE
 from ._html_timeline import timeline
 from ._html_waits import waits
 from ._model import Finding, LintFinding, ReadGroup
-from ._text import AUTOMATIC, LINTS, choice, cost, few, notes, plural, summary, unread
+from ._text import AUTOMATIC, LINTS, choice, cost, few, not_judged, notes, plural, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ def _choice(report: Report) -> str:
     if not (report.new or report.held):
         return ""
     chosen = f"Choose: {escape(choice(report))}; " if report.new else ""
-    said = "; ".join(each for each in (AUTOMATIC, unread(report)) if each)
+    said = "; ".join(each for each in (AUTOMATIC, not_judged(report)) if each)
     return f"<p>{chosen}{escape(said)}.</p>\n"
 
 

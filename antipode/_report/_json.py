@@ -34,6 +34,7 @@ def report_object(report: Report) -> dict[str, Any]:
         "findings": [_finding(report, one) for one in report.findings],
         "automatic_reads": [_held(one) for one in report.held],
         "datastores_unread": list(report.unread),
+        "datastores_missing": list(report.missing),
         "lints": [_lint(report, one) for one in report.lints],
         "baseline_gone": list(report.gone),
         "comments_without_reason": list(report.unreasoned),

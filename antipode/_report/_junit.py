@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from ._model import Finding, LintFinding
-from ._text import finding_lines, lint_lines, plain
+from ._text import NOTHING_JUDGED, finding_lines, lint_lines, plain
 
 if TYPE_CHECKING:
     from ._model import Report
@@ -20,6 +20,7 @@ def junit_text(report: Report) -> str:
     """
     found: list[Finding | LintFinding] = [*report.findings, *report.lints]
     cases = [_case(report, one) for one in found]
+    cases += map(_missing, report.missing)
     if not cases:
         cases = [ET.Element("testcase", classname="antipode", name="no missing barrier")]
     failures = sum(case.find("failure") is not None for case in cases)
@@ -37,6 +38,12 @@ def junit_text(report: Report) -> str:
     root.append(suite)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _missing(datastore: str) -> ET.Element:
+    case = ET.Element("testcase", classname=f"antipode.{datastore}", name=f"{datastore} is judged")
+    ET.SubElement(case, "failure", message=f"{datastore}: {NOTHING_JUDGED}")
+    return case
 
 
 def _case(report: Report, one: Finding | LintFinding) -> ET.Element:

@@ -184,6 +184,7 @@ class Report:
         gone: ids of the baseline that were not found any more, sorted.
         fail_on: what makes the report fail.
         unreasoned: places of comments that would accept something, but give no reason.
+        required: datastores of which something must have been judged.
     """
 
     findings: tuple[Finding, ...]
@@ -193,6 +194,7 @@ class Report:
     gone: tuple[str, ...] = ()
     fail_on: FailOn = "none"
     unreasoned: tuple[str, ...] = ()
+    required: frozenset[str] = frozenset()
 
     @property
     def new(self) -> tuple[Finding, ...]:
@@ -229,7 +231,17 @@ class Report:
         """Datastores that were written, and of which no read of a replica is recorded."""
         lines = self.records.lines
         written = {line.writes[0].datastore for line in lines if line.kind == "write"}
-        return tuple(sorted(written - {line.datastore for line in lines if line.kind == "read"}))
+        return tuple(sorted(written - self._judged))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Those of the required datastores of which nothing was judged."""
+        return tuple(sorted(self.required - self._judged))
+
+    @property
+    def _judged(self) -> set[str]:
+        """The datastores of which a read of a replica, with a write to see, is recorded."""
+        return {line.datastore for line in self.records.lines if line.kind == "read"}
 
     @property
     def barriers(self) -> int:
@@ -267,5 +279,6 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether any finding fails, or a comment gives no reason."""
-        return bool(self.unreasoned) or any(map(self.fails, self.everything))
+        """Whether any finding fails, a comment gives no reason, or what is required is missing."""
+        bad = bool(self.unreasoned or self.missing)
+        return bad or any(map(self.fails, self.everything))

@@ -44,9 +44,13 @@ def text_lines(report: Report) -> Iterator[Line]:
         yield ()
     if report.new or report.held:
         chosen = choice(report) if report.new else ""
-        yield from _rows(("choice", chosen), ("", AUTOMATIC), ("", unread(report)))
+        yield from _rows(("choice", chosen), ("", AUTOMATIC))
         yield ()
-    bad = bool(report.new or report.new_lints or report.unreasoned)
+    if said := not_judged(report):
+        yield (Span(said, "dim"),)
+    for datastore in report.missing:
+        yield (Span(f"{datastore}: {NOTHING_JUDGED}", "bold red"),)
+    bad = bool(report.new or report.new_lints or report.unreasoned or report.missing)
     yield (Span(summary(report), "bold yellow" if bad else "green"),)
 
 
@@ -112,6 +116,10 @@ LINTS = {
     "transaction that is not committed yet",
     "unscoped-read": "read without a scope, so it waits for nothing",
     "unscoped-write": "written without a scope, so nothing can wait for it",
+    "message-without-lineage": "handled a message without a lineage: its publisher is not "
+    "instrumented, or publishes outside of any scope",
+    "undeclared-replica": "read through a client without reads_from='replica', from a server that "
+    "says it is a replica: its reads are not judged",
     "unknown-lineage": "read a value whose stored lineage is absent, foreign or unreadable",
 }
 
@@ -123,14 +131,22 @@ AUTOMATIC = (
 )
 
 
-def unread(report: Report) -> str:
-    """Which datastores' reads automatic barriers may not hold, as far as records tell."""
+def not_judged(report: Report) -> str:
+    """Which datastores' reads nothing is known of, as far as records tell."""
     if not report.unread:
         return ""
     return (
-        f"written, but not read from a replica by an instrumented client in these records: "
-        f"{few(report.unread, most=10)}; automatic barriers hold no read that anything else makes"
+        f"not judged: {few(report.unread, most=10)} (written, and no read of a replica with a "
+        "write to see is recorded: reads outside of a scope, and by clients that are not "
+        "instrumented, are neither judged here nor held by automatic barriers)"
     )
+
+
+#: What is said of a datastore that is required.
+NOTHING_JUDGED = (
+    "nothing of it was judged, though it is required: no read of a replica is recorded whose scope "
+    "depends on a write there"
+)
 
 
 def choice(report: Report) -> str:
@@ -176,6 +192,8 @@ def summary(report: Report) -> str:
         parts.append(f"{plural(report.reads_held, 'read')} guarded by automatic barriers")
     if report.new_lints:
         parts.append(plural(len(report.new_lints), "lint"))
+    if report.missing:
+        parts.append(f"nothing judged of {few(report.missing, most=10)}")
     if report.accepted:
         parts.append(f"{len(report.accepted)} accepted")
     if report.known:

@@ -87,6 +87,20 @@ def unscoped(what: str, datastore: str, *, policy: Policy | None = None) -> None
     log_once(f"unscoped_{what}", datastore, site, message, what, about, site, advice)
 
 
+def record_unlabelled(datastore: str) -> None:
+    """Note, for a dry run, that the current scope is of a message without a lineage.
+
+    Whoever published it is not instrumented, or did so outside of any scope: what the message
+    depends on is not known, and no read of its handler can be judged.
+
+    Args:
+        datastore: from which it was consumed; empty where that is not known.
+    """
+    held = scope_in()
+    if held is not None and (observer := observers.dry_run) is not None:
+        observer.unlabelled(held, datastore, None)
+
+
 def unread(datastore: str, what: str) -> None:
     """Note that a read shows nothing of the lineages beside the values that it is made of.
 

@@ -145,6 +145,10 @@ class Observer(Protocol):
         """A ``read`` or ``barrier`` cannot see what *request* wrote at a line, uncommitted yet."""
         ...
 
+    def unlabelled(self, request: Request, datastore: str, handler: CodeType | None) -> None:
+        """*request* handles a message without a lineage; *handler* None: who calls now."""
+        ...
+
     def counted(self, name: str, datastore: str) -> None:
         """Something was counted."""
         ...

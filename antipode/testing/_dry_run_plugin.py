@@ -30,7 +30,7 @@ from antipode._report import (
 from antipode._runtime import observers
 from antipode._runtime.config import exchange_config
 from antipode.shim import config
-from antipode_pytest._options import BASELINE, FAIL_ON, REPORT
+from antipode_pytest._options import BASELINE, FAIL_ON, REPORT, REQUIRE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -159,6 +159,8 @@ class Reporter(Recorder):
         self._wanted: str | None = pytest_config.getoption(REPORT)
         self._started = started
         self._baseline = baseline
+        names = (pytest_config.getoption(REQUIRE) or "").split(",")
+        self._required = frozenset(filter(None, map(str.strip, names)))
         self._found: Report | None = None
         self._error = ""
 
@@ -187,7 +189,12 @@ class Reporter(Recorder):
     def _judged(self) -> Report:
         # Without a single scope or lint in all tests there is no file.
         recorded = load([self.folder]) if any(self.folder.glob("*.jsonl")) else Records({}, ())
-        found = report(_attributed(recorded), baseline=self._baseline, fail_on=self._fail_on)
+        found = report(
+            _attributed(recorded),
+            baseline=self._baseline,
+            fail_on=self._fail_on,
+            required=self._required,
+        )
         return accept(found, self._started)
 
     def _write(self, found: Report, folder: Path) -> None:
@@ -215,6 +222,9 @@ class Reporter(Recorder):
             terminalreporter.write_line(f"antipode: {note}")
         if self._wanted is not None:
             terminalreporter.write_line(f"antipode: report in {self._wanted}")
+        if found.missing:
+            why = f"{REQUIRE} fails: nothing was judged of {', '.join(found.missing)}"
+            terminalreporter.write_line(f"antipode: {why}", red=True)
         if failing := [one.id for one in found.everything if found.fails(one)]:
             why = f"{FAIL_ON}={self._fail_on}"
             terminalreporter.write_line(f"antipode: {why} fails on {', '.join(failing)}", red=True)
@@ -237,7 +247,11 @@ def _attributed(recorded: Records) -> Records:
 
 
 def _speaks(found: Report) -> bool:
-    return bool(found.new or found.new_lints or found.accepted or found.unreasoned or notes(found))
+    """Whether there is anything to say; also where something was written, and nothing judged."""
+    if found.new or found.new_lints or found.accepted or found.unreasoned or found.missing:
+        return True
+    reads = any(line.kind == "read" for line in found.records.lines)
+    return bool(notes(found) or (found.unread and not reads))
 
 
 def _markup(style: str) -> dict[str, bool]:

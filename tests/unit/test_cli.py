@@ -16,6 +16,7 @@ import pytest
 
 from antipode import _cli
 from antipode._cli import main
+from antipode._report import FORMATS
 from antipode.testing import wait_until
 from tests.unit._dry_run_files import guarded, post_notification, save
 
@@ -84,6 +85,23 @@ def _read(terminal: int) -> bytes:
 def test_report_exits_with_1_where_it_is_asked_to(records: Path, fail_on: str, status: int) -> None:
     """Findings are shown in any case; only --fail-on makes a failure of them."""
     assert main(["report", str(records), "--fail-on", fail_on]) == status
+
+
+def test_report_requires_what_it_is_asked_to(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A datastore of which nothing was judged fails in every format; a judged one does not."""
+    assert main(["report", str(records), "--require", "posts"]) == 0
+    capsys.readouterr()
+    wanted = ["report", str(records), "--require", "posts, inbox,"]
+    for format_ in FORMATS:
+        assert main([*wanted, "--format", format_]) == 1
+        shown = capsys.readouterr().out
+        assert (
+            "nothing judged of inbox" in shown
+            or '"datastores_missing"' in shown
+            or ("inbox is judged" in shown)
+        ), format_
 
 
 def test_report_does_not_fail_by_itself(records: Path, capsys: pytest.CaptureFixture[str]) -> None:

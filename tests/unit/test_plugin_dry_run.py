@@ -57,6 +57,36 @@ def test_fail_on_decides_the_exit_status(suite: pytest.Pytester, level: str, sta
     assert len(said) == status
 
 
+@pytest.mark.parametrize(("required", "status"), [("posts", 0), ("posts,inbox", 1)])
+def test_a_required_datastore_must_be_judged(
+    suite: pytest.Pytester, required: str, status: int
+) -> None:
+    """Nothing judged of a datastore fails the run where it is required, findings or not."""
+    result = run(suite, DRY, f"--antipode-require={required}", REPORT)
+    assert result.ret == status
+    assert reported(suite)["datastores_missing"] == (["inbox"] if status else [])
+    said = [line for line in result.outlines if "nothing was judged of inbox" in line]
+    assert len(said) == status
+
+
+def test_a_run_that_judged_nothing_says_so(suite: pytest.Pytester) -> None:
+    """What was written and never read from a replica is named where nothing at all was judged."""
+    suite.makepyfile(
+        test_feed="""\
+import antipode
+from antipode_shims import embedded
+
+def test_writes(tmp_path):
+    with embedded.shim("posts", tmp_path / "posts.db", reads_from="primary") as writer:
+        with antipode.scope():
+            writer.write("one", b"hello")
+"""
+    )
+    result = run(suite, DRY, "--antipode-fail-on=lint")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["not judged: posts *"])
+
+
 def test_clean_run_is_silent(suite: pytest.Pytester) -> None:
     """With the barrier in place the run says nothing, and its report says that it is clean."""
     suite.makepyfile(feed=FEED.replace("        show(reader, key)\n", ""))
@@ -253,6 +283,7 @@ def test_off_it_imports_its_option_module_alone(suite: pytest.Pytester) -> None:
         ((FAIL,), "--antipode-fail-on needs --antipode-dry-run"),
         (("--antipode-baseline=known.txt",), "--antipode-baseline needs --antipode-dry-run"),
         ((REPORT,), "--antipode-report needs --antipode-dry-run"),
+        (("--antipode-require=posts",), "--antipode-require needs --antipode-dry-run"),
         ((DRY, "--antipode-baseline=none.txt"), "*cannot read the baseline*none.txt*"),
         ((DRY, "--antipode-baseline=feed.py"), "*feed.py:1 is no line of a baseline*"),
         ((DRY, "--antipode-report=feed.py"), "*feed.py*"),

@@ -94,9 +94,10 @@ def test_reads_that_automatic_barriers_guard_are_no_findings(tmp_path: Path) -> 
         "        automatic barriers hold the reads of instrumented clients alone: effects that"
         ' leave the system, as an e-mail or a charge, need antipode.barrier(at="now") before'
         " them\n"
-        "        written, but not read from a replica by an instrumented client in these records:"
-        " inbox; automatic barriers hold no read that anything else makes\n"
         "\n"
+        "not judged: inbox (written, and no read of a replica with a write to see is recorded:"
+        " reads outside of a scope, and by clients that are not instrumented, are neither judged"
+        " here nor held by automatic barriers)\n"
         "antipode: no missing barrier, 2 reads guarded by automatic barriers (2 requests of 2"
         " processes, 2 reads of replicas with a write to see)\n"
     )

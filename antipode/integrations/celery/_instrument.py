@@ -8,6 +8,7 @@ from opentelemetry import context as otel_context
 
 from antipode._request.background import outside
 from antipode._request.context import context_with, scope_in
+from antipode._runtime import observers
 from antipode._runtime.switch import switchable
 from antipode.integrations._incoming import Incoming
 from antipode.propagation import BAGGAGE
@@ -15,7 +16,7 @@ from antipode.propagation import BAGGAGE
 from . import _chords, _errbacks
 from ._messages import baggage_to_send
 from ._signals import connect, disconnect, signals
-from ._task import Task, baggage_of
+from ._task import Task, baggage_of, code_of
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -96,7 +97,10 @@ def _before_run(task: Task, **_: object) -> None:
     if request.is_eager and outer is not None:
         vars(request)[_HELD] = _EagerTask(outer)
     else:
-        vars(request)[_HELD] = _TaskRequest(baggage_of(request), outer)
+        header = baggage_of(request)
+        vars(request)[_HELD] = _TaskRequest(header, outer)
+        if header is None and (observer := observers.dry_run) is not None and (held := scope_in()):
+            observer.unlabelled(held, "", code_of(task))
     _chords.follow(task.backend)
 
 

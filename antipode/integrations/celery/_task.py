@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from types import CodeType
 from typing import Any, Protocol
 
 from antipode import Lineage
@@ -21,6 +23,7 @@ class Task(Protocol):
     backend: Any
     request: Any
     acks_late: bool
+    run: Any
 
     def signature_from_request(self, request: Any, **options: Any) -> Any:
         """The task as it was called, to be published again."""
@@ -43,6 +46,13 @@ def baggage_of(request: Any) -> str | None:
     if header is None or isinstance(header, str):
         return header
     return f"{MEMBER}="  # Of no type that is sent: unreadable, and not absent.
+
+
+def code_of(task: Task) -> CodeType | None:
+    """The code of the function that *task* is made of; None where it is no function."""
+    function: Any = inspect.unwrap(task.run)
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def unknown_lineage() -> str:

@@ -14,7 +14,7 @@ from ._clients.asked import Asked
 from ._clients.exchange import asked_first, exchange
 from ._clients.redis_py import ServerSettings, link_errors, redis_module, response_error, socket_of
 from ._look import look
-from ._position import InfoError, LogHistory, parse_info
+from ._position import INFO, InfoError, LogHistory, parse_info
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -113,6 +113,16 @@ class RedisEndpoint(Endpoint):
             raise
         self._looked_s = time.monotonic()
         return shown
+
+    def follows(self, *, timeout_s: float) -> bool:
+        """Whether the server has the role of a replica; one round trip.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            InfoError: as :meth:`observe`.
+        """
+        self._set_timeout(timeout_s)
+        return not parse_info(self._exchange([INFO])[0]).primary
 
     def pause(self, timeout_s: float, wake: Wake) -> None:
         """Wait for time, *wake*, or a push that says that keys with the prefix changed."""

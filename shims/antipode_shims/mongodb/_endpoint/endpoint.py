@@ -76,7 +76,16 @@ class MongoEndpoint(Endpoint):
         """
         return self._talk(self._find(promises), timeout_s)
 
-    def _talk(self, look: Look, timeout_s: float) -> Observation:
+    def follows(self, *, timeout_s: float) -> bool:
+        """Whether the server is a secondary; one round trip.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            ConfigurationError: as :meth:`observe`.
+        """
+        return not self._talk(hello(), timeout_s).primary
+
+    def _talk(self, look: Conversation[T], timeout_s: float) -> T:
         if not is_known(self._client):
             raise Unreachable("its server does not answer any more")
         try:

@@ -22,7 +22,7 @@ from antipode_shims.mysql._position.flavor import (
     is_server,
     text,
 )
-from antipode_shims.mysql._position.states import State, covers, sources_sql
+from antipode_shims.mysql._position.states import State, covers, is_on, sources_sql
 from antipode_shims.mysql._promises.records import COMMITTED, records
 
 from .caveat import caveat
@@ -48,6 +48,8 @@ HAZARD = (
     "whether a server was rebuilt, or its binary log reset, under the server_id that it had cannot"
     " be told: positions of its former life would count as reached"
 )
+#: Whether the server takes no writes: replicas do not, and any user may ask.
+_READ_ONLY = "SELECT @@GLOBAL.read_only AS read_only"
 #: Seconds to the next look meanwhile.
 _PACE_S = 0.01
 
@@ -145,6 +147,21 @@ class MySQLEndpoint(Endpoint):
         # The connection to block on is made by who pauses: a look has no time for it.
         self.blocks = wait_sql(shown, 1.0) is not None and time.monotonic() > self._alone_until_s
         return shown.observation
+
+    def follows(self, *, timeout_s: float) -> bool:
+        """Whether the server has a source; of a user who may not ask: whether it takes no writes.
+
+        Raises:
+            Unreachable: as :meth:`observe`.
+            Refused: as :meth:`observe`.
+        """
+        self._deadline_s = time.monotonic() + timeout_s
+        try:
+            return bool(self._answer(Ask(sources_sql(self.facts))))
+        except Refused as error:
+            if error.passing:
+                raise
+            return is_on(self._answer(Ask(_READ_ONLY))[0]["read_only"])
 
     @property
     def _server(self) -> str:

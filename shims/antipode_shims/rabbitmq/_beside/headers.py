@@ -16,6 +16,7 @@ from antipode import Lineage, Promise
 from antipode.propagation import MEMBER
 from antipode.shim import (
     Scope,
+    config,
     count,
     decode,
     encode,
@@ -118,7 +119,8 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     ours, others = _split(as_text(present)) if present is not None else ([], [])
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
-    if held.leaving.empty and not ours:
+    # In a dry run the request's id goes with it: whoever consumes it knows that it lost nothing.
+    if held.leaving.empty and not ours and config().mode != "dry-run":
         held.leaves()
         return
     text = held.text()
@@ -172,6 +174,13 @@ def _split(header: str | None) -> tuple[list[str], list[str]]:
         elif member.strip():
             others.append(member.strip())
     return ours, others
+
+
+def has_lineage(headers: Mapping[str, Any] | None) -> bool:
+    """Whether a message says anything of ours, readable or not."""
+    found = headers or {}
+    text = found.get(BAGGAGE)
+    return WRITE in found or (text is not None and MEMBER in (as_text(text) or MEMBER))
 
 
 def incoming(headers: Mapping[str, Any] | None, subject: str = "") -> Lineage:

@@ -11,8 +11,14 @@ from opentelemetry import context as otel_context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 from antipode import scope
-from antipode.shim import Scope, shims_of
-from antipode_shims.rabbitmq._beside.headers import BAGGAGE, as_text, own_promise, received
+from antipode.shim import Scope, record_unlabelled, shims_of
+from antipode_shims.rabbitmq._beside.headers import (
+    BAGGAGE,
+    as_text,
+    has_lineage,
+    own_promise,
+    received,
+)
 
 if TYPE_CHECKING:
     from antipode import Lineage, WriteId
@@ -51,6 +57,8 @@ def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator
             deliver(getattr(shim, "ledger", None), write, lineage)
         lineage = lineage.append(write)
     with scope(lineage) as held:
+        if not has_lineage(headers):
+            record_unlabelled(subject)
         yield held
 
 
