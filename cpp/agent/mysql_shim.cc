@@ -6,6 +6,7 @@
 #include "antipode/mysql.h"
 #include "antipode/mysql_client.h"
 #include "mysql/connection.h"
+#include "mysql/functions.h"
 #include "mysql/look.h"
 #include "mysql/position.h"
 #include "mysql/statements.h"
@@ -282,6 +283,10 @@ Json DecideMysql(const std::string& kind, const Json& given) {
   }
   if (kind == "command") {
     return {{"does", mysql::NamesOf(mysql::EffectsOf(given.at("command").get<std::string>()))}};
+  }
+  if (kind == "calls") {
+    const auto flavor = given.at("family") == "mysql" ? mysql::Flavor::kMySql : mysql::Flavor::kMariaDb;
+    return {{"calls", mysql::CallsOf(mysql::CallsOf(given.at("command").get<std::string>()), flavor)}};
   }
   if (kind == "found") {
     return {{"lineage", json::Of(mysql::BesideOf("posts", given.at("column").get<std::string>()))}};

@@ -37,7 +37,7 @@ BESIDE_OWN_VALUES = frozenset(
         "decide redis keys",
     }
 )
-#: Functions that a statement calls, which may write: C++ and Java take these for reads still.
+#: Functions that a statement calls, which may write: Java takes these for reads still.
 CALLS = frozenset(f"decide {store} calls" for store in ("mariadb", "mysql"))
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
 #: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers,
@@ -50,7 +50,6 @@ LACKING = {
             "headers finding_ids",
             "open_scope baggage",
             *BESIDE_OWN_VALUES,
-            *CALLS,
         }
     ),
     "java": frozenset({"decide redis keys", *CALLS}),

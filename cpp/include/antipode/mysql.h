@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ struct Options {
   /// States that all statements of a connection reach one server, whatever is between. Otherwise each connection is
   /// checked, and where that is not known, reads that have to wait are refused.
   bool one_server = false;
+  /// Functions, stored or loadable, that write nothing: each `name` or `schema.name`, as statements have them, in any
+  /// case. After a statement that calls another one that is not built in, the server is asked whether it wrote.
+  std::set<std::string> readonly_functions = {};
 };
 
 /// What makes the tables that values, deletions and promises need, for whoever runs migrations: the library makes none.

@@ -11,6 +11,7 @@
 #include "antipode/observer.h"
 #include "antipode/scope.h"
 #include "antipode/settings.h"
+#include "mysql/functions.h"
 #include "mysql/inside.h"
 #include "mysql/position.h"
 #include "mysql/session.h"
@@ -58,6 +59,16 @@ struct Result {
   std::uint64_t insert_id = 0;
 };
 
+/// What a text does, and calls.
+struct Statement {
+  explicit Statement(std::string_view sql)
+      : effects(EffectsOf(sql)), calls((effects & kCalls) != 0 ? CallsOf(sql) : Functions()) {}
+  explicit Statement(Effects unknown) : effects(unknown) {}
+
+  Effects effects;
+  Functions calls;
+};
+
 struct Failure {
   unsigned number = 0;
   std::string text;
@@ -86,7 +97,7 @@ class Client::Traffic {
   int Query(std::string_view sql) {
     results_.clear();
     failure_ = {};
-    if (!Before(EffectsHere(EffectsOf(sql)))) return Number();
+    if (!Before(EffectsHere(Statement(sql)))) return Number();
     int next = mysql_real_query(client_, sql.data(), sql.size());
     bool told = true;  // Whether counts of rows say what was changed.
     std::uint64_t changed = 0;
@@ -124,7 +135,7 @@ class Client::Traffic {
   }
 
   int Prepare(MYSQL_STMT* statement, std::string_view sql) {
-    prepared_[statement] = EffectsOf(sql);
+    prepared_.insert_or_assign(statement, Statement(sql));
     return mysql_stmt_prepare(statement, sql.data(), sql.size());
   }
 
@@ -132,7 +143,7 @@ class Client::Traffic {
     results_.clear();
     failure_ = {};
     const auto found = prepared_.find(statement);
-    const Effects unknown = kReads | kWrites | kCommits | kEnds;
+    const Statement unknown(kReads | kWrites | kCommits | kEnds);
     if (!Before(EffectsHere(found == prepared_.end() ? unknown : found->second))) return Number();
     const bool rows = mysql_stmt_field_count(statement) != 0;
     int failed = mysql_stmt_execute(statement);
@@ -176,9 +187,30 @@ class Client::Traffic {
     tracked_ = true;
   }
 
-  [[nodiscard]] Effects EffectsHere(Effects effects) const {
+  [[nodiscard]] Effects EffectsHere(const Statement& statement) const {
+    Effects effects = statement.effects;
     // MariaDB shows its tables without reading any.
-    return session_->facts.flavor == Flavor::kMariaDb ? effects & ~kMaySnapshot : effects;
+    if (session_->facts.flavor == Flavor::kMariaDb) effects &= ~kMaySnapshot;
+    return (effects & kCalls) != 0 && !MayWrite(statement.calls) ? effects & ~kCalls : effects;
+  }
+
+  /// Whether functions may write; one that nobody declared is counted.
+  [[nodiscard]] bool MayWrite(const Functions& called) const {
+    bool writes = false;
+    std::string unknown;
+    for (const std::string& each : CallsOf(called, session_->facts.flavor)) {
+      if (inside_.readonly_functions.count(each) != 0) continue;
+      writes = true;
+      if (unknown.empty() && !IsOfSequence(each)) unknown = each;
+    }
+    if (unknown.empty() || Disabled()) return writes;
+    const std::string& datastore = shim_->datastore();
+    Count("unknown_function", datastore);
+    WarnOnce("unknown_function", datastore, unknown,
+             "a statement to '" + datastore + "' calls " + unknown +
+                 "(), which may write: whether it did is asked after it. Where it only reads, declare it in "
+                 "readonly_functions");
+    return writes;
   }
 
   // Statements.
@@ -260,12 +292,14 @@ class Client::Traffic {
     } else {
       const End end = failure_.number == 0 ? End::kDone : IsEnding(failure_.number) ? End::kFailed : End::kRefused;
       const bool told = (effects_ & (kCommits | kSeveral)) == 0;
-      due = state_.Ended(end, told ? changed : std::nullopt, failure_.number, FlagsNow());
+      due = state_.Ended(end, told ? changed : std::nullopt, failure_.number, mysql_warning_count(client_) != 0,
+                         FlagsNow());
     }
     // MariaDB hints at what a function wrote in a read, whose rows come without a position.
     const bool hinted = hinted_ && session_->facts.flavor == Flavor::kMariaDb && state_.Autonomous();
     RecordUncommitted(shim_->datastore(), this, !lost && state_.Uncommitted());
-    if (due == Due::kSample || (hinted && due == Due::kNothing && minted_.empty())) Sample();
+    if (due == Due::kSample || (hinted && due == Due::kNothing && minted_.empty())) Sample(true);
+    if (due == Due::kPerhaps) Sample(false);
     for (const WriteId& each : std::exchange(minted_, {})) RecordWrite(each);
     if (doubtful) MarkIncomplete(shim_->datastore(), "in_doubt");
     if (due == Due::kUncovered) Uncovered("it is not logged with a number, or prepared for anybody to commit");
@@ -286,8 +320,17 @@ class Client::Traffic {
     MarkIncomplete(datastore, "in_doubt");
   }
 
-  /// Asks for the position of a write that came without one.
-  void Sample() {
+  /// Whether nothing was written that no reply told of. Rows and errors come without positions: the next reply of MySQL
+  /// says whether there is one. Throws as `Connection`.
+  bool ToldOfAll() {
+    if (session_->facts.flavor != Flavor::kMySql || !tracked_ || last_gtid_.empty()) return false;
+    session_->connection.Ask("DO 0");
+    const bool more = (client_->server_status & SERVER_SESSION_STATE_CHANGED) != 0;
+    return !more || Minted(session_->connection.TakeGtids());
+  }
+
+  /// Asks for the position of a write that came without one, or may have been.
+  void Sample(bool certain) {
     const Facts& facts = session_->facts;
     const std::string& datastore = shim_->datastore();
     const auto unsampled = [&](const std::string& why) { Shim::Inside::Unsampled(datastore, why); };
@@ -296,6 +339,7 @@ class Client::Traffic {
     const bool mysql = facts.flavor == Flavor::kMySql;
     try {
       session_->connection.Within(kAskS);
+      if (!certain && ToldOfAll()) return;
       const Row row =
           session_->connection
               .Rows((mysql ? CoverQuery(facts.flavor) : "SELECT @@SESSION.last_gtid AS gtid") + std::string(kWho))
@@ -306,6 +350,7 @@ class Client::Traffic {
       if (!same || read_only) return unsampled("another server answered than the one that committed it");
       if (mysql) return Sampled(row);
       const std::string& gtid = In(row, "gtid");
+      if (gtid.empty() && !certain) return;
       if (gtid.empty()) return unsampled("its session knows of none");
       if (gtid != last_gtid_ && !Minted(gtid)) unsampled("it is no GTID: " + gtid);
     } catch (const NotGtids& error) {
@@ -409,7 +454,7 @@ class Client::Traffic {
   bool numbers_ = false;  ///< The application gives numbers of other servers.
   std::string trouble_;   ///< What makes worthless what is shown here; empty where nothing does.
   std::string last_gtid_;
-  std::map<MYSQL_STMT*, Effects> prepared_;
+  std::map<MYSQL_STMT*, Statement> prepared_;
   // Of the call in flight, or the last one.
   Effects effects_ = 0;
   bool hinted_ = false;

@@ -7,6 +7,7 @@
 #include "antipode/floor.h"
 #include "antipode/mysql.h"
 #include "mysql/connection.h"
+#include "mysql/functions.h"
 #include "mysql/promises.h"
 #include "mysql/reach.h"
 #include "mysql/servers.h"
@@ -14,8 +15,11 @@
 namespace antipode::mysql {
 
 struct Shim::Inside {
-  Inside(Address server, bool one_server)
-      : address(std::move(server)), promises(PromisesIn(address.database)), reach(one_server) {}
+  Inside(Address server, const Options& options)
+      : address(std::move(server)),
+        promises(PromisesIn(address.database)),
+        reach(options.one_server),
+        readonly_functions(Declared(options.readonly_functions)) {}
 
   /// Counts a write that has no position, says why, and marks the current scope.
   static void Unsampled(const std::string& datastore, const std::string& cause);
@@ -25,6 +29,7 @@ struct Shim::Inside {
   Runs runs;
   Silent silent;
   Reach reach;
+  Functions readonly_functions;
 };
 
 /// What a check on one connection shows of writes and promises. Throws as the servers do.

@@ -1,6 +1,7 @@
 #include "mysql/session_state.h"
 
 #include <algorithm>
+#include <set>
 
 namespace antipode::mysql {
 namespace {
@@ -12,6 +13,14 @@ constexpr std::size_t kMostPromises = 256;
 
 /// Errors of a statement that was not executed: it does not parse, or names no table.
 bool IsUnread(unsigned number) { return number == 1064 || number == 1146; }
+/// And of one that its user may not run, that names what there is not, that a server refuses which only reads, or that
+/// lost its locks.
+bool IsUnwritten(unsigned number) {
+  static const auto& kNumbers =
+      *new std::set<unsigned>{1044, 1045, 1046, 1049, 1052, 1054, 1093, 1099, 1100, 1109, 1110, 1136,
+                              1142, 1143, 1205, 1213, 1227, 1290, 1305, 1318, 1370, 1785, 1792, 1836};
+  return IsUnread(number) || kNumbers.count(number) != 0;
+}
 /// Errors of a definition that it meets after its commit: a table is there, or is none.
 bool IsBehindCommit(unsigned number) { return number == 1050 || number == 1051; }
 
@@ -45,7 +54,7 @@ void SessionState::Seen::Add(const std::set<WriteId>& writes, const std::set<Pro
 SessionState::SessionState(Flags flags)
     : flags_(flags),
       snapshot_(flags.in_transaction ? Snapshot::kTaken : Snapshot::kNone),
-      wrote_(flags.in_transaction) {}
+      wrote_(flags.in_transaction ? Wrote::kYes : Wrote::kNo) {}
 
 void SessionState::Reaches(const std::string& server) {
   if (server == server_) return;
@@ -115,7 +124,8 @@ bool SessionState::ReadsCommitted(std::string_view level) const {
 }
 
 void SessionState::Starts(Effects effects, double now_s) {
-  flight_ = effects;
+  flight_ = (effects & kCalls) != 0 ? effects | kWrites : effects;
+  outlasts_ = outlasts_ || May(kCalls);
   looked_ = false;
   before_ = snapshot_;
   alone_ = Autonomous() && !unsure_;
@@ -142,8 +152,9 @@ void SessionState::Take(Effects effects, double now_s) {
 }
 
 bool SessionState::Doubtful() const {
-  if (May(kTwoPhases) && wrote_) return true;
-  return commits_ && (May(kWrites) || (wrote_ && May(kCommits)));
+  const bool wrote = wrote_ != Wrote::kNo;
+  if (May(kTwoPhases) && wrote) return true;
+  return commits_ && (May(kWrites) || (wrote && May(kCommits)));
 }
 
 bool SessionState::Lost() {
@@ -153,9 +164,11 @@ bool SessionState::Lost() {
   return doubtful;
 }
 
-Due SessionState::Ended(End end, std::optional<std::uint64_t> changed, unsigned number, Flags flags) {
+Due SessionState::Ended(End end, std::optional<std::uint64_t> changed, unsigned number, bool warned, Flags flags) {
   flags_ = flags;
-  const bool wrote = Changed(end, changed);
+  // What is in tables without transactions was not rolled back.
+  outlasts_ = outlasts_ || (warned && May(kEnds) && wrote_ != Wrote::kNo);
+  const Wrote wrote = Changed(end, changed, number);
   const Due due = DueOf(end, wrote);
   if (end == End::kDone) {
     Settle(wrote);
@@ -166,26 +179,36 @@ Due SessionState::Ended(End end, std::optional<std::uint64_t> changed, unsigned 
   return due;
 }
 
-bool SessionState::Changed(End end, std::optional<std::uint64_t> changed) const {
-  if (!May(kWrites)) return false;
-  if (end == End::kDone) return changed != std::uint64_t{0};
-  // What came before the error may be committed.
-  return end == End::kFailed || May(kCommits | kSeveral);
+Wrote SessionState::Changed(End end, std::optional<std::uint64_t> changed, unsigned number) const {
+  if (!May(kWrites)) return Wrote::kNo;
+  if (end == End::kDone) {
+    // What a function wrote is in no count of rows.
+    if (May(kCalls)) return changed.value_or(0) != 0 ? Wrote::kYes : Wrote::kPerhaps;
+    return changed != std::uint64_t{0} ? Wrote::kYes : Wrote::kNo;
+  }
+  // What came before the error may be committed, or in a table without transactions.
+  if (end == End::kFailed || May(kCommits | kSeveral)) return Wrote::kYes;
+  return IsUnwritten(number) ? Wrote::kNo : Wrote::kPerhaps;
 }
 
-Due SessionState::DueOf(End end, bool changed) const {
+Due SessionState::DueOf(End end, Wrote wrote) const {
   const bool writes = May(kWrites);
   // Of several statements nobody knows whether the GTID is that of the write, or of its preparation.
   const bool named = committed_ && writes && !May(kSeveral);
   const bool done = end == End::kDone || May(kSeveral);
-  if (done && May(kTwoPhases) && !named && (wrote_ || writes)) return Due::kUncovered;
+  if (done && May(kTwoPhases) && !named && (wrote_ != Wrote::kNo || writes)) return Due::kUncovered;
   const bool ends = May(kCommits);
-  if (committed_ || !(changed || (wrote_ && ends)) || !commits_) return Due::kNothing;
-  if (end == End::kDone && flags_.in_transaction && !ends) return Due::kNothing;
-  return unlogged_ ? Due::kUncovered : Due::kSample;
+  const bool undone = outlasts_ && May(kEnds) && !ends;
+  const Wrote all = undone ? Wrote::kPerhaps : ends ? std::max(wrote, wrote_) : wrote;
+  // The position of one of several statements says nothing of what a function wrote in a later one, which returns rows.
+  const bool known = committed_ && !(May(kCalls) && May(kSeveral));
+  if (known || all == Wrote::kNo) return Due::kNothing;
+  if (!undone && (!commits_ || (end == End::kDone && flags_.in_transaction && !ends))) return Due::kNothing;
+  if (unlogged_ && !committed_) return Due::kUncovered;
+  return all == Wrote::kYes && !committed_ ? Due::kSample : Due::kPerhaps;
 }
 
-void SessionState::Settle(bool changed) {
+void SessionState::Settle(Wrote wrote) {
   const bool single = !May(kSeveral);
   const bool begins = May(kBegins);
   // Behind what ends one there is none open, but for a new one.
@@ -195,13 +218,13 @@ void SessionState::Settle(bool changed) {
     isolation_unsure_ = unsure;
     snapshot_ = TakesSnapshot(flight_) ? Snapshot::kTaken : Snapshot::kNone;
   }
-  wrote_ = wrote_ || changed;
+  wrote_ = std::max(wrote_, wrote);
   if (!flags_.in_transaction) Closed();
   if (May(kLogged | kUnlogged)) unlogged_ = May(kUnlogged);
   unsure_ = false;
 }
 
-void SessionState::SettleFailed(bool changed, unsigned number) {
+void SessionState::SettleFailed(Wrote wrote, unsigned number) {
   const bool single = !May(kCommits | kSeveral);
   const bool defines = May(kWrites) && May(kEnds);
   if (alone_ && single) {
@@ -214,12 +237,13 @@ void SessionState::SettleFailed(bool changed, unsigned number) {
   } else if (May(kEnds)) {
     shown_ = {};  // Whether it began anew nobody knows.
   }
-  wrote_ = wrote_ || changed;
+  wrote_ = std::max(wrote_, wrote);
   unsure_ = unsure_ || !Autonomous() || May(kCommits);
 }
 
 void SessionState::Closed() {
-  wrote_ = false;
+  wrote_ = Wrote::kNo;
+  outlasts_ = false;
   isolation_unsure_ = false;
   snapshot_ = Snapshot::kNone;
 }

@@ -34,11 +34,15 @@ enum class Verdict {
 enum class Due {
   kNothing,
   kSample,     ///< A position is missing.
+  kPerhaps,    ///< One is where there was a write, which is asked, too.
   kUncovered,  ///< There will never be one.
 };
 
 /// How a call ended: it is done, the server answered with an error, or nobody knows although the connection lives.
 enum class End { kDone, kRefused, kFailed };
+
+/// Whether a call, or a transaction, wrote.
+enum class Wrote { kNo, kPerhaps, kYes };
 
 class SessionState {
  public:
@@ -58,7 +62,7 @@ class SessionState {
   /// Whether the isolation of a transaction may be another than the session's.
   [[nodiscard]] bool IsolatedOnce() const { return isolated_once_; }
   /// Whether the open transaction wrote.
-  [[nodiscard]] bool Uncommitted() const { return wrote_ && !Autonomous(); }
+  [[nodiscard]] bool Uncommitted() const { return wrote_ != Wrote::kNo && !Autonomous(); }
 
   /// Whether a statement that reads, or may take the snapshot, may be sent.
   Verdict Judge(const std::shared_ptr<Floor>& floor, Effects effects, double now_s);
@@ -81,8 +85,9 @@ class SessionState {
   [[nodiscard]] bool Doubtful() const;
   /// Notes the end of a connection; returns whether that leaves a write in doubt.
   bool Lost();
-  /// Notes how a call ended; `changed` rows, where that is reported, and the `number` of the server's error.
-  Due Ended(End end, std::optional<std::uint64_t> changed, unsigned number, Flags flags);
+  /// Notes how a call ended; `changed` rows, where that is reported, the `number` of the server's error, and whether it
+  /// `warned`.
+  Due Ended(End end, std::optional<std::uint64_t> changed, unsigned number, bool warned, Flags flags);
 
  private:
   enum class Snapshot { kNone, kPerhaps, kTaken };
@@ -101,17 +106,18 @@ class SessionState {
   void Learn(const std::shared_ptr<Floor>& floor, const std::set<WriteId>& writes, const std::set<Promise>& promises,
              double now_s);
   void Take(Effects effects, double now_s);
-  [[nodiscard]] bool Changed(End end, std::optional<std::uint64_t> changed) const;
-  [[nodiscard]] Due DueOf(End end, bool changed) const;
-  void Settle(bool changed);
-  void SettleFailed(bool changed, unsigned number);
+  [[nodiscard]] Wrote Changed(End end, std::optional<std::uint64_t> changed, unsigned number) const;
+  [[nodiscard]] Due DueOf(End end, Wrote wrote) const;
+  void Settle(Wrote wrote);
+  void SettleFailed(Wrote wrote, unsigned number);
   void Closed();
   [[nodiscard]] bool May(Effects effects) const { return (flight_ & effects) != 0; }
 
   std::string server_;
   Flags flags_;
   Snapshot snapshot_;
-  bool wrote_;  ///< The open transaction did.
+  Wrote wrote_;            ///< The open transaction.
+  bool outlasts_ = false;  ///< What it wrote may outlast its rollback.
   bool unlogged_ = false;
   bool unsure_ = false;  ///< The flags may be old: an error carries none.
   bool isolation_unsure_ = false;

@@ -73,7 +73,7 @@ Observation ShownBy(Session& session, Shim::Inside& inside, const std::set<Write
 class Shim::Table {
  public:
   Table(Shim& shim, Address address, const Options& options)
-      : shim_(shim), inside_(std::move(address), options.one_server), options_(options) {}
+      : shim_(shim), inside_(std::move(address), options), options_(options) {}
 
   [[nodiscard]] Inside& inside() noexcept { return inside_; }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "mysql/functions.h"
+
 namespace antipode::mysql {
 namespace {
 
@@ -61,28 +63,6 @@ bool Contains(const std::vector<std::string>& words, std::string_view word) {
 std::string SecondOf(std::string_view sql) {
   const auto words = WordsOf(sql);
   return words.size() > 1 ? words[1] : "";
-}
-
-/// Behind what is quoted, or a comment, that begins there; 0 where none does. What is not closed goes to the end.
-std::size_t QuotedTo(std::string_view sql, std::size_t at) {
-  const char first = sql[at];
-  const auto behind = [&](std::size_t found, std::size_t size) {
-    return found == std::string_view::npos ? sql.size() : found + size;
-  };
-  if (first == '`') return behind(sql.find('`', at + 1), 1);
-  if (first == '\'' || first == '"') {
-    for (std::size_t end = at + 1; end < sql.size(); ++end) {
-      if (sql[end] == '\\') {
-        ++end;
-      } else if (sql[end] == first) {
-        return end + 1;
-      }
-    }
-    return sql.size();
-  }
-  if (sql.substr(at, 2) == "/*") return behind(sql.find("*/", at + 2), 2);
-  const bool dashes = sql.substr(at, 2) == "--" && at + 2 < sql.size() && IsSpace(sql[at + 2]);
-  return first == '#' || dashes ? behind(sql.find('\n', at), 0) : 0;
 }
 
 /// What stands in a comment that servers of a version read; nothing where it is none.
@@ -284,9 +264,8 @@ Effects OfOne(std::string_view sql) {
   return plain.empty() ? 0 : kAnything | kEnds;
 }
 
-}  // namespace
-
-Effects EffectsOf(std::string_view sql) {
+/// What the statements of a text do, but for what they call.
+Effects OfAll(std::string_view sql) {
   if (!Has(sql, ";")) return OfOne(sql);
   const std::string blanked = Blanked(sql);
   Effects effects = 0;
@@ -300,6 +279,37 @@ Effects EffectsOf(std::string_view sql) {
     ++parts;
   }
   return parts > 1 ? effects | kSeveral : OfOne(sql);
+}
+
+}  // namespace
+
+Effects EffectsOf(std::string_view sql) {
+  const Effects effects = OfAll(sql);
+  // Others do anything, or call none.
+  const bool may = (effects & (kReads | kWrites | kMaySnapshot)) != 0 && (effects & kAnything) != kAnything &&
+                   (effects & kDefines) != kDefines;
+  return may && !CallsOf(sql).empty() ? effects | kCalls : effects;
+}
+
+std::size_t QuotedTo(std::string_view sql, std::size_t at) {
+  const char first = sql[at];
+  const auto after = [&](std::size_t found, std::size_t size) {
+    return found == std::string_view::npos ? sql.size() : found + size;
+  };
+  if (first == '`') return after(sql.find('`', at + 1), 1);
+  if (first == '\'' || first == '"') {
+    for (std::size_t end = at + 1; end < sql.size(); ++end) {
+      if (sql[end] == '\\') {
+        ++end;
+      } else if (sql[end] == first) {
+        return end + 1;
+      }
+    }
+    return sql.size();
+  }
+  if (sql.substr(at, 2) == "/*") return after(sql.find("*/", at + 2), 2);
+  const bool dashes = sql.substr(at, 2) == "--" && at + 2 < sql.size() && IsSpace(sql[at + 2]);
+  return first == '#' || dashes ? after(sql.find('\n', at), 0) : 0;
 }
 
 std::vector<std::string_view> NamesOf(Effects effects) {

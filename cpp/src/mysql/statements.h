@@ -25,9 +25,12 @@ inline constexpr Effects kUnlogged = 1U << 12;    ///< From now on they may not 
 inline constexpr Effects kTwoPhases = 1U << 13;   ///< A step of them, after which the end is in others' hands.
 inline constexpr Effects kNames = 1U << 14;       ///< Changes which temporary tables there are, or what names mean.
 inline constexpr Effects kSeveral = 1U << 15;     ///< Statements: the others say nothing of their order.
+inline constexpr Effects kCalls = 1U << 16;       ///< A function that may not be built in, and so may write.
 
 /// What a text may do, all its statements together.
 Effects EffectsOf(std::string_view sql);
+/// After what is quoted, or a comment, that begins there; 0 where none does. What is not closed goes to the end.
+std::size_t QuotedTo(std::string_view sql, std::size_t at);
 /// The words of the specification, sorted.
 std::vector<std::string_view> NamesOf(Effects effects);
 

@@ -3,6 +3,7 @@
 #include <mysql.h>
 
 #include "antipode/mysql_client.h"
+#include "antipode/observer.h"
 #include "client_checks.h"
 #include "forks.h"
 
@@ -58,6 +59,10 @@ std::string Ask(Connection& on, const std::string& sql) {
   const int failed = on.client.Query(sql);
   Check(failed == 0, sql + ": " + on.client.ErrorText());
   return First(on);
+}
+
+bool IsMariaDb(Connection& on) {
+  return std::string(mysql_get_server_info(on.native)).find("MariaDB") != std::string::npos;
 }
 
 /// What each statement enters, in a separate scope, and once only.
@@ -151,6 +156,9 @@ void Snapshots(Connection& near, Connection& far) {
   Ask(near, "REPLACE INTO words VALUES (40, 's')");
   BarrierAtRead();
   Throws<antipode::StaleSnapshot>([&] { far.client.Query("SELECT word FROM words WHERE id = 40"); });
+  // Before its rows MariaDB says that no transaction is open.
+  Ask(far, "HELP 'contents'");
+  Throws<antipode::StaleSnapshot>([&] { far.client.Query("SELECT word FROM words WHERE id = 40"); });
   Ask(far, "COMMIT");
   Same(Ask(far, "SELECT word FROM words WHERE id = 40"), "s");
   Ask(far, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
@@ -164,7 +172,7 @@ void Snapshots(Connection& near, Connection& far) {
 
 /// Where the server does not report positions they are asked for; where a write has none it is marked.
 void Untold(Connection& near, Connection&) {
-  const bool mariadb = std::string(mysql_get_server_info(near.native)).find("MariaDB") != std::string::npos;
+  const bool mariadb = IsMariaDb(near);
   const std::string off =
       mariadb ? "SET SESSION session_track_system_variables = ''" : "SET SESSION session_track_gtids = OFF";
   Enters(near, off + "; REPLACE INTO words VALUES (50, 'u')", 1);
@@ -229,6 +237,104 @@ void Lost(Connection& near, Connection&) {
   }
 }
 
+std::uint64_t UnknownFunctions() {
+  const auto counts = antipode::Metrics();
+  const auto found = counts.find({"unknown_function", "posts"});
+  return found == counts.end() ? 0 : found->second;
+}
+
+/// What statements leave in a table is in the lineage, and is there for who waits.
+void Leaves(Connection& near, Connection& far, const std::vector<std::string>& statements, const std::string& shown) {
+  const antipode::ScopeGuard request;
+  for (const std::string& each : statements) near.client.Query(each);
+  Check(antipode::Current().writes().size() == 1, statements.front() + " enters one position");
+  BarrierAtRead();
+  Same(Ask(far, shown), "1");
+}
+
+/// A function that is not built in may write: its position enters, also on a connection that has heard of none before.
+void Functions(Connection& near, Connection& far) {
+  const auto shown = [](int id) {
+    return "SELECT COUNT(*) FROM words WHERE word = 'f' AND id = " + std::to_string(id);
+  };
+  const std::uint64_t before = UnknownFunctions();
+  Leaves(near, far, {"SELECT noting(1)"}, shown(1));
+  Leaves(near, far, {"SELECT `noting` (2) FROM (SELECT 1 AS a) d WHERE a IN (1)"}, shown(2));
+  Leaves(near, far, {"UPDATE kept SET id = id WHERE noting(id - 6) = 0"}, shown(3));
+  Leaves(near, far, {"BEGIN", "SELECT noting(4)", "COMMIT"}, shown(4));
+  Leaves(near, far, {"DELETE FROM words WHERE id = 99; SELECT noting(5)"}, shown(5));
+  Same(std::to_string(UnknownFunctions() - before), "5");
+  {
+    const antipode::ScopeGuard request;
+    MYSQL_STMT* call = mysql_stmt_init(near.native);
+    Check(near.client.Prepare(call, "SELECT noting(6)") == 0, "prepares");
+    Check(near.client.Execute(call) == 0, "writes");
+    mysql_stmt_close(call);
+    Holds(1);
+    BarrierAtRead();
+    Same(Ask(far, shown(6)), "1");
+  }
+  Enters(near, "SELECT reading(1)", 0);
+  Enters(near, "SELECT COUNT(*), NOW() FROM words", 0);
+  if (!IsMariaDb(near)) return;
+  Enters(near, "SELECT NEXTVAL(numbers)", 1);
+  Enters(near, "SELECT NEXT VALUE FOR numbers", 0);  // One of those that the first wrote down.
+}
+
+/// What a function writes is asked for once a transaction, at its end, also where that is a rollback.
+void Rollbacks(Connection& near, Connection& far) {
+  Leaves(near, far, {"BEGIN", "SELECT loosely(20)", "ROLLBACK"}, "SELECT COUNT(*) FROM loose WHERE id = 20");
+  Leaves(near, far, {"BEGIN", "INSERT INTO loose VALUES (21)", "ROLLBACK"}, "SELECT COUNT(*) FROM loose WHERE id = 21");
+  const antipode::ScopeGuard request;
+  for (const char* each : {"BEGIN", "SELECT noting(22)", "ROLLBACK"}) Ask(near, each);
+  Holds(0);
+}
+
+/// A write that failed may leave its first rows where there are no transactions.
+void Failures(Connection& near, Connection& far) {
+  Leaves(near, far, {"INSERT INTO loose VALUES (30), (30)"}, "SELECT COUNT(*) FROM loose WHERE id = 30");
+  Leaves(near, far, {"INSERT INTO loose VALUES (31), (31)"}, "SELECT COUNT(*) FROM loose WHERE id = 31");
+  Enters(near, "INSERT INTO loose VALUES (33)", 1);
+  const antipode::ScopeGuard request;
+  Check(near.client.Query("INSERT INTO words VALUES (32, 'a'), (32, 'b')") == 1062, "the server's number");
+  Same(near.client.ErrorText().substr(0, 9), "Duplicate");
+  Check(near.client.Query("INSERT INTO nowhere VALUES (1)") == 1146, "the server's number");
+  Holds(0);
+}
+
+/// A declared function is not asked after, and not counted; what is no name is refused.
+void Declared(Connection& near, Connection&) {
+  const Region& region = near.region;
+  antipode::mysql::Options options{region.account.user, region.account.password, region.account.database};
+  options.readonly_functions = {"Reading"};
+  const auto shim = antipode::mysql::Shim::Open("declared", region.host, region.port, options);
+  MYSQL* native = region.Connected();
+  {
+    antipode::mysql::Client client(shim, native);
+    const auto asked = [&] {
+      Check(client.Query("SHOW SESSION STATUS LIKE 'Questions'") == 0, "asks");
+      MYSQL_RES* rows = client.StoreResult();
+      const int questions = std::stoi(mysql_fetch_row(rows)[1]);
+      mysql_free_result(rows);
+      return questions;
+    };
+    const antipode::ScopeGuard request;
+    const int before = asked();
+    Check(client.Query("SELECT reading(1)") == 0, "reads");
+    mysql_free_result(client.StoreResult());
+    Same(std::to_string(asked() - before), "2");
+    Holds(0);
+    Check(antipode::Metrics().count({"unknown_function", "declared"}) == 0, "it is not counted");
+  }
+  mysql_close(native);
+  shim->Close();
+  for (const char* wrong : {"", "reading()", "`reading`", "a.b.c"}) {
+    options.readonly_functions = {wrong};
+    Throws<antipode::ConfigurationError>(
+        [&] { antipode::mysql::Shim::Open("wrong", region.host, region.port, options); });
+  }
+}
+
 /// A child process waits and reads over connections of its own, and its parent goes on.
 void Forked(Connection& near, Connection& far) {
   for (const std::string& each : antipode::mysql::TableStatements()) Ask(near, each);
@@ -239,10 +345,11 @@ void Forked(Connection& near, Connection& far) {
 
 int main(int, char** arguments) {
   const std::map<std::string, std::function<void(Connection&, Connection&)>> checks{
-      {"held", Held},         {"writes", Writes},       {"transactions", Transactions},
-      {"prepared", Prepared}, {"snapshots", Snapshots}, {"untold", Untold},
-      {"late", Late},         {"lost", Lost},           {"uncommitted", Uncommitted},
-      {"proxied", Proxied},   {"forked", Forked}};
+      {"held", Held},           {"writes", Writes},       {"transactions", Transactions},
+      {"prepared", Prepared},   {"snapshots", Snapshots}, {"untold", Untold},
+      {"late", Late},           {"lost", Lost},           {"uncommitted", Uncommitted},
+      {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
+      {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);

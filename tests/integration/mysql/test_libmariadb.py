@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.conformance._agents import command
 from tests.integration._dry_run import dry_run_into, lints
-from tests.integration.mysql._clients import STORES, Sql, run
+from tests.integration.mysql._clients import STORES
 from tests.integration.mysql._proxies import StatementProxy, by_plain_reads
 
 if TYPE_CHECKING:
@@ -32,23 +31,39 @@ CHECKS = {
     "untold": 0,
     "late": NEVER_MS,
     "lost": 0,
+    "forked": LAG_MS,
+    "functions": LAG_MS,
+    "rollbacks": LAG_MS,
+    "failures": LAG_MS,
+    "declared": 0,
 }
 TABLES = (
-    "DROP TABLE IF EXISTS words",
-    "CREATE TABLE words (id INT PRIMARY KEY, word VARCHAR(9))",
-    "DROP PROCEDURE IF EXISTS adds",
-    "CREATE PROCEDURE adds (n INT) BEGIN SELECT 1; INSERT INTO words VALUES (n, 'added'); END",
+    "DROP TABLE IF EXISTS app.words, app.loose, app.kept",
+    "CREATE TABLE app.words (id INT PRIMARY KEY, word VARCHAR(9))",
+    "CREATE TABLE app.loose (id INT PRIMARY KEY) ENGINE=MyISAM",
+    "CREATE TABLE app.kept (id INT PRIMARY KEY)",
+    "INSERT INTO app.kept VALUES (9)",
+    "DROP PROCEDURE IF EXISTS app.adds",
+    """CREATE PROCEDURE app.adds (n INT)
+    BEGIN SELECT 1; INSERT INTO app.words VALUES (n, 'added'); END""",
+    "DROP FUNCTION IF EXISTS app.noting",
+    """CREATE FUNCTION app.noting(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA
+    BEGIN INSERT INTO app.words VALUES (i, 'f'); RETURN i; END""",
+    "DROP FUNCTION IF EXISTS app.loosely",
+    """CREATE FUNCTION app.loosely(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA
+    BEGIN INSERT INTO app.loose VALUES (i); RETURN i; END""",
+    "DROP FUNCTION IF EXISTS app.reading",
+    "CREATE FUNCTION app.reading(i INT) RETURNS INT NO SQL RETURN i",
 )
+SEQUENCE = "CREATE OR REPLACE SEQUENCE app.numbers"
 
 
 @pytest.fixture(params=STORES)
 def servers(request: pytest.FixtureRequest) -> Any:
     """MySQL and MariaDB in turn, with a table and what writes to it out of sight."""
     topology = request.getfixturevalue(f"antipode_{request.param}")
-    with closing(Sql(topology)) as sql:
-        connection = sql.plain()
-        for each in TABLES:
-            run(connection, each)
+    for each in (*TABLES, *([SEQUENCE] if request.param == "mariadb" else [])):
+        topology.execute(each)
     return topology
 
 
