@@ -1,13 +1,14 @@
 """A hook of mkdocs: the navigation, made from the pages that are there.
 
 A guide, a specification page or a decision appears as soon as its file does; its first heading is
-its title.
+its title. A folder within a section is a section of its own, named by the heading of its
+``index.md``, which comes first.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -31,7 +32,7 @@ SECTIONS = (
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Set the navigation before mkdocs reads the pages."""
     docs = Path(config.docs_dir)
-    nav: list[str | dict[str, list[str] | str]] = ["index.md"]
+    nav: list[Any] = ["index.md"]
     for title, folder, first in SECTIONS:
         pages = _pages(docs, folder, first)
         if pages:
@@ -41,11 +42,13 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
-def _pages(docs: Path, folder: str, first: tuple[str, ...]) -> list[str]:
-    """The pages of one folder: those named first, the others by name."""
-    names = sorted(
-        path.relative_to(docs / folder).as_posix() for path in (docs / folder).rglob("*.md")
-    )
+def _pages(docs: Path, folder: str, first: tuple[str, ...]) -> list[Any]:
+    """The pages of one folder: those named first, the others by name, its folders last."""
+    names = sorted(path.name for path in (docs / folder).glob("*.md"))
     ordered = [name for name in first if name in names]
     ordered += [name for name in names if name not in first]
-    return [f"{folder}/{name}" for name in ordered]
+    pages: list[Any] = [f"{folder}/{name}" for name in ordered]
+    for index in sorted((docs / folder).glob("*/index.md")):
+        title = index.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        pages.append({title: _pages(docs, f"{folder}/{index.parent.name}", ("index.md",))})
+    return pages
