@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from antipode._lineage.errors import ConfigurationError
 from antipode._runtime import observers, switch
-from antipode._runtime.call_site import call_site
+from antipode._runtime.call_site import call_site, is_migrating
 from antipode._runtime.config import config
 from antipode._runtime.metrics import count, log_once
 
@@ -68,11 +68,13 @@ def mark_incomplete(subject: str, reason: str) -> None:
 def unscoped(what: str, datastore: str, *, policy: Policy | None = None) -> None:
     """Count, and once for each call site log, something that found no scope.
 
+    What a migration reads and writes belongs to no request: it is left out.
+
     Raises:
         ConfigurationError: *policy*, default ``on_unscoped`` as configured, is ``raise``, and this
             is no dry run.
     """
-    if switch.disabled:
+    if switch.disabled or (what in ("read", "write") and is_migrating()):
         return
     count(f"unscoped_{what}", datastore)
     site = call_site()

@@ -29,6 +29,8 @@ _HANDLERS = frozenset(
     fastapi.routing aiohttp.web_app aiohttp.web_protocol celery.app.trace grpc._server
     """.split()  # noqa: SIM905 - as above
 )
+#: Modules that change schemas on behalf of a person or a deployment, and of no request.
+_MIGRATIONS = ("django.core.management.commands.migrate", "django.db.migrations.", "alembic.")
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 - as frames spell it
 _INSTALLED_IN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 #: Frames of their own in some versions of Python, in others not.
@@ -72,6 +74,16 @@ def call_site() -> str:
     """``file:line`` of :func:`caller`."""
     frame = caller()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_migrating() -> bool:
+    """Whether a migration of Django's or Alembic's calls."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads files
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(_MIGRATIONS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _kind(frame: FrameType) -> int:

@@ -38,7 +38,7 @@ class EmbeddedTopology(Topology):
     def __init__(
         self, directory: str | PathLike[str] | None = None, *, lag_ms: float = 0.0
     ) -> None:
-        self._lag_ms = lag_ms
+        self._lag_from(lag_ms)
         self._wanted = None if directory is None else Path(directory)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._replicator: Replicator | None = None

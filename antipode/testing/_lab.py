@@ -137,8 +137,7 @@ class Lab:
         topology: Any = self._topology
         if isinstance(place, Path):
             return {"url": topology.url(place)}
-        options = {"driver": "mysql"} if self._store in ("mysql", "mariadb") else {}
-        return {"host": place.host, "port": place.port, "url": topology.url(place, **options)}
+        return {"host": place.host, "port": place.port, "url": topology.url(place)}
 
     def _lag(self, ms: str) -> None:
         self._topology.set_lag(milliseconds(ms))

@@ -49,6 +49,7 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
 
     Args:
         replicas: how many secondaries, at least one.
+        lag_ms: the replication lag to begin with, and to return to at `reset`.
         voting: whether they vote.
         config: further options of every ``mongod``, by their names on its command line;
             parameters as ``setParameter.<name>``.
@@ -65,11 +66,12 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
         self,
         replicas: int = 1,
         *,
+        lag_ms: float = 0.0,
         voting: bool = True,
         config: Mapping[str, str] | None = None,
         provider: Provider | None = None,
     ) -> None:
-        super().__init__(replicas, {**(config or {}), "replSet": SET_NAME}, provider)
+        super().__init__(replicas, {**(config or {}), "replSet": SET_NAME}, provider, lag_ms)
         self._voting = voting
 
     @property

@@ -28,11 +28,12 @@ class _SQLTopology(FedTopology[MySQLNode]):
         self,
         replicas: int = 1,
         *,
+        lag_ms: float = 0.0,
         config: Mapping[str, str] | None = None,
         replication_client: bool = False,
         provider: Provider | None = None,
     ) -> None:
-        super().__init__(replicas, config, provider)
+        super().__init__(replicas, config, provider, lag_ms)
         self._replication_client = replication_client
 
     def url(self, server: Address | None = None, *, driver: str = "mysql+pymysql") -> str:
@@ -229,6 +230,7 @@ class MySQLTopology(_SQLTopology):
 
     Args:
         replicas: how many, at least one.
+        lag_ms: the replication lag to begin with, and to return to at `reset`.
         config: further options of every server, by their long names without dashes before, such
             as ``{"session-track-gtids": "OFF"}``.
         replication_client: whether the service's account may ask for the state of replication.
@@ -250,6 +252,7 @@ class MariaDBTopology(_SQLTopology):
 
     Args:
         replicas: how many, at least one.
+        lag_ms: the replication lag to begin with, and to return to at `reset`.
         config: further options of every server, by their long names without dashes before.
         replication_client: whether the service's account may ask for the state of replication.
         provider: what runs the servers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.

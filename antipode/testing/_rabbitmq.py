@@ -42,6 +42,7 @@ class RabbitMQTopology(Topology):
     Args:
         federated: whether there is a second broker. Without it `primary` and `replica` are one, and
             everything about the link is an error.
+        lag_ms: the lag of federation to begin with, and to return to at `reset`.
         config: further settings of both brokers, by their names in ``rabbitmq.conf``.
         provider: what runs the brokers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.
 
@@ -55,9 +56,13 @@ class RabbitMQTopology(Topology):
         self,
         *,
         federated: bool = True,
+        lag_ms: float = 0.0,
         config: Mapping[str, str] | None = None,
         provider: Provider | None = None,
     ) -> None:
+        self._lag_from(lag_ms)
+        if lag_ms and not federated:
+            raise ConfigurationError("a single broker has no link to delay: use federated=True")
         self._regions: tuple[Region, ...] = (HOME, AWAY) if federated else (HOME,)
         self._config = dict(config or {})
         self._provider = provider or default_provider()
@@ -112,6 +117,7 @@ class RabbitMQTopology(Topology):
         if AWAY in self._servers:
             self._link = self._provider.link(self.address(HOME))
             self._federate()
+            self._lag_as_begun()
 
     def close(self) -> None:
         """Stop both brokers and remove their data. Idempotent."""
@@ -142,6 +148,7 @@ class RabbitMQTopology(Topology):
             self._link.resume()
             self._link.heal()
         self._touched = False
+        self._lag_as_begun()
 
     def set_lag(self, ms: float) -> None:
         """Delay what ``eu`` federates by this many milliseconds."""

@@ -30,6 +30,7 @@ class RedisTopology(FedTopology[RedisNode]):
 
     Args:
         replicas: how many, at least one.
+        lag_ms: the replication lag to begin with, and to return to at `reset`.
         appendonly: keep an append-only file, so that `restart_primary` keeps the data.
         config: further settings of every server, by their names in ``redis.conf``.
         provider: what runs the servers; None: what ``ANTIPODE_PROVIDER`` says, or this machine.
@@ -45,12 +46,13 @@ class RedisTopology(FedTopology[RedisNode]):
         self,
         replicas: int = 1,
         *,
+        lag_ms: float = 0.0,
         appendonly: bool = False,
         config: Mapping[str, str] | None = None,
         provider: Provider | None = None,
     ) -> None:
         more = {"appendonly": "yes"} if appendonly else {}
-        super().__init__(replicas, {**(config or {}), **more}, provider)
+        super().__init__(replicas, {**(config or {}), **more}, provider, lag_ms)
 
     def url(self, server: Address | None = None) -> str:
         """The URL of *server*, by default the primary, for `redis.Redis.from_url`."""

@@ -64,12 +64,13 @@ class RedisSentinelTopology(RedisTopology):
         replicas: int = 2,
         *,
         sentinels: int = 3,
+        lag_ms: float = 0.0,
         appendonly: bool = False,
         config: Mapping[str, str] | None = None,
     ) -> None:
         if sentinels < 1:
             raise ConfigurationError(f"a topology needs at least one Sentinel, not {sentinels}")
-        super().__init__(replicas, appendonly=appendonly, config=config)
+        super().__init__(replicas, lag_ms=lag_ms, appendonly=appendonly, config=config)
         self._watching = sentinels
         self._sentinels: list[SentinelNode] = []
 
@@ -88,6 +89,7 @@ class RedisSentinelTopology(RedisTopology):
         wait_until(self._acquainted, what="the Sentinels to meet", timeout_s=LINK_TIMEOUT_S)
         self._publish_every(CALM_MS)
         self._copy_through_proxies(LINK_TIMEOUT_S)
+        self._lag_as_begun()
 
     def close(self) -> None:
         """Stop every server and remove its data. Idempotent."""

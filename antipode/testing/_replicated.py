@@ -30,8 +30,13 @@ class ReplicatedTopology(Topology, Generic[N]):
     """A primary and replicas of it; replica ``i`` keeps its number over every fault."""
 
     def __init__(
-        self, replicas: int, config: Mapping[str, str] | None, provider: Provider | None
+        self,
+        replicas: int,
+        config: Mapping[str, str] | None,
+        provider: Provider | None,
+        lag_ms: float,
     ) -> None:
+        self._lag_from(lag_ms)
         if replicas < 1:
             raise ConfigurationError(f"a topology needs at least one replica, not {replicas}")
         self._count = replicas
@@ -72,6 +77,7 @@ class ReplicatedTopology(Topology, Generic[N]):
         self._touched = self._rebuild = False
         self._build()
         self.wait_replicated()
+        self._lag_as_begun()
 
     def close(self) -> None:
         """Stop every server and remove its data. Idempotent."""
@@ -91,6 +97,7 @@ class ReplicatedTopology(Topology, Generic[N]):
             except (ServerFailed, TopologyTimeout):
                 pass  # someone else changed who follows whom
             else:
+                self._lag_as_begun()
                 return
         self.close()
         self.start()

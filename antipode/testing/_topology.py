@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from antipode import ConfigurationError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -109,6 +111,7 @@ class Topology(ABC):
     """
 
     store: ClassVar[str]
+    _lag_ms: float = 0.0
 
     @property
     @abstractmethod
@@ -127,6 +130,21 @@ class Topology(ABC):
     @abstractmethod
     def start(self) -> None:
         """Start the servers; return once replication runs."""
+
+    def _lag_from(self, lag_ms: float) -> None:
+        """Begin with a lag of *lag_ms* milliseconds, and return to it at `reset`.
+
+        Raises:
+            ConfigurationError: it is no lag.
+        """
+        if not 0 <= lag_ms < float("inf"):
+            raise ConfigurationError(f"a lag is a number of milliseconds, 0 or more: {lag_ms!r}")
+        self._lag_ms = lag_ms
+
+    def _lag_as_begun(self) -> None:
+        """Delay replication as at the beginning, once it runs undisturbed."""
+        if self._lag_ms:
+            self.set_lag(self._lag_ms)
 
     @abstractmethod
     def set_lag(self, ms: float) -> None:

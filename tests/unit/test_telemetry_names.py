@@ -173,3 +173,14 @@ def test_the_documented_counts_have_counters() -> None:
     rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
     names = {name for row in rows for name in re.findall(r"`([\w<>]+)`", row)}
     assert {name for name in names if not name.startswith("barrier_")} <= COUNTERS.keys()
+
+
+def test_reads_that_were_served_stale_are_in_the_dashboard_and_alerted_on(sdk: Telemetry) -> None:
+    """Under automatic barriers nothing else says that reads may have been too old."""
+    name = "antipode_served_stale_reads_total"
+    assert any(name in query for query in queries())
+    guide = (DOCS / "guides" / "telemetry.md").read_text(encoding="utf-8")
+    alerts = re.findall(r"```promql\n(.*?)```", guide, re.DOTALL)
+    assert any(name in alert for alert in alerts)
+    for alert in alerts:
+        assert set(re.findall(r"\b(antipode_\w+)[{\[]", alert)) <= exported(sdk).keys()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+import sqlalchemy as sa
 
 from antipode import testing
 from antipode.testing._lab import STORES
@@ -129,6 +130,21 @@ def test_http_takes_the_same_commands() -> None:
         assert ask("/failover?keep")[1]["primary"] == running.about["replicas"][0]
         assert ask("/dance")[0] == 400
         assert ask("/reset", Origin="http://example.com")[0] == 403
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "store", [pytest.param(name, marks=pytest.mark.store(name)) for name in ("mariadb", "mysql")]
+)
+def test_the_address_of_a_sql_store_is_one_for_sqlalchemy(store: str) -> None:
+    """`create_engine` takes it as it is printed, with the driver that the extra brings."""
+    with lab(store) as running:
+        for server in (running.about["primary"], *running.about["replicas"]):
+            engine = sa.create_engine(server["url"])
+            assert engine.driver == "pymysql"
+            with engine.connect() as connection:
+                assert connection.scalar(sa.text("SELECT 1")) == 1
+            engine.dispose()
 
 
 @pytest.mark.store("redis")

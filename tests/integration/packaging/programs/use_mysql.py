@@ -1,11 +1,13 @@
-"""MySQL with PyMySQL and SQLAlchemy alone: Table 2, an instrumented connection and an engine."""
+"""MySQL with its extra alone: Table 2, an instrumented connection, an engine of each kind."""
 
+import asyncio
 import sys
 import uuid
 from urllib.parse import urlsplit
 
 import pymysql
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import antipode
@@ -71,12 +73,23 @@ def engine() -> None:
     made.dispose()
 
 
+async def async_engine() -> None:
+    made = create_async_engine(URL.replace("+pymysql", "+aiomysql"))
+    mysql.instrument_engine(made, datastore="orm")
+    with antipode.scope() as scope:
+        async with AsyncSession(made) as session:
+            text = uuid.uuid4().hex
+            await session.merge(Post(id=1, text=text))
+            await session.commit()
+            await antipode.barrier_async(timeout=5, at="read")
+            assert (await session.get(Post, 1)).text == text
+        assert scope.lineage
+        assert not scope.lineage.incomplete
+    mysql.uninstrument_engine(made)
+    await made.dispose()
+
+
 table2()
 connection()
 engine()
-try:
-    mysql.shim_async("posts", "mysql+aiomysql://h")
-except antipode.ConfigurationError as error:
-    refused = str(error)
-assert "pip install" in refused
-assert "aiomysql" in refused
+asyncio.run(async_engine())
