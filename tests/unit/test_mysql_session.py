@@ -128,16 +128,17 @@ def test_a_position_that_is_missing_is_asked_about() -> None:
 
 
 def test_untracked_commits_are_sampled_where_they_wrote() -> None:
-    """Behind an autocommitted write and behind the COMMIT, never before or elsewhere."""
+    """After an autocommitted write and the COMMIT, and perhaps, after each write before it."""
     told = Told(tracked=False)
     assert told.ok("INSERT INTO t VALUES (1)", affected=1) is Due.SAMPLE
     assert told.ok("UPDATE t SET a = 1", affected=0) is Due.NOTHING
     assert told.rows("SELECT a FROM t") is Due.NOTHING
     assert told.ok("BEGIN", OPEN) is Due.NOTHING
-    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.INSIDE
+    assert told.ok("UPDATE t SET a = 1", OPEN, affected=0) is Due.NOTHING
     assert told.ok("COMMIT") is Due.SAMPLE
     assert told.ok("BEGIN", OPEN) is Due.NOTHING
-    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.NOTHING
+    assert told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1) is Due.INSIDE
     assert told.ok("ROLLBACK") is Due.NOTHING
     assert told.ok("COMMIT") is Due.NOTHING
     assert told.ok("CALL p()") is Due.SAMPLE
@@ -152,7 +153,8 @@ def test_an_error_that_commits_is_sampled(tracked: bool) -> None:  # noqa: FBT00
     assert told.error("INSERT INTO t VALUES (1)", 1146) is Due.NOTHING
     told.ok("BEGIN", OPEN)
     told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
-    assert told.error("INSERT INTO t VALUES (1)") is Due.NOTHING
+    assert told.error("INSERT INTO t VALUES (1)") is Due.INSIDE
+    assert told.error("INSERT INTO t VALUES (1)", 1146) is Due.NOTHING
     assert told.error("CREATE TABLE t (a INT)") is Due.SAMPLE
     assert told.error("CALL p()") is Due.SAMPLE
 
@@ -175,6 +177,7 @@ def test_rows_of_a_write_are_sampled() -> None:
     assert told.rows("SELECT f()") is Due.NOTHING
     told.ok("BEGIN", OPEN)
     assert told.rows("INSERT INTO t VALUES (1) RETURNING a", OPEN) is Due.NOTHING
+    assert told.rows("INSERT INTO t VALUES (1) RETURNING a", OPEN, changed=True) is Due.INSIDE
 
 
 def test_what_is_not_logged_is_uncovered() -> None:

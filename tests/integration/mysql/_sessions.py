@@ -111,7 +111,7 @@ class Connection:
 
         Args:
             sql: where.
-            client: which of :data:`CLIENTS`.
+            client: which of :data:`CLIENTS`, or ``untracked``: PyMySQL opened before the library.
             tells: whether the server says what a transaction did, as if it were configured so.
         """
         place = sql.topology.primary
@@ -123,8 +123,8 @@ class Connection:
         if self._loop is not None:
             made = aiomysql.connect(db=sql.topology.database, client_flag=TRACK | MULTI, **options)
             self.connection: Any = self._loop.run_until_complete(made)
-        elif client == "pymysql":
-            options |= {"client_flag": TRACK | MULTI}
+        elif client in ("pymysql", "untracked"):
+            options |= {"client_flag": TRACK | MULTI if client == "pymysql" else MULTI}
             self.connection = pymysql.connect(database=sql.topology.database, **options)
         else:
             self.connection = MySQLdb.connect(database=sql.topology.database, **options)

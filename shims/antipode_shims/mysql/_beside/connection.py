@@ -85,6 +85,18 @@ class Beside:
             self._gate.release()
 
     @contextmanager
+    def taken(self) -> Iterator[None]:
+        """A block that uses the connection, as the whole of a command or a part of one."""
+        if self._holder == threading.get_ident():
+            yield
+            return
+        self.take()
+        try:
+            yield
+        finally:
+            self.give()
+
+    @contextmanager
     def between(self, timeout_s: float) -> Iterator[bool]:
         """A block between two of the application's commands; whether it could be begun in time."""
         own = self._holder == threading.get_ident()  # Its reply is being read: waiting is no use.

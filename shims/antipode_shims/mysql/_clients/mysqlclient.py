@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,11 +32,12 @@ from antipode_shims.mysql._statements import (
 
 from .read_wait import hold, left_s, limited
 from .session import Due
-from .tap import SAMPLE
+from .tap import SAMPLE, SLICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from antipode import Lineage
     from antipode_shims.mysql._position.flavor import Rows
 
     from .tap import Tap
@@ -73,12 +75,12 @@ class NativeConnection:
     _antipode_taken: Result | None = None
     #: Whether the reply had rows, and its statement may have switched autocommit.
     _antipode_unheard = False
+    #: Whether something of the reply is left to read.
+    _antipode_left = False
 
     def query(self, query: bytes | bytearray | str) -> Any:
         """Send a statement; floors come before it, positions behind it."""
         tap, plain = self._antipode, _plain(self, "query")
-        if tap.own:
-            return plain(query)
         self._antipode_before()
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
         found, held = tap.starts(sql)
@@ -105,15 +107,31 @@ class NativeConnection:
 
     def close(self) -> Any:
         """Close; the session is over."""
-        self._antipode.closed()
-        return _plain(self, "close")()
+        tap = self._antipode
+        tap.settle()
+        tap.closed()
+        with tap.rows.taken():
+            return _plain(self, "close")()
 
     def change_user(self, *args: Any, **options: Any) -> Any:
         """Begin a session anew."""
-        try:
-            return _plain(self, "change_user")(*args, **options)
-        finally:
-            self._antipode.connected(status=self._antipode_word(), tracked=False)
+        tap = self._antipode
+        tap.settle()
+        with tap.rows.taken():
+            try:
+                return _plain(self, "change_user")(*args, **options)
+            finally:
+                tap.connected(status=self._antipode_word(), tracked=False)
+
+    def ping(self, *args: Any) -> Any:
+        """Ask whether the server is there."""
+        with self._antipode.rows.taken():
+            return _plain(self, "ping")(*args)
+
+    def select_db(self, *args: Any) -> Any:
+        """Go on to another schema."""
+        with self._antipode.rows.taken():
+            return _plain(self, "select_db")(*args)
 
     def store_result(self) -> Any:
         """Take rows, and what comes behind them; a position that did not come is asked for."""
@@ -122,10 +140,11 @@ class NativeConnection:
             return result
         result = _plain(self, "store_result")()
         tap = self._antipode
-        if tap.state and not tap.own:
+        if tap.state:
             self._antipode_read_ahead()
-        elif tap.asks and not tap.own:
+        elif tap.asks:
             self._antipode_finish()
+        self._antipode_over()
         return result
 
     def next_result(self) -> Any:
@@ -142,6 +161,8 @@ class NativeConnection:
         if found and tap.state:
             tap.state = 0
             self._antipode_finish()
+        if found:
+            self._antipode_over()
         return found
 
     def discard_result(self) -> None:
@@ -211,22 +232,57 @@ class NativeConnection:
 
     def _antipode_run(self, found: int, send: Callable[[], Any]) -> Any:
         tap = self._antipode
+        tap.rows.give()  # Held still where a reply was not read to its end.
+        tap.rows.take()
+        self._antipode_kept = {}
+        self._antipode_left = False
+        try:
+            return self._antipode_answered(found, send)
+        finally:
+            if not self._antipode_left:
+                self._antipode_over()
+
+    def _antipode_answered(self, found: int, send: Callable[[], Any]) -> Any:
+        tap = self._antipode
         tap.session.starts(found)
         try:
             reply = send()
         except BaseException as error:
             tap.state = 1
             number = errno_of(error)
-            if number == _GONE_BEFORE:
-                tap.session.unsent()
-            elif 0 < number < _CLIENT_ERRORS or refused(error):
+            if 0 < number < _CLIENT_ERRORS or refused(error):
                 tap.failed(number)
                 self._antipode_finish()
+                self._antipode_put_off()
+                raise
+            if number == _GONE_BEFORE:
+                tap.session.unsent()
             else:
                 tap.lost()
+            tap.rows.give()
+            tap.settle()
             raise
         self._antipode_replied(found)
         return reply
+
+    def _antipode_put_off(self) -> None:
+        """Ask later what an open transaction may have left in tables without transactions."""
+        if self._antipode.session.wrote_inside:
+            self._antipode.wrote_inside(_asking(self))
+
+    def _antipode_inside(self) -> Lineage:
+        """What it left; the connection is asked if nothing of a reply is left to read."""
+        tap = self._antipode
+        with tap.rows.between(SLICE_S) as free:
+            self._antipode_kept = self._antipode_kept or self._antipode_now()
+            return tap.inside(self._antipode_put if free else _busy)
+
+    def _antipode_over(self) -> None:
+        """Nothing of a reply is left to read: the connection may be asked from other threads."""
+        tap = self._antipode
+        tap.rows.give()
+        if not tap.session.uncommitted:
+            tap.settle(ask=False)
 
     def _antipode_replied(self, found: int) -> None:
         tap = self._antipode
@@ -240,10 +296,12 @@ class NativeConnection:
             warned = bool(found & ENDS and plain.warning_count())
             tap.session.replied(Ok(status, _count(plain.affected_rows()), _WARNED[warned]))
         tap.finished()
+        self._antipode_put_off()
         if found & MANY or found & OPAQUE == OPAQUE:
             tap.state = 1  # More results may come before the server can be asked.
         elif not rows:
             self._antipode_finish()
+        self._antipode_left = rows or bool(tap.state)
         if tap.asks:
             tap.begun()
 
@@ -271,8 +329,12 @@ class NativeConnection:
             Refused: the server answered with an error.
             MySQLdb.Error: the connection is lost.
         """
+        with self._antipode.rows.taken():
+            return self._antipode_put(sql)
+
+    def _antipode_put(self, sql: str) -> Rows:
+        """The same, where nobody else can use the connection meanwhile."""
         tap = self._antipode
-        tap.own = True
         try:
             if tap.until_s is None:
                 _plain(self, "query")(sql.encode())
@@ -285,8 +347,6 @@ class NativeConnection:
             if 0 < number < _CLIENT_ERRORS or refused(error):
                 raise Refused(str(error), passing=not refused(error), number=number) from error
             raise
-        finally:
-            tap.own = False
 
     def _antipode_query(self, sql: bytes, timeout_s: float) -> None:
         """Send *sql* and wait for the beginning of its reply, no longer than *timeout_s* seconds.
@@ -332,6 +392,30 @@ def _readable(descriptor: int, timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(timeout_s * 1000))
+
+
+def _asking(connection: NativeConnection) -> Callable[[], Lineage]:
+    """Asks the connection for as long as the application has it, in the process that opened it."""
+    held, tap, process = weakref.ref(connection), connection._antipode, os.getpid()  # noqa: SLF001
+
+    def ask() -> Lineage:
+        alive = held()
+        if not isinstance(alive, NativeConnection) or process != os.getpid():
+            return tap.inside(_busy)
+        return alive._antipode_inside()  # noqa: SLF001
+
+    return ask
+
+
+def _busy(sql: str) -> Rows:
+    """The connection cannot be asked.
+
+    Raises:
+        Refused: always.
+    """
+    del sql
+    msg = "its transaction is open, and its connection in use, or gone"
+    raise Refused(msg)
 
 
 def _plain(connection: Any, name: str) -> Any:

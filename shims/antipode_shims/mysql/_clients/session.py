@@ -60,6 +60,8 @@ _UNWRITTEN = _UNREAD | {
     *(1044, 1045, 1046, 1049, 1052, 1054, 1093, 1099, 1100, 1109, 1110, 1136, 1142, 1143, 1227),
     *(1205, 1213, 1290, 1305, 1318, 1370, 1785, 1792, 1836),
 }
+#: Errors with which a server rolls a transaction back, or may.
+_UNDONE = frozenset({1205, 1206, 1213})
 #: Errors of DDL that it meets behind its commit: a table is there already, or is none.
 _COMMITTED = frozenset({1050, 1051})
 #: Whether a transaction has a snapshot.
@@ -86,6 +88,8 @@ class Due(Enum):
     SAMPLE = "sample"
     #: The same, where nobody knows whether there was a write.
     PERHAPS = "perhaps"
+    #: The same of an open transaction, whose end will be asked about: only what no rollback undoes.
+    INSIDE = "inside"
     #: A position should have come and did not: ask whether the server still gives any.
     CHECK = "check"
     UNCOVERED = "uncovered"
@@ -146,6 +150,7 @@ class Session:
         self._changed = False
         self._lacks = False
         self._hinted = False
+        self._untold = False
         self._certain = self._opened
         self._lasting = False
 
@@ -265,10 +270,10 @@ class Session:
         # A deadlock ends a transaction, other errors do not: behind one nobody knows.
         unsure = self._unsure and self.status & AUTOCOMMIT
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
-        self._committed = self._changed = self._hinted = False
+        self._committed = self._changed = self._hinted = self._untold = False
         if autonomous:
             self._certain = False
-        self._lasting = self._lasting or bool(meaning & CALLS)
+        self._lasting = self._lasting or bool(meaning & CALLS and not self._told)
         self._take(meaning)
         if meaning & ISOLATES:
             self._isolated_once = self._isolated_once or bool(meaning & ONCE)
@@ -333,6 +338,7 @@ class Session:
         self._certain = self._certain or changed or (self._changed and not calls)
         if self._flight & WRITES and not self._flight & (COMMITS | MANY):
             self._hinted = True  # INSERT ... RETURNING: rows come without a position.
+            self._untold = changed or self.may_stop
 
     def minted(self, writes: Iterable[WriteId]) -> None:
         """Writes of this connection were committed on its server."""
@@ -349,8 +355,9 @@ class Session:
         flight, self._flight = self._flight, 0
         if failed and flight & WRITES and (flight & COMMITS or number not in _UNWRITTEN):
             # What came before the error may be committed, or in a table without transactions.
-            self._changed = True
+            self._changed = self._untold = True
             self._certain = self._certain or bool(flight & COMMITS)
+        self._untold = self._told and (self._untold or (self._changed and not self.tracked))
         due = self._due(flight, failed=failed)
         if failed:
             self._settle_failed(flight, number)
@@ -369,7 +376,8 @@ class Session:
             return _NOTHING  # What failed by itself left nothing.
         inside = self._told and not failed and self.status & IN_TRANSACTION
         if not undone and (not self._commits or (inside and not flight & COMMITS)):
-            return _NOTHING
+            # Tables without transactions have it by now, which no reply tells of.
+            return Due.INSIDE if self._untold else _NOTHING
         if self._unlogged and not self._committed:
             return Due.UNCOVERED
         if self._hinted or failed or undone or not self.proved:
@@ -412,6 +420,8 @@ class Session:
         elif flight & ENDS:
             self._show_nothing()  # Whether it began anew nobody knows.
         self._wrote = self._wrote or self._changed
+        if number in _UNDONE and not self.tracked:
+            self._lasting = self._lasting or self._wrote  # A rollback has nothing to warn of.
         autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
         self._unsure = self._unsure or not autonomous or bool(flight & COMMITS)
 
@@ -447,6 +457,11 @@ class Session:
     def uncommitted(self) -> bool:
         """Whether the open transaction wrote."""
         return self._wrote and bool(self.status & IN_TRANSACTION or not self._told)
+
+    @property
+    def wrote_inside(self) -> bool:
+        """Whether the flight that ended last may have written, in a transaction that is open."""
+        return self._changed and self.uncommitted
 
     @property
     def preparing(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from antipode import ConfigurationError, Lineage, StaleSnapshot, Status
+from antipode import ConfigurationError, Lineage, StaleSnapshot, Status, scope
 from antipode.shim import (
     count,
     defer_read,
@@ -18,7 +18,7 @@ from antipode.shim import (
     record_uncommitted,
     record_write,
 )
-from antipode_shims.mysql._beside.connection import Beside
+from antipode_shims.mysql._beside.connection import Beside, Cover
 from antipode_shims.mysql._functions import OWN, SEQUENCES, called
 from antipode_shims.mysql._position.flavor import (
     COVER,
@@ -85,7 +85,8 @@ ISOLATION = {
 
 #: The error of MySQL where tracking is turned on within a transaction.
 _WITHIN_TRANSACTION = 1766
-_ASKED = frozenset({Due.SAMPLE, Due.PERHAPS, Due.CHECK})
+_PERHAPS = frozenset({Due.PERHAPS, Due.INSIDE})
+_ASKED = _PERHAPS | {Due.SAMPLE, Due.CHECK}
 _NOTHING, _UNCOVERED = Due.NOTHING, Due.UNCOVERED
 _FIRST = 1
 #: Where its columns come.
@@ -157,6 +158,7 @@ class Tap:
         "_assigns",
         "_error",
         "_foreign",
+        "_inside",
         "_last_gtid",
         "_left",
         "_status",
@@ -187,6 +189,7 @@ class Tap:
         self.own = False
         self.until_s: float | None = None
         self._told = told
+        self._inside: Cover | None = None
         self.rows = Beside(shim)
         self.connected(status=status, tracked=tracked)
 
@@ -425,9 +428,10 @@ class Tap:
         self.state = 0
         due = self.session.ended(failed=failed, number=number)
         if due in _ASKED and (facts := self.known()).lacking:
-            due = _UNCOVERED if facts.unminted else _NOTHING
+            inside = due is Due.INSIDE
+            due = _UNCOVERED if facts.unminted and not inside else _NOTHING
             self._warn(facts.lacking)
-            if not facts.unminted:
+            if not (facts.unminted or inside):
                 count("uncovered_write", self.shim.datastore)
                 mark_incomplete(self.shim.datastore, "unsampled")
         self.due = due
@@ -476,6 +480,36 @@ class Tap:
         """The session is over: its open transaction, if any, will be rolled back."""
         record_uncommitted(self.shim, self, wrote=False)
 
+    def wrote_inside(self, ask: Callable[[], Lineage]) -> None:
+        """Put off what an open transaction may have left in tables without transactions.
+
+        Nothing rolls that back, and no reply of this client tells its position. *ask* gives it if
+        the lineage is used before the transaction's end.
+        """
+        if self._inside is None or self._inside.settled:
+            self._inside = Cover(self.shim, ask)
+        defer_read(self._inside)
+
+    def settle(self, *, ask: bool = True) -> None:
+        """Ask for what was put off; or do not, since the transaction's end told of it."""
+        inside, self._inside = self._inside, None
+        if inside is not None:
+            inside() if ask else inside.settle(Lineage())
+
+    def inside(self, ask: Callable[[str], Rows]) -> Lineage:
+        """What was put off, by a question that *ask* sends; a mark where it has no answer."""
+        facts = self.known()
+        if facts.lacking:
+            return Lineage()  # The transaction's end marks it.
+        try:
+            with scope() as own:
+                self.sampled(ask(SAMPLE[facts.flavor]), Due.INSIDE)
+                return own.lineage
+        except Exception as error:  # noqa: BLE001 - whatever it is, the position is not known
+            with scope() as own:
+                self.shim.unsampled(str(error))
+                return own.lineage
+
     def _mint(self, gtid: str) -> None:
         self._last_gtid = gtid
         if self.session.preparing:
@@ -504,7 +538,7 @@ class Tap:
 
         MySQL says so of what no reply could tell: after an error, and after rows.
         """
-        perhaps = self.due is Due.PERHAPS and self.session.proved
+        perhaps = self.due in _PERHAPS and self.session.proved
         return "DO 0" if perhaps and self.known().flavor is Flavor.MYSQL else ""
 
     def hinted(self) -> bool:
@@ -528,23 +562,26 @@ class Tap:
             self.shim.unsampled("another server answered than the one that committed it")
             return
         if not numbers(facts.flavor, rows):
-            self._uncovered(UNNUMBERED)
+            if due is not Due.INSIDE:
+                self._uncovered(UNNUMBERED)
             return
         if due is Due.CHECK:
             return
         if facts.flavor is Flavor.MARIADB:
-            gtid = text(row["gtid"])
-            if not gtid:
-                if due is not Due.PERHAPS:  # Else it has written nothing.
-                    self.shim.unsampled("its session knows of none")
-            elif gtid != self._last_gtid:
-                self._mint(gtid)
+            self._sampled(text(row["gtid"]), due)
             return
         found = self.shim.position(facts.flavor, rows)
         own = [write for write in found if facts.owns(write.key)]
         if not own:
             self.shim.unsampled("its server has given none yet")
         self._record(own)
+
+    def _sampled(self, gtid: str, due: Due) -> None:
+        """Take in the session's last GTID on MariaDB."""
+        if gtid and gtid != self._last_gtid:
+            self._mint(gtid)
+        elif not gtid and due not in _PERHAPS:  # Else it has written nothing.
+            self.shim.unsampled("its session knows of none")
 
     @property
     def pending(self) -> bool:
