@@ -7,12 +7,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "antipode/barrier.h"
 #include "antipode/floor.h"
+#include "antipode/observer.h"
 #include "antipode/scope.h"
 #include "antipode/text.h"
 #include "barrier_json.h"
@@ -78,6 +82,7 @@ class Request {
     }
   }
   ~Request() {
+    for (const std::string& each : connections_) RecordUncommitted("", &each, false);
     for (const auto& [name, store] : stores_) store->Close();
   }
   Request(const Request&) = delete;
@@ -93,18 +98,29 @@ class Request {
       Barrier(options);
     } else if (op == "check") {
       Check();
+    } else if (op == "wrote" || op == "over") {
+      RecordUncommitted(step.at("datastore"), Who(step), op == "wrote");
+    } else if (op == "stop") {
+      Stop();
     } else if (op == "read") {
       const std::string block = step.value("block", "");
       std::optional<BarriersGuard> chosen;
       if (!block.empty()) chosen.emplace(block == "auto" ? ReadBarriers::kAuto : ReadBarriers::kExplicit);
-      Floor::Current(*stores_.at(step.at("datastore")));
+      Floor::Current(*stores_.at(step.at("datastore")), /*reads=*/true, Who(step));
     } else {
       throw std::out_of_range("no step " + op);
     }
   }
 
  private:
+  /// The connection that a step is made through; null for one without a name.
+  const void* Who(const Json& step) {
+    const std::string name = step.value("connection", "");
+    return name.empty() ? nullptr : &*connections_.insert(name).first;
+  }
+
   VirtualClock clock_;
+  std::set<std::string> connections_;
   std::map<std::string, std::shared_ptr<FakeStore>> stores_;
 };
 
@@ -118,36 +134,76 @@ Json GuardsOf(const Scope& scope) {
   return guards;
 }
 
-Json ReadsIn(const Folder& folder) {
-  Json reads = Json::array();
+std::vector<Json> RecordsIn(const Folder& folder) {
+  std::vector<Json> records;
   for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
     std::ifstream lines(file.path());
-    for (std::string line; std::getline(lines, line);) {
-      const Json record = Json::parse(line);
-      if (record.at("kind") != "read") continue;
-      Json writes = Json::array();
-      for (const Json& each : record.at("writes")) {
-        writes.push_back({each.at("datastore"), each.at("log"), each.at("version")});
-      }
-      reads.push_back({{"verdict", record.at("verdict")}, {"writes", writes}});
+    for (std::string line; std::getline(lines, line);) records.push_back(Json::parse(line));
+  }
+  return records;
+}
+
+Json ReadsOf(const std::vector<Json>& records) {
+  Json reads = Json::array();
+  for (const Json& record : records) {
+    if (record.at("kind") != "read") continue;
+    Json writes = Json::array();
+    for (const Json& each : record.at("writes")) {
+      writes.push_back({each.at("datastore"), each.at("log"), each.at("version")});
     }
+    reads.push_back({{"verdict", record.at("verdict")}, {"writes", writes}});
   }
   return reads;
+}
+
+/// Of reads that miss what one expects them to see: what lints say of them, each once.
+Json LintsOf(const std::vector<Json>& records) {
+  std::set<Json> lints;
+  for (const Json& record : records) {
+    if (record.at("kind") != "lint") continue;
+    const std::string lint = record.at("lint");
+    if (lint != "read-before-commit" && lint != "unscoped-read") continue;
+    lints.insert(Json::array({lint, record.at("datastore")}));
+  }
+  return Json(lints);
+}
+
+using Counted = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+
+/// The same, as they were counted since.
+Json CountedSince(const Counted& before) {
+  Json counted = Json::array();
+  for (const auto& [metric, count] : Metrics()) {
+    const auto& [name, datastore] = metric;
+    if (name != "read_before_commit" && name != "unscoped_read") continue;
+    const auto was = before.find(metric);
+    const std::uint64_t more = count - (was == before.end() ? 0 : was->second);
+    if (more > 0) counted.push_back(Json::array({name, datastore, more}));
+  }
+  return counted;
 }
 
 }  // namespace
 
 Json JudgeReads(const Json& given) {
   const Folder folder;
+  const Counted before = Metrics();
   Json value = Json::object();
+  value["guards"] = Json::array();
   {
     const Recorded recorded(given, folder);
     Request request(given);
-    const ScopeGuard scope(given.contains("lineage") ? json::LineageOf(given.at("lineage")) : Lineage());
+    std::optional<ScopeGuard> scope;
+    if (given.value("scope", true)) {
+      scope.emplace(given.contains("lineage") ? json::LineageOf(given.at("lineage")) : Lineage());
+    }
     for (const Json& step : given.at("steps")) request.Take(step);
-    value["guards"] = GuardsOf(*scope.scope());
+    if (scope) value["guards"] = GuardsOf(*scope->scope());
   }
-  value["reads"] = ReadsIn(folder);
+  const std::vector<Json> records = RecordsIn(folder);
+  value["reads"] = ReadsOf(records);
+  value["lints"] = LintsOf(records);
+  value["counted"] = CountedSince(before);
   return value;
 }
 

@@ -7,7 +7,7 @@ namespace antipode::agent {
 
 using json::Json;
 
-/// The reads that were judged, and the guards that travel on.
+/// The reads that were judged, the guards that travel on, and the reads that miss what one expects them to see.
 Json JudgeReads(const Json& given);
 
 }  // namespace antipode::agent

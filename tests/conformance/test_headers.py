@@ -124,3 +124,5 @@ def test_verdicts(agent: AgentProcess, vector: dict[str, Any]) -> None:
     ]
     assert [(read["verdict"], sorted(read["writes"])) for read in found["reads"]] == expected
     assert sorted(found["guards"]) == sorted(vector.get("guards_after", found["guards"]))
+    assert sorted(found["counted"]) == sorted(vector.get("counted", []))
+    assert sorted(found["lints"]) == sorted(vector.get("lints", []))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +25,8 @@ from antipode.integrations._incoming import Incoming
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations._session import SessionCookie
 from antipode.propagation import MEMBER, AntipodeBaggagePropagator, extract_response, strip
-from antipode.shim import floor, mark_incomplete, record_write, scope_in
-from antipode.telemetry import metrics
+from antipode.shim import floor, mark_incomplete, record_uncommitted, record_write, scope_in
+from antipode.telemetry import Metric, metrics
 from antipode.testing._fake import FakeStore, VirtualClock
 
 from ._scripts import configured
@@ -40,6 +41,9 @@ _PROPAGATOR = AntipodeBaggagePropagator()
 _PORTS = {"http": 80, "https": 443}
 #: How long a cookie's value is, with its name.
 _COOKIE_BYTES = 1024
+#: Reads that miss what one expects them to see, as they are counted and as a dry run finds them.
+_UNSEEN = frozenset({"read_before_commit", "unscoped_read"})
+_LINTS = frozenset({"read-before-commit", "unscoped-read"})
 
 
 def judge(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,6 +248,7 @@ def _finding_ids(given: Mapping[str, Any]) -> dict[str, Any]:
 def _verdicts(given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: given.get(name) for name in ("region", "egress")}
     settings["barriers"] = given.get("barriers", "explicit")
+    before = _unseen()
     with TemporaryDirectory() as folder:
         with configured({"mode": "dry-run", "dry_run_dir": folder, **settings}):
             guards = _guards(given)
@@ -252,16 +257,34 @@ def _verdicts(given: Mapping[str, Any]) -> dict[str, Any]:
             for file in Path(folder).iterdir()
             for line in file.read_text(encoding="utf-8").splitlines()
         ]
-    reads = [record for record in map(json.loads, lines) if record["kind"] == "read"]
-    return {"reads": list(map(_judged, reads)), "guards": guards}
+    records = list(map(json.loads, lines))
+    lints = {(each["lint"], each["datastore"]) for each in records if each["kind"] == "lint"}
+    return {
+        "reads": [_judged(each) for each in records if each["kind"] == "read"],
+        "guards": guards,
+        "counted": [[*of, count] for of, count in sorted((_unseen() - before).items())],
+        "lints": [[*each] for each in sorted(lints) if each[0] in _LINTS],
+    }
+
+
+def _unseen() -> Counter[Metric]:
+    """What was counted of reads that miss what one expects them to see."""
+    return Counter({of: count for of, count in metrics().items() if of.name in _UNSEEN})
+
+
+class _Connection:
+    """One that an application writes or reads through."""
 
 
 def _guards(given: Mapping[str, Any]) -> list[str]:
     """The guards that a request takes along which is sent at the end."""
+    connections: defaultdict[str | None, _Connection] = defaultdict(_Connection)
     with ExitStack() as stack:
         stores = {found["datastore"]: _registered(found, stack) for found in given["stores"]}
-        stack.enter_context(antipode.scope(lineage_of(given.get("lineage", {}))))
+        if given.get("scope", True):
+            stack.enter_context(antipode.scope(lineage_of(given.get("lineage", {}))))
         for step in given["steps"]:
+            who = connections[step.get("connection")]
             match step["op"]:
                 case "write":
                     record_write(write_of(step["write"]))
@@ -269,14 +292,19 @@ def _guards(given: Mapping[str, Any]) -> list[str]:
                     antipode.barrier(timeout=1, **step.get("options", {}))
                 case "check":
                     antipode.check()
+                case "wrote" | "over":
+                    wrote = step["op"] == "wrote"
+                    record_uncommitted(stores[step["datastore"]], who, wrote=wrote)
+                case "stop":
+                    antipode.stop()
                 case "read":
                     with antipode.barriers(step["block"]) if "block" in step else nullcontext():
-                        floor(stores[step["datastore"]])
+                        floor(stores[step["datastore"]], who=who)
                 case other:
                     raise KeyError(other)
         headers: dict[str, str] = {}
         _PROPAGATOR.inject(headers)
-        return re.findall(r"~(0g[^~,;]*)", headers["baggage"])
+        return re.findall(r"~(0g[^~,;]*)", headers.get("baggage", ""))
 
 
 def _registered(found: Mapping[str, Any], stack: ExitStack) -> FakeStore:

@@ -47,7 +47,7 @@ void RecordUncommitted(const std::string& datastore, const void* who, bool wrote
 
 std::vector<OpenWrite> OpenIn(const Scope& scope) {
   State& state = TheState();
-  if (state.size == 0) return {};
+  if (state.size == 0 || scope.stopped()) return {};
   std::vector<OpenWrite> found;
   const std::lock_guard guard(state.lock);
   for (const auto& [who, open] : state.open) {

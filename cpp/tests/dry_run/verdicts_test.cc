@@ -43,6 +43,9 @@ TEST_P(Verdicts, AreAsTheVectorsHaveThem) {
   if (vector.contains("guards_after")) {
     EXPECT_EQ(Sorted(found.at("guards")), Sorted(vector.at("guards_after")));
   }
+  for (const char* unseen : {"counted", "lints"}) {
+    EXPECT_EQ(Sorted(found.at(unseen)), Sorted(vector.value(unseen, Json::array()))) << unseen;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Vectors, Verdicts, testing::ValuesIn(vectors::Cases("L3-headers", "verdicts")),

@@ -19,15 +19,20 @@ import io.antipode.barrier.FakeStore;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Shims;
 import io.antipode.barrier.VirtualClock;
+import io.antipode.runtime.Counts;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 
 /** Verdicts of level 3: what a dry run writes down of the steps of one request. */
 final class Verdicts {
@@ -36,11 +41,16 @@ final class Verdicts {
   private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
+  /** Reads that miss what one expects them to see, as they are counted and as lints name them. */
+  private static final Map<String, String> UNSEEN =
+      Map.of("read_before_commit", "read-before-commit", "unscoped_read", "unscoped-read");
+
   private final Map<String, FakeStore> stores = new LinkedHashMap<>();
+  private final Map<String, Object> connections = new HashMap<>();
 
   private Verdicts() {}
 
-  /** Returns the reads that were judged, and the guards that travel on. */
+  /** Returns the reads that were judged, the guards that travel on, and what was unseen. */
   static ObjectNode judge(JsonNode given) throws IOException {
     Path folder = Files.createTempDirectory("antipode-dry-run");
     try {
@@ -54,6 +64,7 @@ final class Verdicts {
   }
 
   private static ObjectNode judge(JsonNode given, Path folder) throws IOException {
+    Map<Counts.Metric, Long> counted = Counts.all();
     Settings before = Settings.configure(held -> settings(held, given, folder));
     ObjectNode value = JSON.objectNode();
     try {
@@ -61,7 +72,34 @@ final class Verdicts {
     } finally {
       Settings.configure(held -> before);
     }
-    return value.set("reads", reads(folder));
+    value.set("counted", countedSince(counted));
+    List<JsonNode> records = records(folder);
+    value.set("lints", lints(records));
+    return value.set("reads", reads(records));
+  }
+
+  private static ArrayNode countedSince(Map<Counts.Metric, Long> before) {
+    ArrayNode counted = JSON.arrayNode();
+    Counts.all()
+        .forEach(
+            (metric, count) -> {
+              long more = count - before.getOrDefault(metric, 0L);
+              if (more > 0 && UNSEEN.containsKey(metric.name())) {
+                counted.addArray().add(metric.name()).add(metric.datastore()).add(more);
+              }
+            });
+    return counted;
+  }
+
+  private static ArrayNode lints(List<JsonNode> records) {
+    Set<JsonNode> lints = new LinkedHashSet<>();
+    for (JsonNode record : records) {
+      String lint = record.path("lint").asText();
+      if (record.path("kind").asText().equals("lint") && UNSEEN.containsValue(lint)) {
+        lints.add(JSON.arrayNode().add(lint).add(record.path("datastore").asText()));
+      }
+    }
+    return JSON.arrayNode().addAll(lints);
   }
 
   private static Settings settings(Settings held, JsonNode given, Path folder) {
@@ -75,10 +113,16 @@ final class Verdicts {
 
   private ArrayNode guards(JsonNode given) {
     VirtualClock clock = new VirtualClock(HOUR);
-    try (ScopeBlock block = Antipode.scope(lineage(given))) {
-      given.path("stores").forEach(each -> register(each, clock));
-      given.path("steps").forEach(this::take);
-      return guards(block.scope());
+    given.path("stores").forEach(each -> register(each, clock));
+    try {
+      if (!given.path("scope").asBoolean(true)) {
+        given.path("steps").forEach(this::take);
+        return JSON.arrayNode();
+      }
+      try (ScopeBlock block = Antipode.scope(lineage(given))) {
+        given.path("steps").forEach(this::take);
+        return guards(block.scope());
+      }
     } finally {
       stores.values().forEach(FakeStore::close);
     }
@@ -105,21 +149,29 @@ final class Verdicts {
           Barriers.barrier(
               Scripts.withOptions(BarrierOptions.timeout(TIMEOUT), step.path("options")));
       case "check" -> Barriers.check(BarrierOptions.look());
+      case "wrote" -> Recording.recordUncommitted(Values.text(step, "datastore"), who(step), true);
+      case "over" -> Recording.recordUncommitted(Values.text(step, "datastore"), who(step), false);
+      case "stop" -> Antipode.stop();
       case "read" -> read(step);
       default -> throw AgentException.senseless("no step " + step.path("op"));
     }
+  }
+
+  /** Returns the connection that a step is made through; the same for each one without a name. */
+  private Object who(JsonNode step) {
+    return connections.computeIfAbsent(step.path("connection").asText(), name -> new Object());
   }
 
   private void read(JsonNode step) {
     FakeStore store = Objects.requireNonNull(stores.get(Values.text(step, "datastore")));
     String block = step.path("block").asText();
     if (block.isEmpty()) {
-      Object unused = Floor.current(store);
+      Object unused = Floor.current(store, who(step));
       return;
     }
     try (io.opentelemetry.context.Scope chosen =
         block.equals("auto") ? Barriers.auto() : Barriers.off()) {
-      Object unused = Floor.current(store);
+      Object unused = Floor.current(store, who(step));
     }
   }
 
@@ -132,14 +184,21 @@ final class Verdicts {
     return guards;
   }
 
-  private static ArrayNode reads(Path folder) throws IOException {
-    ArrayNode reads = JSON.arrayNode();
+  private static List<JsonNode> records(Path folder) throws IOException {
+    List<JsonNode> records = new ArrayList<>();
     for (Path file : files(folder)) {
       for (String line : Files.readAllLines(file)) {
-        JsonNode record = MAPPER.readTree(line);
-        if (record.path("kind").asText().equals("read")) {
-          reads.addObject().setAll(judged(record));
-        }
+        records.add(MAPPER.readTree(line));
+      }
+    }
+    return records;
+  }
+
+  private static ArrayNode reads(List<JsonNode> records) {
+    ArrayNode reads = JSON.arrayNode();
+    for (JsonNode record : records) {
+      if (record.path("kind").asText().equals("read")) {
+        reads.addObject().setAll(judged(record));
       }
     }
     return reads;
