@@ -27,6 +27,8 @@ SECTIONS = (
     ("Internals", "internals", ("index.md",)),
     ("Decisions", "adr", ("README.md",)),
 )
+# The pages that come first in a folder within a section.
+FIRST = ("index.md", "scopes.md", "barriers.md", "redis.md", "mysql.md")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -50,5 +52,5 @@ def _pages(docs: Path, folder: str, first: tuple[str, ...]) -> list[Any]:
     pages: list[Any] = [f"{folder}/{name}" for name in ordered]
     for index in sorted((docs / folder).glob("*/index.md")):
         title = index.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-        pages.append({title: _pages(docs, f"{folder}/{index.parent.name}", ("index.md",))})
+        pages.append({title: _pages(docs, f"{folder}/{index.parent.name}", FIRST)})
     return pages
