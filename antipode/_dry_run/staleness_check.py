@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     Runner = asyncio.Task[Any] | int
 
-#: Reads that are looked into at a time.
-MOST = 8
+#: Reads that are looked into at a time: each waits until its replica shows what it missed, at one
+#: watcher, so that many cost little. With few, a replica that lags by a second had most dropped.
+MOST = 64
 #: Reads of which it is not known yet that they are over.
 MOST_OPEN = 64
 #: Reads of one finding that are all looked into; of more, one in so many seconds. A look takes

@@ -170,12 +170,22 @@ def fix(finding: Finding) -> str:
     return f"{advice.call} before {advice.before}{also}"
 
 
+#: Why the wait of some reads is not known.
+SAMPLE = (
+    "evidence is a sample: of each place the first 100 reads, then ten a second, at most 64 at a "
+    "time for 10 s each"
+)
+
+
 def cost(known: Cost) -> str:
     """What a barrier would have waited; empty where there is no evidence."""
     if known.median_s is None or known.p99_s is None:
         return ""
     median, most = duration(known.median_s), duration(known.p99_s)
-    return f"a wait of {median} at the median, {most} at p99 ({known.known} of {known.reads} known)"
+    share = f"{known.known} of {known.reads} known"
+    if known.known < known.reads:
+        share += f"; {SAMPLE}"
+    return f"a wait of {median} at the median, {most} at p99 ({share})"
 
 
 def duration(seconds: float) -> str:
