@@ -14,13 +14,13 @@ from antipode._lineage.write_id import Promise, WriteId
 from antipode._request.context import scope_in
 from antipode._request.open_writes import open_in, tell_of_unseen
 from antipode._runtime import observers
-from antipode._runtime.clock import SYSTEM_CLOCK, NoThread, start
+from antipode._runtime.clock import SYSTEM_CLOCK, Allowance, NoThread, start
 from antipode._runtime.config import MODES, config
 from antipode._runtime.metrics import count, logger
 
 from .arguments import bounded, lineage_of, names_of, one_of, tell_of_stall
 from .decisions import Policies, Wait
-from .floor import Floor, set_floor
+from .floor import Demand, leave
 from .plan import plan, tell_of_unknown_stores
 from .registry import shims_of
 from .waiter import Waiter
@@ -283,21 +283,16 @@ class Barrier:
                 continue
             shims = shims_of(datastore)
             looked_for = any(shim.floors and shim.promises for shim in shims)
-            writes = frozenset(each for each in found if isinstance(each, WriteId))
-            promises = frozenset(each for each in found if isinstance(each, Promise) and looked_for)
-            if writes or promises:
-                set_floor(
-                    self.scope,
-                    Floor(
-                        datastore,
-                        writes,
-                        timeout_s=self.timeout_s,
-                        policies=self._policies,
-                        proved_on=_one_server(result, datastore),
-                        promises=promises,
-                        clock=self._clock,
-                    ),
+            wanted = [each for each in found if looked_for or isinstance(each, WriteId)]
+            if wanted:
+                proved = dict.fromkeys(_one_server(result, datastore), self._clock.monotonic())
+                demand = Demand(
+                    wanted,
+                    policies=self._policies,
+                    allowance=Allowance(self.timeout_s),
+                    proved=proved,
                 )
+                leave(self.scope, datastore, demand)
 
 
 def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:

@@ -1,27 +1,30 @@
-"""Floors: what a barrier leaves in the scope for the reads that follow it."""
+"""What the next reads of a request must see, by datastore and by who asked for it."""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from antipode._lineage.unmet_errors import error_of
+from antipode._lineage.write_id import Promise, WriteId
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
+from antipode._runtime.metrics import count, log_seldom
 
 from .contract import Unreachable
 from .decisions import Pacer, Wait
 from .hint import Hint
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
     from antipode._lineage.errors import StaleSnapshot
     from antipode._lineage.unmet_errors import UnmetError
-    from antipode._lineage.write_id import Promise, WriteId
+    from antipode._lineage.write_id import Dependency
     from antipode._request.scope import Scope
     from antipode._runtime.clock import Clock
 
@@ -39,122 +42,153 @@ RARELY = 8
 LEAST_LOOK_S = 0.05
 
 
-class Floors:
-    """The floors of one request by their datastores, as its scope keeps them. Never changed."""
+class Demand:
+    """What a barrier that was called wants the next reads of a datastore to see.
 
-    def __init__(self, floors: Iterable[Floor]) -> None:
-        """Keep *floors*, of different datastores."""
-        self.of = {floor.datastore: floor for floor in floors}
+    Attributes:
+        writes: to be visible.
+        promises: to be fulfilled; none where no shim of the datastore looks for them.
+        policies: by which outcomes are judged.
+        allowance: seconds for holding reads back.
+        automatic: whether no barrier was called: reads wait by themselves.
+        raises: whether a read that is not shown all of it raises, instead of being answered.
+        least_look_s: how long a look may last although the time is up, in seconds.
+    """
 
-    def joined(self, later: Floors) -> Floors:
+    automatic = False
+    raises = True
+    least_look_s = LEAST_LOOK_S
+
+    def __init__(
+        self,
+        wanted: Iterable[Dependency],
+        *,
+        policies: Policies,
+        allowance: Allowance,
+        proved: Mapping[str, float] | None = None,
+    ) -> None:
+        """Demand *wanted*, which each of the servers *proved* showed at that time."""
+        self.wanted = frozenset(wanted)
+        self.writes = frozenset(each for each in self.wanted if isinstance(each, WriteId))
+        self.promises = frozenset(each for each in self.wanted if isinstance(each, Promise))
+        self.policies = policies
+        self.allowance = allowance
+        self._proved = dict(proved or {})
+
+    def prove(self, server: str, now_s: float) -> None:
+        """Note that *server* shows all of it."""
+        self._proved = {**self._proved, server: now_s}
+
+    def proved_s(self, server: str) -> float:
+        """When *server* showed all of it last; long ago where it never did."""
+        return self._proved.get(server, -math.inf)
+
+    def joined(self, later: Demand) -> Demand:
+        """Both; the later barrier's time and policies hold."""
+        both = self._proved.keys() & later._proved.keys()
+        return Demand(
+            self.wanted | later.wanted,
+            policies=later.policies,
+            allowance=later.allowance,
+            proved={each: min(self._proved[each], later._proved[each]) for each in both},
+        )
+
+    def branched(self, own: Collection[str]) -> Demand | None:
+        """The same for a branch that fulfils the promises of the ids *own* itself."""
+        left = self.wanted - {each for each in self.promises if each.id in own}
+        return Demand(left, policies=self.policies, allowance=self.allowance, proved=self._proved)
+
+
+class Demands:
+    """The demands of one request, by datastore and by who asked. Never changed."""
+
+    def __init__(self, of: Mapping[tuple[str, bool], Demand]) -> None:
+        """Keep *of*: by datastore, and whether the demand is automatic."""
+        self.of = of
+
+    def joined(self, later: Demands) -> Demands:
         """Both: reads wait for *later* on top of these."""
-        raised = dict(self.of)
-        for datastore, floor in later.of.items():
-            held = raised.get(datastore)
-            raised[datastore] = floor if held is None else held.raised(floor)
-        return Floors(raised.values())
+        both = dict(self.of)
+        for key, demand in later.of.items():
+            held = both.get(key)
+            both[key] = demand if held is None else held.joined(demand)
+        return Demands(both)
 
-    def branched(self, own: frozenset[str]) -> Floors:
+    def branched(self, own: frozenset[str]) -> Demands:
         """These for a branch that fulfils the promises of the ids *own* itself."""
-        return Floors(floor.without(own) for floor in self.of.values())
+        branched = ((key, demand.branched(own)) for key, demand in self.of.items())
+        return Demands({key: demand for key, demand in branched if demand is not None})
 
 
-def set_floor(scope: Scope, floor: Floor) -> None:
-    """Make the next reads of the floor's datastore wait for it, on top of earlier floors."""
-    scope.attach(Floors, Floors([floor]))
+def leave(scope: Scope, datastore: str, demand: Demand) -> None:
+    """Make the next reads of *datastore* wait for *demand*, on top of what they wait for."""
+    scope.attach(Demands, Demands({(datastore, demand.automatic): demand}))
 
 
-def floor_in(scope: Scope, datastore: str) -> Floor | None:
-    """What the next read of *datastore* must see; None when nothing."""
+def demanded_in(scope: Scope, datastore: str, *, automatic: bool = False) -> Demand | None:
+    """What barriers that were called, or *automatic* ones, demand of reads; None when nothing."""
     attached = scope.attached
     if not attached:  # As for most reads.
         return None
-    floors = attached.get(Floors)
-    return floors.of.get(datastore) if isinstance(floors, Floors) else None
+    demands = attached.get(Demands)
+    return demands.of.get((datastore, automatic)) if isinstance(demands, Demands) else None
 
 
 class Floor:
     """What the next read of one datastore must see, on whatever connection it is made.
 
+    A list of demands: of barriers that were called first, which have their time and their errors
+    before the automatic one of the read itself has its own. One look shows all of them, or the
+    read is not answered.
+
     An instrumented connection asks its server, in the read's own round trip where it can, and
     answers the read only when :meth:`accepts` says so; otherwise it holds the read back with
-    :meth:`hold` or :meth:`hold_async`. The timeout is spent only while holding.
+    :meth:`hold` or :meth:`hold_async`. Where it knows without a look that all is shown, it calls
+    :meth:`passed`. Time is spent only while holding.
 
     Attributes:
         datastore: whose reads it is for.
+        demands: who asks for what.
         writes: what must be visible.
         promises: what must be fulfilled; none where no shim of the datastore looks for them.
-        served: whether a read is answered although it was not shown all of that.
-        least_look_s: how long a look may last although the time is up, in seconds.
+        served: whether the read is answered although it was not shown all of that.
+        counted: whether it was counted as stale: served, or of an incomplete lineage.
     """
-
-    served = False
-    least_look_s = LEAST_LOOK_S
 
     def __init__(
         self,
         datastore: str,
-        writes: frozenset[WriteId],
+        demands: Sequence[Demand],
         *,
-        timeout_s: float,
-        policies: Policies,
-        proved_on: frozenset[str] = frozenset(),
-        promises: frozenset[Promise] = frozenset(),
+        flaw: UnmetError | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Demand *writes* and *promises*, with *timeout_s* seconds of *clock* for holding reads."""
+        """Hold a read back for *demands*; *flaw* says what no look can show it."""
         self.datastore = datastore
-        self.writes = writes
-        self.promises = promises
+        self.demands = demands
+        self.writes: frozenset[WriteId] = frozenset().union(*(each.writes for each in demands))
+        self.promises: frozenset[Promise] = frozenset().union(*(each.promises for each in demands))
+        self.served = self.counted = False
+        self._flaw = flaw
         self._clock = clock
-        self._proved = dict.fromkeys(proved_on, clock.monotonic())
-        self._policies = policies
-        self._allowance = Allowance(timeout_s)
 
-    def raised(self, other: Floor) -> Floor:
-        """A floor that demands both; the later barrier's timeout and policies hold."""
-        raised = Floor(
-            self.datastore,
-            self.writes | other.writes,
-            timeout_s=other.left_s,
-            policies=other._policies,
-            promises=self.promises | other.promises,
-            clock=other._clock,
-        )
-        both = self._proved.keys() & other._proved.keys()
-        raised._proved = {one: min(self._proved[one], other._proved[one]) for one in both}
-        return raised
+    def proved(self, server: str, *, within_s: float = math.inf) -> bool:
+        """Whether the incarnation *server* showed all of it, in the last *within_s* seconds.
 
-    def without(self, ids: Collection[str]) -> Floor:
-        """This floor for the branch that fulfils the promises of *ids* itself."""
-        without = Floor(
-            self.datastore,
-            self.writes,
-            timeout_s=self.left_s,
-            policies=self._policies,
-            promises=frozenset(each for each in self.promises if each.id not in ids),
-            clock=self._clock,
-        )
-        without._proved = dict(self._proved)
-        return without
-
-    @property
-    def proved_on(self) -> frozenset[str]:
-        """Incarnations of servers that showed all of it before.
-
-        A connection whose history is pinned and that is on one of them need not ask again.
+        A connection whose history is pinned and that is on it need not ask again.
         """
-        return frozenset(self._proved)
+        since_s = self._clock.monotonic() - within_s
+        return all(each.proved_s(server) > since_s for each in self.demands)
 
-    def proved(self, server: str, *, within_s: float) -> bool:
-        """Whether *server* showed all of it in the last *within_s* seconds."""
-        shown_s = self._proved.get(server)
-        return shown_s is not None and self._clock.monotonic() - shown_s < within_s
+    def within(self, other: Floor | None) -> bool:
+        """Whether *other* demands all of it, too."""
+        return other is not None and all(each in other.demands for each in self.demands)
 
     @property
     def left_s(self) -> float:
-        """Seconds left for holding reads back."""
-        return self._allowance.left_s(self._clock.monotonic())
+        """Seconds left for holding the read back."""
+        now_s = self._clock.monotonic()
+        return max(each.allowance.left_s(now_s) for each in self.demands)
 
     def block_s(self, longest_s: float) -> float:
         """How long the server may block during a look: at most *longest_s*, and what is left."""
@@ -164,12 +198,7 @@ class Floor:
     @property
     def look_s(self) -> float:
         """How long a look may last: what is left, but enough for one honest try."""
-        return max(self.left_s, self.least_look_s)
-
-    @property
-    def stages(self) -> tuple[Floor, ...]:
-        """What holds the read back, one after the other."""
-        return (self,)
+        return max(self.left_s, *(each.least_look_s for each in self.demands))
 
     def accepts(self, observation: Observation) -> bool:
         """Whether a read made at or after this look may be answered.
@@ -177,37 +206,62 @@ class Floor:
         Raises:
             UnmetError: waiting longer cannot help.
         """
-        return self._judge(self._wait(self._clock.monotonic()), observation)
+        if all(self._judge(each, self._wait(each), observation) for each in self.demands):
+            self.passed()
+            return True
+        return False
 
-    def _wait(self, now_s: float) -> Wait:
+    def passed(self) -> None:
+        """The read is answered: it is known to be shown all of it that a look can show."""
+        if self._flaw is not None:
+            self._count(self._flaw)
+
+    def _wait(self, demand: Demand, *, is_over: bool = False) -> Wait:
+        """A wait for *demand* that begins now, or *is_over* now."""
+        now_s = self._clock.monotonic()
+        left_s = demand.allowance.left_s(now_s)
         return Wait(
-            {self.datastore: {*self.writes, *self.promises}},
-            policies=self._policies,
-            now_s=now_s,
+            {self.datastore: demand.wanted},
+            policies=demand.policies,
+            now_s=now_s - left_s if is_over else now_s,
             unix_s=self._clock.unix_s(),
-            timeout_s=self._allowance.left_s(now_s),
+            timeout_s=left_s,
         )
 
-    def _judge(self, wait: Wait, observation: Observation) -> bool:
+    def _judge(self, demand: Demand, wait: Wait, observation: Observation) -> bool:
+        """Whether *demand* lets the read go; one whose time is up does, or raises."""
+        if self.served and demand.automatic:
+            return True
         now_s = self._clock.monotonic()
         wait.record(self.datastore, observation, now_s)
-        if not wait.finished:
+        if not wait.finished and now_s < wait.deadline_s:
             return False
         if (error := _error_of(wait, now_s)) is not None:
-            self._fail(error)
+            self._fail(demand, error)
         else:
-            self._prove(observation.server, now_s)
+            demand.prove(observation.server, now_s)
         return True
 
-    def _prove(self, server: str, now_s: float) -> None:
-        self._proved = {**self._proved, server: now_s}
+    def _fail(self, demand: Demand, error: UnmetError) -> None:
+        """End a read that is not shown what *demand* wants."""
+        if demand.raises:
+            raise error
+        self._serve(error)
 
-    def _fail(self, error: UnmetError) -> None:
-        """End a read that is not shown what it demands."""
-        raise error
+    def _serve(self, error: UnmetError | StaleSnapshot) -> None:
+        """Answer the read although it is not shown what an automatic demand wants."""
+        self.served = True
+        self._count(error)
+
+    def _count(self, error: UnmetError | StaleSnapshot) -> None:
+        if not self.counted:
+            self.counted = True
+            serve(self.datastore, error)
 
     def fail_snapshot(self, error: StaleSnapshot, shows: Callable[[Floor], bool]) -> None:
         """End a read whose snapshot is too old.
+
+        It is answered, and counted, where no barrier that was called is against it.
 
         Args:
             error: says so.
@@ -216,8 +270,12 @@ class Floor:
         Raises:
             StaleSnapshot: *error*, unless the read is answered all the same.
         """
-        del shows
-        raise error
+        called = [each for each in self.demands if not each.automatic]
+        if len(called) == len(self.demands) or (
+            called and not shows(Floor(self.datastore, called, clock=self._clock))
+        ):
+            raise error
+        self._serve(error)
 
     def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:
         """Hold a read back until *observe* shows the floor; then read on that connection.
@@ -232,6 +290,8 @@ class Floor:
             UnmetError: the time is up, or waiting longer cannot help.
             Unreachable: the connection failed while there was time left.
         """
+        if self._is_served:
+            return
         with HeldRead(self, watcher) as read:
             while (pause_s := read.take(observe(read.look_s))) is not None:
                 if (hint := read.hint) is None:
@@ -243,6 +303,8 @@ class Floor:
         """The asyncio twin of :meth:`hold`."""
         import asyncio
 
+        if self._is_served:
+            return
         with HeldRead(self, watcher) as read:
             while (pause_s := read.take(await observe(read.look_s))) is not None:
                 if (hint := read.hint) is None:
@@ -250,29 +312,36 @@ class Floor:
                 else:
                     await hint.pause_async(pause_s)
 
+    @property
+    def _is_served(self) -> bool:
+        """Whether no demand is left that a look may show."""
+        return self.served and all(each.automatic for each in self.demands)
+
     def expire(self, cause: Unreachable) -> None:
         """End a read whose own connection showed nothing until the time was up.
 
         Raises:
             BarrierTimeout: unless such reads are answered all the same.
         """
-        wait = self._wait(self._clock.monotonic() - self.left_s)
-        self._allowance.use_up()
-        self._tell(wait)
-        self._raise_if_over(wait, cause)
+        for demand in self.demands:
+            wait = self._wait(demand, is_over=True)
+            demand.allowance.use_up()
+            self._tell(wait)
+            self._late(demand, wait, cause)
 
-    def _raise_if_over(self, wait: Wait, cause: Unreachable) -> None:
+    def _late(self, demand: Demand, wait: Wait, cause: Unreachable) -> None:
         """A look that failed because the time was up says so, not that the server was away.
+
+        Where such reads are answered, the client's own error follows: there is nothing to serve.
 
         Raises:
             BarrierTimeout: the time is up.
         """
         now_s = self._clock.monotonic()
-        if now_s >= wait.deadline_s:
+        if demand.raises and now_s >= wait.deadline_s:
             wait.unreachable(self.datastore, str(cause), now_s)
             if (error := _error_of(wait, now_s)) is not None:
-                error.__cause__ = cause
-                self._fail(error)
+                raise error from cause
 
     def _tell(self, wait: Wait) -> None:
         now_s = self._clock.monotonic()
@@ -282,7 +351,8 @@ class Floor:
 class HeldRead:
     """One read that a floor holds back: when it looks, how it ends. Neither looks nor pauses.
 
-    A context manager: at its end the time that it took is spent.
+    One demand at a time has its turn, the first that the last look did not show: its time is
+    spent, and it paces. A context manager, at whose end the turn is over.
 
     Attributes:
         hint: may end the present pause; None where nothing does.
@@ -294,15 +364,25 @@ class HeldRead:
         self._floor = floor
         self._clock = floor._clock  # noqa: SLF001 - of this module
         self._watcher = watcher
-        self._subscribed: Hint | None = None
         self._pacer = Pacer()
-        self._wait = floor._wait(self._clock.monotonic())  # noqa: SLF001
-        floor._allowance.begin(self._wait.started_s)  # noqa: SLF001
+        self._begin(floor.demands[0], floor._wait(floor.demands[0]))  # noqa: SLF001
+
+    def _begin(self, demand: Demand, wait: Wait) -> None:
+        self._demand, self._wait = demand, wait
+        self._subscribed: Hint | None = None
+        demand.allowance.begin(wait.started_s)
+
+    def _end(self) -> None:
+        """Spend the time of the demand that has its turn."""
+        self._demand.allowance.end(self._clock.monotonic())
+        self._floor._tell(self._wait)  # noqa: SLF001
+        if self._subscribed is not None:
+            self._subscribed.cancel()
 
     @property
     def look_s(self) -> float:
         """How long the next look may last, in seconds."""
-        return max(self._wait.deadline_s - self._clock.monotonic(), self._floor.least_look_s)
+        return max(self._wait.deadline_s - self._clock.monotonic(), self._demand.least_look_s)
 
     def take(self, observation: Observation) -> float | None:
         """Seconds until the next look; None where the read may be answered.
@@ -310,23 +390,28 @@ class HeldRead:
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
         """
-        if self._floor._judge(self._wait, observation):  # noqa: SLF001
-            return None
+        for demand in self._floor.demands:
+            has_turn = demand is self._demand
+            wait = self._wait if has_turn else self._floor._wait(demand)  # noqa: SLF001
+            if not self._floor._judge(demand, wait, observation):  # noqa: SLF001
+                if not has_turn:
+                    self._end()
+                    self._begin(demand, wait)
+                return self._pause_s()
+        self._floor.passed()
+        return None
+
+    def _pause_s(self) -> float:
         now_s = self._clock.monotonic()
-        left_s = self._wait.deadline_s - now_s
-        if left_s <= 0 and (error := _error_of(self._wait, now_s)) is not None:
-            self._floor._fail(error)  # noqa: SLF001
-            return None
         pause_s = self._pacer.pause_s(now_s - self._wait.started_s)
         if self._watcher is not None and self._subscribed is None:
-            floor = self._floor
-            self._subscribed = Hint(self._watcher, {*floor.writes, *floor.promises})
+            self._subscribed = Hint(self._watcher, self._demand.wanted)
         self.hint = self._subscribed
         if self.hint is None or self.hint.given:
             self.hint = None
         else:
             pause_s *= RARELY
-        return min(pause_s, max(left_s, 0.0))
+        return min(pause_s, max(self._wait.deadline_s - now_s, 0.0))
 
     def __enter__(self) -> Self:
         """Hold."""
@@ -345,12 +430,17 @@ class HeldRead:
         """
         try:
             if isinstance(exc, Unreachable):
-                self._floor._raise_if_over(self._wait, exc)  # noqa: SLF001
+                self._floor._late(self._demand, self._wait, exc)  # noqa: SLF001
         finally:
-            self._floor._allowance.end(self._clock.monotonic())  # noqa: SLF001
-            self._floor._tell(self._wait)  # noqa: SLF001
-            if self._subscribed is not None:
-                self._subscribed.cancel()
+            self._end()
+
+
+def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:
+    """Say that a read of *datastore* is answered although *error* says that it is stale."""
+    count("served_stale", datastore)
+    observers.telemetry.served(datastore, error.code)
+    message = "a read of %r was answered although its request depends on more: %s"
+    log_seldom("served_stale", datastore, message, datastore, error)
 
 
 def _error_of(wait: Wait, now_s: float) -> UnmetError | None:

@@ -9,14 +9,16 @@ from antipode._request.context import is_stopped, scope_in
 from antipode._request.recording import unscoped
 from antipode._runtime import observers
 
-from .automatic import applies, automatic_floor
-from .floor import floor_in
+from .automatic import applies, demand_of
+from .floor import Floor, demanded_in, serve
+from .plan import tell_of_unknown_stores
 
 if TYPE_CHECKING:
+    from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import WriteId
     from antipode._request.scope import Scope
 
-    from .floor import Floor
+    from .automatic import AutomaticDemand
     from .store import Store
 
 
@@ -46,8 +48,30 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
         if (observer := observers.dry_run) is not None:
             observer.reads(held, shim)
         _tell_of_unseen(held, shim.datastore, id(who))
-    explicit = floor_in(held, shim.datastore)
-    return automatic_floor(held, shim, explicit, reads=reads) if applies(shim) else explicit
+    called = demanded_in(held, shim.datastore)
+    demands, flaw = [] if called is None else [called], None
+    if applies(shim) and (automatic := demand_of(held, shim, called)) is not None:
+        if automatic.wanted:
+            demands.append(automatic)
+        flaw = _flaw(automatic) if reads else None
+    if demands:
+        return Floor(shim.datastore, demands, flaw=flaw, clock=shim.clock)
+    if flaw is not None:
+        serve(shim.datastore, flaw)
+    return None
+
+
+def _flaw(automatic: AutomaticDemand) -> UnmetError | None:
+    """What no look can show a read, which is answered all the same.
+
+    Raises:
+        UnmetError: it is not.
+    """
+    tell_of_unknown_stores(automatic.unknown)
+    flaw = automatic.flaw
+    if flaw is not None and automatic.raises:
+        raise flaw
+    return flaw
 
 
 def _tell_of_unseen(held: Scope, datastore: str, reader: int) -> None:

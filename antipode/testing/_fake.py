@@ -312,12 +312,14 @@ class VirtualRead:
         self._snapshot = snapshot
         self._proof_s = proof_s
         self._unasked = unasked
-        self._left: list[Floor] = []
-        #: Whether an automatic barrier let it go although it may be stale.
-        self.served = False
-        self._demanded: frozenset[WriteId] = frozenset()
-        self._promised: frozenset[Promise] = frozenset()
+        self._demand: Floor | None = None
+        self._served = False
         self._silent = False
+
+    @property
+    def served(self) -> bool:
+        """Whether an automatic barrier let it go although it may be stale."""
+        return self._served or (self._demand is not None and self._demand.counted)
 
     @property
     def looks(self) -> int:
@@ -326,7 +328,8 @@ class VirtualRead:
 
     def start(self) -> None:
         """Read now."""
-        before = self._stale_reads()
+        stale = Metric("served_stale", self._store.datastore)
+        before = metrics().get(stale, 0)
         record_write(*self._wrote)
         if self._merges is not None:
             transfer(self._merges)
@@ -336,29 +339,31 @@ class VirtualRead:
             except AntipodeError as error:
                 self.error, self.finished_s = error, self._clock.monotonic()
                 return
-        self.served = self._stale_reads() > before
+        self._demand, self._served = demand, metrics().get(stale, 0) > before
         if demand is None or self._passes(demand):
             self.finished_s = self._clock.monotonic()
         elif self._unasked:
             self._clock.at(self._clock.monotonic() + demand.look_s, lambda: self._give_up(demand))
         else:
-            self._demanded, self._promised = demand.writes, demand.promises
-            self._left = list(demand.stages)
-            self._hold()
+            watcher = watcher_beside(self._store) if self._watched else None
+            self.held = HeldRead(demand, watcher).__enter__()
             self._clock.spawn(self)
 
     def _passes(self, demand: Floor) -> bool:
         """Whether the read is over without a look."""
         if (snapshot := self._snapshot) is None:
             server = self._connection.server
-            return self._proof_s > 0 and demand.proved(server, within_s=self._proof_s)
-        before = self._stale_reads()
+            proved = self._proof_s > 0 and demand.proved(server, within_s=self._proof_s)
+            if proved:
+                demand.passed()
+            return proved
         try:
-            if not _shows(snapshot, demand):
+            if _shows(snapshot, demand):
+                demand.passed()
+            else:
                 demand.fail_snapshot(StaleSnapshot("scripted"), partial(_shows, snapshot))
         except AntipodeError as error:
             self.error = error
-        self.served = self.served or self._stale_reads() > before
         return True
 
     def _give_up(self, demand: Floor) -> None:
@@ -370,40 +375,29 @@ class VirtualRead:
             self.error = error
         self.finished_s = self._clock.monotonic()
 
-    def _hold(self) -> None:
-        watcher = watcher_beside(self._store) if self._watched else None
-        self.held = HeldRead(self._left.pop(0), watcher).__enter__()
-
-    def _stale_reads(self) -> int:
-        return metrics().get(Metric("served_stale", self._store.datastore), 0)
-
     def step(self) -> float | None:
         """Look once; None when the read is over."""
-        pause_s, before = None, self._stale_reads()
+        pause_s = None
         try:
             with ExitStack() as ends:
-                if self.held is not None:
+                if self.held is not None and self._demand is not None:
                     ends.push(self.held)
-                    pause_s = self._look(self.held)
+                    pause_s = self._look(self._demand, self.held)
                 if pause_s is not None:
                     ends.pop_all()
         except Exception as error:  # noqa: BLE001 - what the client would raise
             self.error = error
-        self.served = self.served or self._stale_reads() > before
-        if pause_s is None and self._left and self.error is None:
-            self._hold()
-            return 0.0
         if pause_s is None:
             self.finished_s = self._clock.monotonic()
         return pause_s
 
-    def _look(self, held: HeldRead) -> float | None:
+    def _look(self, demand: Floor, held: HeldRead) -> float | None:
         """Seconds until the next look; a frozen server takes all the time that there is."""
         if self._silent:
             msg = "scripted to be frozen"
             raise Unreachable(msg)
         self._connection.raise_if_down()
-        shown = self._connection.look(self._demanded, self._promised)
+        shown = self._connection.look(demand.writes, demand.promises)
         if self._connection.frozen:
             self._silent = True
             return held.look_s

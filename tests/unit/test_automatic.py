@@ -19,18 +19,16 @@ from antipode import (
     UnknownDatastore,
     WriteId,
 )
-from antipode._barrier.decisions import Policies
-from antipode._barrier.floor import set_floor
 from antipode._runtime.clock import SystemClock
 from antipode.shim import Floor, Observation, Unreachable, floor, register
 from antipode.telemetry import Metric, metrics
+from tests.unit._floors import floor_of, set_floor
 
 from ._fake_server import FakeServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-RAISING = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
 POST = WriteId("posts", "log", 7)
 LATER = WriteId("posts", "log", 9, 490_000)
 ORDER = WriteId("orders", "log", 3)
@@ -84,7 +82,7 @@ def asked(posts: FakeServer) -> Floor:
 
 def explicit_floor(clock: HandClock) -> Floor:
     """What a barrier of five seconds for POST leaves."""
-    return Floor("posts", frozenset([POST]), timeout_s=5, policies=RAISING, clock=clock)
+    return floor_of("posts", POST, timeout_s=5, clock=clock)
 
 
 def after(
@@ -148,12 +146,12 @@ def test_what_the_lineage_has_is_demanded(posts: FakeServer) -> None:
         first = asked(posts)
         assert first.writes == {POST}
         assert first.accepts(Observation("server-1", {POST: Status.VISIBLE}))
-        assert asked(posts).proved_on == {"server-1"}
+        assert asked(posts).proved("server-1")
         scope.append(ORDER)
-        assert asked(posts).proved_on == {"server-1"}
+        assert asked(posts).proved("server-1")
         scope.append(LATER)
         assert asked(posts).writes == {LATER}
-        assert not asked(posts).proved_on
+        assert not asked(posts).proved("server-1")
 
 
 def test_block_client_and_process(posts: FakeServer) -> None:
@@ -353,6 +351,28 @@ def _shows_post_after(clock: HandClock, seconds: float) -> Callable[[float], Obs
 
     start_s = clock.monotonic()
     return look
+
+
+def test_incomplete_lineage_proves_what_was_shown(posts: FakeServer, clock: HandClock) -> None:
+    """A read that is shown all that can be shown is counted once, and a session builds on it."""
+    with antipode.scope(Lineage([POST], incomplete=[("posts", "in_doubt")])):
+        held, before = asked(posts), served()
+        assert served() == before
+        held.hold(after(clock, 0.1, Status.VISIBLE))
+        assert (served(), held.served) == (before + 1, False)
+        held.passed()
+        assert served() == before + 1
+        assert asked(posts).proved("server-1")
+
+
+def test_read_that_raises_is_not_counted(posts: FakeServer, clock: HandClock) -> None:
+    """What a barrier that was called refuses is served to nobody, whatever the lineage misses."""
+    with antipode.scope(Lineage(incomplete=[("posts", "in_doubt")])) as scope:
+        set_floor(scope, explicit_floor(clock))
+        before = served()
+        with pytest.raises(BarrierTimeout):
+            asked(posts).hold(after(clock, 9))
+        assert served() == before
 
 
 def test_old_snapshot_is_served(posts: FakeServer, clock: HandClock) -> None:

@@ -12,10 +12,10 @@ import pytest
 import antipode
 from antipode import Lineage, Status, WriteId
 from antipode._barrier import watcher
-from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable
 from antipode.testing._contract_base import in_time
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
+from tests.unit._floors import floor_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -372,7 +372,8 @@ def test_a_barrier_now_leaves_what_it_proved_for_the_reads(posts: FakeServer) ->
         antipode.barrier(timeout=1)
         floor = floor_in(held, "posts")
     assert floor is not None
-    assert floor.proved_on == {"server-1"}
+    assert floor.proved("server-1")
+    assert not floor.proved("server-2")
 
 
 def test_a_message_store_without_receipts_is_reported(posts: FakeServer) -> None:

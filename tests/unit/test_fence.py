@@ -13,11 +13,11 @@ import pytest
 
 import antipode
 from antipode import BarrierResult, Lineage, Status, WriteId
-from antipode._barrier.floor import floor_in
 from antipode.shim import Incomplete, Unreachable
 from antipode.testing import wait_until
 from antipode.testing._contract_base import in_time
 from tests.unit._fake_server import POST, FakeServer
+from tests.unit._floors import floor_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

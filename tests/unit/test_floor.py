@@ -10,23 +10,20 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, WriteId
-from antipode._barrier.decisions import Policies
-from antipode._barrier.floor import floor_in, set_floor
 from antipode.shim import Floor, Observation, Scope, Unreachable
 from antipode.testing._contract_base import in_time
 from tests._tiers import starved_s
+from tests.unit._floors import floor_in, floor_of, set_floor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 POST = WriteId("posts", "log", 7)
-RAISING = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
 
 
 def floor(timeout_s: float = 5, *writes: WriteId) -> Floor:
     """A floor under POST, or under *writes*."""
-    demanded = frozenset(writes or [POST])
-    return Floor("posts", demanded, timeout_s=timeout_s, policies=RAISING)
+    return floor_of("posts", *(writes or [POST]), timeout_s=timeout_s)
 
 
 def shown(status: Status) -> Observation:
@@ -66,7 +63,7 @@ def test_a_server_that_shows_all_is_accepted() -> None:
     """No waiting, no cost beyond the look."""
     demand = floor()
     assert demand.accepts(shown(Status.VISIBLE))
-    assert demand.proved_on == {"server-1"}
+    assert demand.proved("server-1")
     assert demand.left_s == 5
 
 
@@ -75,7 +72,8 @@ def test_a_server_that_lags_is_not_accepted() -> None:
     demand = floor()
     assert not demand.accepts(shown(Status.NOT_YET))
     assert not demand.accepts(Observation("server-2", {}))
-    assert demand.proved_on == frozenset()
+    assert not demand.proved("server-1")
+    assert not demand.proved("server-2")
 
 
 def test_a_lost_dependency_raises_at_the_read() -> None:

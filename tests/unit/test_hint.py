@@ -10,10 +10,10 @@ import pytest
 
 import antipode
 from antipode import Status, WriteId
-from antipode._barrier.decisions import Policies
 from antipode._barrier.floor import RARELY
 from antipode.shim import SYSTEM_CLOCK, Floor, Observation, Pacer, Unreachable
 from antipode.testing import wait_until
+from tests.unit._floors import floor_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 POST = WriteId("posts", "log", 7)
 REPLY = WriteId("posts", "log", 9)
-RAISING = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
 
 
 class FakeWatcher:
@@ -72,8 +71,7 @@ FACES = pytest.mark.parametrize("face", [hold, hold_async])
 
 def floor(timeout_s: float = 20, *writes: WriteId) -> Floor:
     """A floor under POST, or under *writes*."""
-    demanded = frozenset(writes or [POST])
-    return Floor("posts", demanded, timeout_s=timeout_s, policies=RAISING)
+    return floor_of("posts", *(writes or [POST]), timeout_s=timeout_s)
 
 
 def seen(status: Status, *writes: WriteId) -> Callable[[Subscriber], None]:

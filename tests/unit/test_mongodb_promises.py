@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import ConfigurationError, Promise, Status, WriteId
-from antipode._barrier.decisions import Policies
 from antipode.shim import Floor, Unreachable
 from antipode_shims.mongodb._clients.known import Known, covers, keeps, positions_of
 from antipode_shims.mongodb._look import converse
 from antipode_shims.mongodb._promises.records import abandoning, recorded, records
+from tests.unit._floors import floor_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 ONE = Promise("posts", "00112233445566778899aabbccddeeff", 4_000_000_000)
 TWO = Promise("posts", "ffeeddccbbaa99887766554433221100", 4_000_000_000)
 WRITE = WriteId("posts", "set.1", 7)
-POLICIES = Policies("raise", "raise", "raise", 168, 500_000)
 
 
 class RefusedError(Exception):
@@ -38,13 +37,7 @@ def found(*documents: dict[str, Any]) -> dict[str, Any]:
 
 def held(writes: Iterable[WriteId] = (), promises: Iterable[Promise] = ()) -> Floor:
     """A floor of these."""
-    return Floor(
-        "posts",
-        frozenset(writes),
-        timeout_s=1,
-        policies=POLICIES,
-        promises=frozenset(promises),
-    )
+    return floor_of("posts", *writes, *promises)
 
 
 def test_records_say_what_became_of_promises() -> None:

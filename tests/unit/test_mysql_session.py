@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Promise, WriteId
-from antipode._barrier.decisions import Policies
 from antipode._runtime.clock import SystemClock
-from antipode.shim import Floor
 from antipode_shims.mysql._clients.session import Due, Session, Verdict
 from antipode_shims.mysql._look import FRESH_S
 from antipode_shims.mysql._position.ok_packet import (
@@ -20,8 +20,11 @@ from antipode_shims.mysql._position.ok_packet import (
     Ok,
 )
 from antipode_shims.mysql._statements import meaning
+from tests.unit._floors import floor_of
 
-POLICIES = Policies("raise", "raise", "raise", 168, 500_000)
+if TYPE_CHECKING:
+    from antipode.shim import Floor
+
 OPEN = AUTOCOMMIT | IN_TRANSACTION
 WRITE = WriteId("notes", "0.1", 7)
 
@@ -70,21 +73,15 @@ class Told:
         return self.session.judge(floor, meaning(sql.encode()))
 
 
-def demand(*writes: WriteId, proved_on: frozenset[str] = frozenset()) -> Floor:
+def demand(*writes: WriteId, proved_on: str = "") -> Floor:
     """A floor of these writes."""
-    return Floor(
-        "notes",
-        frozenset(writes or [WRITE]),
-        timeout_s=1,
-        policies=POLICIES,
-        proved_on=proved_on,
-    )
+    return floor_of("notes", *(writes or [WRITE]), proved_on=proved_on)
 
 
 def promised(*numbers: int) -> Floor:
     """A floor of promises alone."""
-    promises = frozenset(Promise("notes", f"{each:032x}", 4_000_000_000) for each in numbers)
-    return Floor("notes", frozenset(), timeout_s=1, policies=POLICIES, promises=promises)
+    promises = (Promise("notes", f"{each:032x}", 4_000_000_000) for each in numbers)
+    return floor_of("notes", *promises)
 
 
 def test_a_position_in_the_reply_leaves_nothing_to_do() -> None:
@@ -284,9 +281,9 @@ def test_a_floor_is_asked_for_once() -> None:
     """What was shown, or proved on this server, or written here, needs no question again."""
     told = Told()
     assert told.judge(demand()) is Verdict.HOLD
-    assert told.judge(demand(proved_on=frozenset({"other"}))) is Verdict.HOLD
+    assert told.judge(demand(proved_on="other")) is Verdict.HOLD
     proved = WriteId("notes", "0.3", 1)
-    assert told.judge(demand(proved, proved_on=frozenset({"server"}))) is Verdict.PASS
+    assert told.judge(demand(proved, proved_on="server")) is Verdict.PASS
     assert told.judge(demand(proved)) is Verdict.PASS
     told.session.passed(demand(), [WRITE])
     assert told.judge(demand(WriteId("notes", "0.1", 6))) is Verdict.PASS
@@ -302,7 +299,7 @@ def test_what_was_shown_is_remembered_for_seconds(monkeypatch: pytest.MonkeyPatc
     now_s = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
     monkeypatch.setattr(SystemClock, "monotonic", staticmethod(lambda: now_s))
-    told, proved = Told(), demand(proved_on=frozenset({"server"}))
+    told, proved = Told(), demand(proved_on="server")
     told.session.passed(demand(), [WRITE])
     now_s += FRESH_S / 2
     assert told.judge(demand()) is told.judge(proved) is Verdict.PASS
@@ -336,7 +333,7 @@ def test_an_open_snapshot_is_old(begin: str, status: int) -> None:
     assert told.judge(demand()) is Verdict.HOLD
     told.rows("SELECT a FROM t", status | IN_TRANSACTION)
     assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
-    assert told.judge(demand(proved_on=frozenset({"server"}))) is Verdict.OLD_SNAPSHOT
+    assert told.judge(demand(proved_on="server")) is Verdict.OLD_SNAPSHOT
     told.session.passed(demand(), [WRITE])
     assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
     assert told.judge(demand(), "START TRANSACTION WITH CONSISTENT SNAPSHOT") is Verdict.PASS

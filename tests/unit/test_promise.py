@@ -23,11 +23,11 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode._barrier.floor import floor_in
 from antipode.shim import Unreachable, record_seconds
 from antipode.telemetry import Metric
 from antipode.testing import FakeStore, VirtualClock
 from antipode.testing._contract_base import in_time
+from tests.unit._floors import floor_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

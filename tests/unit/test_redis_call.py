@@ -9,22 +9,21 @@ import pytest
 import redis
 
 import antipode
-from antipode._barrier.floor import set_floor
-from antipode.shim import Floor
+from antipode.shim import SYSTEM_CLOCK, Floor
 from antipode_shims.redis._clients.call import Call, Rules
 from antipode_shims.redis._clients.tap import PACKED_INFO, Tap
+from tests.unit._floors import floor_of, set_floor
 
 
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
-    shim: Any = SimpleNamespace(datastore=datastore, beside=None, barriers=None)
+    shim: Any = SimpleNamespace(datastore=datastore, beside=None, barriers=None, clock=SYSTEM_CLOCK)
     return Rules(shim)
 
 
 def floor(datastore: str) -> Floor:
     """A floor that demands nothing."""
-    policies: Any = None
-    return Floor(datastore, frozenset(), timeout_s=1, policies=policies)
+    return floor_of(datastore)
 
 
 def test_read_is_a_call_under_a_floor_alone() -> None:
@@ -36,7 +35,9 @@ def test_read_is_a_call_under_a_floor_alone() -> None:
         set_floor(scope, held)
         call = posts.call(("GET", "key"))
         assert call is not None
-        assert posts.floor(call) is held
+        found = posts.floor(call)
+        assert found is not None
+        assert found.within(held)
         assert rules("users").call(("GET", "key")) is None
 
 
@@ -57,7 +58,9 @@ def test_call_inside_that_of_another_client_has_its_own_floor() -> None:
         assert rules("users").floor(call) is None
         held = floor("users")
         set_floor(scope, held)
-        assert rules("users").floor(call) is held
+        found = rules("users").floor(call)
+        assert found is not None
+        assert found.within(held)
 
 
 @pytest.mark.parametrize("length", [1, 65_400, 65_500, 100_000])

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from antipode import Promise, PromiseAbandoned, Status, WriteId
-from antipode._barrier.decisions import Policies
-from antipode.shim import Floor
 from antipode_shims.redis._clients.call import Rules
 from antipode_shims.redis._look import look
 from antipode_shims.redis._position import INFO, InfoError, LogHistory
 from antipode_shims.redis._promises.records import FULFILLED, refuse_abandoned, set_record
+from tests.unit._floors import floor_of
 
 from .test_redis_info import NEW, OLD, info
 
@@ -97,10 +96,7 @@ def test_read_behind_a_record_is_on_its_history(
 ) -> None:
     """Records that were seen just before the read count for it on the same history alone."""
     shim: Any = SimpleNamespace(datastore="posts", beside=None, history=LogHistory())
-    policies = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
-    held = Floor(
-        "posts", frozenset(), timeout_s=1, policies=policies, promises=frozenset([PROMISE])
-    )
+    held = floor_of("posts", PROMISE)
     assert Rules(shim).judge(held, reply, final=True, recorded=recorded) is accepted
 
 

@@ -15,11 +15,12 @@ from opentelemetry.trace import StatusCode
 import antipode
 from antipode import Lineage, WriteId
 from antipode._telemetry import telemetry as _telemetry
-from antipode.shim import Floor, Observation, Unreachable, count, mark_incomplete, record_write
+from antipode.shim import Observation, Unreachable, count, mark_incomplete, record_write
 from antipode.testing import wait_until
 from antipode.testing._contract_base import pass_time
 from tests.conftest import antipode_threads
 from tests.unit._fake_server import LINEAGE, POST, FakeConnection, FakeServer
+from tests.unit._floors import floor_of
 from tests.unit._telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -254,8 +255,7 @@ def test_tasks_have_their_own_spans(sdk: Telemetry, posts: FakeServer) -> None:
 
 def test_a_floor_that_holds_a_read_is_a_wait(sdk: Telemetry) -> None:
     """A read that a floor held back is a wait at the read, until it was visible or gave up."""
-    policies = antipode._barrier.barrier.Barrier(LINEAGE, timeout=1)._policies
-    floor = Floor("posts", frozenset([POST]), timeout_s=0.05, policies=policies)
+    floor = floor_of("posts", POST, timeout_s=0.05)
     with pytest.raises(antipode.BarrierTimeout):
         floor.hold(lambda _: Observation("server-1", {}))
     (span,) = sdk.spans

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import antipode
 import antipode.shim
 from antipode import AntipodeError, Lineage, Status
-from antipode._barrier.floor import floor_in
+from antipode._barrier.floor import demanded_in
 from antipode._lineage.shortening import holdable
 from antipode._request.context import scope_in
 from antipode._request.lineage_text import encode_bounded
@@ -142,8 +142,8 @@ def run(script: Mapping[str, Any]) -> dict[str, Any]:
         reads = [_read(found, script["stores"], stores, clock) for found in script.get("reads", ())]
         clock.run()
         named = {store.datastore for store in stores}
-        floors = {} if scope is None else {name: floor_in(scope, name) for name in named}
-        held = {name: floor for name, floor in floors.items() if floor is not None}
+        left = {} if scope is None else {name: demanded_in(scope, name) for name in named}
+        held = {name: demand for name, demand in left.items() if demand is not None}
         return {
             "barriers": [_ended(call) for call in calls],
             "reads": [_answered(read) for read in reads],

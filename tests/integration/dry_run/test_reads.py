@@ -15,14 +15,12 @@ from redis.retry import Retry
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._barrier.decisions import Policies
-from antipode._barrier.floor import set_floor
-from antipode.shim import Floor
 from antipode_shims import mysql, redis
 from tests._lines import records_in
 from tests.integration.mongodb._clients import DB, async_client, client
 from tests.integration.mysql._clients import NOTES, Sql, run
 from tests.integration.redis._clients import async_client as async_redis
+from tests.unit._floors import floor_of, set_floor
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,8 +48,7 @@ def told(folder: Path, datastore: str, call: Callable[[], object], *, floor: boo
     antipode.configure(mode="dry-run", dry_run_dir=folder)
     with antipode.scope(Lineage([WriteId(datastore, "elsewhere", 1, 500_000)])) as scope:
         if floor:
-            policies = Policies("raise", "raise", "raise", horizon_h=168, hour=500_000)
-            set_floor(scope, Floor(datastore, frozenset(), timeout_s=10, policies=policies))
+            set_floor(scope, floor_of(datastore, timeout_s=10))
         call()
     antipode.configure(mode="enforce")
     found = [record for record in records_in(folder) if record["kind"] == "read"]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
     from antipode import WriteId
+    from antipode.shim import Floor
     from antipode_shims.mongodb._shim.base import BaseMongoShim
 
 
@@ -135,6 +136,7 @@ class Call:
     """
 
     __slots__ = (
+        "_asked",
         "_command",
         "_commits",
         "_doubted",
@@ -155,6 +157,7 @@ class Call:
         self.session: Any = None
         self._writes: Mapping[str, WriteId] = _NONE
         self._open = self._told = False
+        self._asked: Floor | None = None
         self._doubted = _SETTLED
         self._command: MutableMapping[str, Any] = _NOTHING
         self._commits: SessionState | None = None
@@ -226,7 +229,12 @@ class Call:
         """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
         if not self._told and self._name != "getMore":
             self._told = True
-            floor(self._rules.shim)
+            self._asked = floor(self._rules.shim)
+
+    def passed(self) -> None:
+        """Its read is answered: it is known to be shown all that a look can show."""
+        if self._asked is not None:
+            self._asked.passed()
 
     def _announce_write(self) -> None:
         self._open = True

@@ -64,13 +64,17 @@ class Guard:
         if in_transaction and not starts:
             proved = self._rules.session(session).proved
             self._check_snapshot(lambda floor: covers(proved, floor))
+            self._answer()
             return None
         level = self._level(name, command, session, read_concern)
         self._implied = level is None
         majority = self._rules.defaults.majority if level is None else level in COMMITTED
         if starts and self._call is not None:
             self._call.proved = positions_of(self.held)
-        return None if self._known(majority=majority) else majority
+        if self._known(majority=majority):
+            self._answer()
+            return None
+        return majority
 
     def _known(self, *, majority: bool) -> bool:
         known = self._rules.memory.of(self.connection)
@@ -78,7 +82,7 @@ class Guard:
             return False
         # A barrier's own looks are at what the shim's read concern shows.
         proves = self._rules.shim.majority or not majority
-        if proves and known.server in self.held.proved_on:
+        if proves and self.held.proved(known.server):
             return True
         return known.shows(self.held, majority=majority)
 
@@ -152,8 +156,14 @@ class Guard:
         found = yield from records(shim.promised_in, held.promises, majority=self._majority)
         return replace(shown, promises=found)
 
+    def _answer(self) -> None:
+        """The read is sent: what no look can show it is counted, unless it was already."""
+        if self._call is not None and not self.held.counted:
+            self._call.passed()
+
     def learn(self, observation: Observation) -> None:
         """Note what the server showed when the floor was met."""
+        self._answer()
         if self.held.served:
             if self._call is not None:
                 self._call.proved = None

@@ -208,6 +208,7 @@ class AsyncConnection:
         tap = self._antipode
         verdict = tap.session.judge(held, found)
         if verdict is Verdict.PASS:
+            held.passed()
             return
         facts, renews = tap.known(), False
         if verdict is not Verdict.HOLD:

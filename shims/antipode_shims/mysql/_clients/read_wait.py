@@ -100,6 +100,7 @@ def hold(
     """
     verdict = tap.session.judge(held, found)
     if verdict is Verdict.PASS:
+        held.passed()
         return
     facts, renews = tap.known(), False
     if verdict is not Verdict.HOLD:

@@ -183,7 +183,7 @@ class Session:
 
     def shows(self, floor: Floor) -> bool:
         """Whether the snapshot of the open transaction shows all that *floor* demands."""
-        return floor is self._shown_floor or (
+        return floor.within(self._shown_floor) or (
             _covers(self._shown, self._shown_own, floor) and _keeps(self._shown_kept, floor)
         )
 

@@ -182,6 +182,7 @@ class Rules:
         place = primary_place(reply) or replica_place(reply)
         shows = place is not None and plainly_shows(*place, held.writes)
         if shows and not held.promises:
+            held.passed()
             return True
         try:
             state = parse_info(reply)
