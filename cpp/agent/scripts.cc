@@ -197,8 +197,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     }
     if (options_.unasked)
       return clock_.At(clock_.Now() + floor_->LookS(), [read = shared_from_this()] { read->GiveUp(); });
-    stages_ = floor_->Stages();
-    BeginStage();
+    held_.emplace(floor_, options_.watched ? registry::WatcherBeside(*store_) : nullptr);
     clock_.Spawn(shared_from_this());
   }
 
@@ -208,11 +207,6 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     Guarded([&] { pause_s = Looked().value_or(kNever); });
     if (pause_s != kNever) return pause_s;
     held_.reset();
-    stages_.erase(stages_.begin());
-    if (code_.empty() && !stages_.empty()) {
-      BeginStage();
-      return 0;
-    }
     finished_s_ = clock_.Now();
     return std::nullopt;
   }
@@ -222,7 +216,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   [[nodiscard]] Json Answered() const {
     return {{"code", code_.empty() ? Json() : Json(code_)},
             {"outcomes", outcomes_},
-            {"served", served_ || (floor_ && floor_->Served())},
+            {"served", served_ || (floor_ && floor_->Counted())},
             {"looks", connection_->looks()},
             {"finished_s", finished_s_ ? Json(*finished_s_) : Json()}};
   }
@@ -236,13 +230,18 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
 
   /// Whether it is over without a check.
   bool Passes() {
-    if (!options_.snapshot) return options_.proof_s > 0 && floor_->Proved(connection_->Server(), options_.proof_s);
+    if (!options_.snapshot && !floor_->Proved(connection_->Server(), options_.proof_s)) return false;
     const auto shows = [this](const Floor& floor) {
+      if (!options_.snapshot) return true;
       const auto& shown = *options_.snapshot;
       const auto writes = floor.writes();
       return floor.promises().empty() && std::includes(shown.begin(), shown.end(), writes.begin(), writes.end());
     };
-    if (!shows(*floor_)) Guarded([&] { floor_->FailSnapshot(StaleSnapshot("scripted"), shows); });
+    if (shows(*floor_)) {
+      floor_->Pass();
+    } else {
+      Guarded([&] { floor_->FailSnapshot(StaleSnapshot("scripted"), shows); });
+    }
     return true;
   }
 
@@ -255,9 +254,6 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     });
     finished_s_ = clock_.Now();
   }
-
-  /// Holds it back for the next of what it must see.
-  void BeginStage() { held_.emplace(stages_.front(), options_.watched ? registry::WatcherBeside(*store_) : nullptr); }
 
   template <typename Does>
   void Guarded(Does does) {
@@ -286,7 +282,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   std::optional<double> Look() {
     if (silent_) throw Unreachable("scripted to be frozen");
     connection_->RaiseIfDown();
-    const Observation shown = connection_->LookAt(stages_.front()->writes(), stages_.front()->promises());
+    const Observation shown = connection_->LookAt(floor_->writes(), floor_->promises());
     if (!connection_->Frozen()) return held_->Take(shown);
     silent_ = true;
     return held_->LookS();
@@ -298,8 +294,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
   ReadOptions options_;
   bool silent_ = false;
   bool served_ = false;
-  std::shared_ptr<BarrierFloor> floor_;
-  std::vector<std::shared_ptr<BarrierFloor>> stages_;  ///< That it is still held back for.
+  std::shared_ptr<ReadFloor> floor_;
   std::optional<HeldRead> held_;
   std::string code_;
   Json outcomes_ = Json::array();
@@ -443,8 +438,10 @@ Json RunScript(const Json& script) {
   for (const auto& store : process.stores) {
     value["looks"].push_back(store->looks());
     value["fences"].push_back(store->fences());
-    const auto floor = scope ? FloorIn(*scope, store->datastore()) : nullptr;
-    if (!floor) continue;
+    const auto left = scope ? DemandSet::In(*scope, store->datastore()) : nullptr;
+    if (!left) continue;
+    const auto floor =
+        std::make_shared<ReadFloor>(store->datastore(), ReadFloor::Demands{left}, nullptr, store->clock());
     Json& writes = value["floors"][store->datastore()] = Json::array();
     Json& promises = value["promises"][store->datastore()] = Json::array();
     for (const WriteId& each : floor->writes()) writes.push_back(json::Of(each));

@@ -47,7 +47,14 @@ class ANTIPODE_EXPORT Floor {
   [[nodiscard]] virtual double BlockS(double longest_s) const = 0;
   /// Whether the read is answered, and was counted, although it was not shown all of it.
   [[nodiscard]] virtual bool Served() const = 0;
+  /// Whether it was counted as stale: served, or of an incomplete lineage.
+  [[nodiscard]] virtual bool Counted() const = 0;
 
+  /// Whether another floor demands all of it, too.
+  [[nodiscard]] virtual bool Within(const Floor* other) const = 0;
+
+  /// The read is answered: it is known, without a check, to be shown all of it that a check can show.
+  virtual void Pass() = 0;
   /// Whether a read made at or after this check may be answered. Throws UnmetError where waiting cannot help.
   virtual bool Accepts(const Observation& observation) = 0;
   /// Holds a read back until a check shows it all; then read on that connection. Where the server does not itself hold

@@ -258,10 +258,10 @@ void Call::LeaveFloors(const BarrierResult& result) {
       if (DatastoreOf(each.dependency) == name && !each.server.empty()) servers.insert(each.server);
     }
     if (servers.size() != 1) servers.clear();
-    BarrierFloor::Proofs proofs;
+    Demand::Proofs proofs;
     for (const std::string& server : servers) proofs[server] = clock_.Now();
-    SetFloor(*scope_, std::make_shared<BarrierFloor>(name, demanded, std::make_shared<Allowance>(timeout_s_), policies_,
-                                                     proofs, clock_));
+    DemandSet::Leave(*scope_, name,
+                     std::make_shared<Demand>(demanded, policies_, std::make_shared<Allowance>(timeout_s_), proofs));
   }
 }
 

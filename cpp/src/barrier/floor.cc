@@ -5,14 +5,15 @@
 
 #include "barrier/registry.h"
 #include "barrier/unmet.h"
+#include "runtime/observers.h"
 
 namespace antipode {
 namespace {
 
 /// How many times as long a held read pauses while a watcher checks for it: that one may check another server.
 constexpr double kRarely = 8;
-/// Seconds that a check gets although the time is up.
-constexpr double kLeastLookS = 0.05;
+/// Seconds for which a server is not worth blocking.
+constexpr double kLeastBlockS = 0.05;
 
 }  // namespace
 
@@ -34,111 +35,116 @@ std::set<Promise> Floor::promises() const {
   return found;
 }
 
-BarrierFloor::BarrierFloor(std::string datastore, std::set<Dependency> demanded, std::shared_ptr<Allowance> allowance,
-                           const Policies& policies, Proofs proofs, const Clock& clock)
-    : datastore_(std::move(datastore)),
-      demanded_(std::move(demanded)),
-      allowance_(std::move(allowance)),
-      policies_(policies),
-      clock_(clock),
-      proofs_(std::move(proofs)) {}
-
-std::shared_ptr<BarrierFloor> BarrierFloor::Raised(const BarrierFloor& later) const {
-  auto both = demanded_;
-  both.insert(later.demanded_.begin(), later.demanded_.end());
-  const Proofs theirs = later.proofs();
-  Proofs shown;
-  for (const auto& [server, at_s] : proofs()) {
-    const auto found = theirs.find(server);
-    if (found != theirs.end()) shown[server] = std::min(at_s, found->second);
-  }
-  return std::make_shared<BarrierFloor>(datastore_, both, std::make_shared<Allowance>(later.LeftS()), later.policies_,
-                                        shown, later.clock_);
+ReadFloor::ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, const Clock& clock)
+    : datastore_(std::move(datastore)), demands_(std::move(demands)), flaw_(std::move(flaw)), clock_(clock) {
+  for (const auto& each : demands_) demanded_.insert(each->wanted().begin(), each->wanted().end());
 }
 
-std::shared_ptr<BarrierFloor> BarrierFloor::Without(const std::set<std::string>& ids) const {
-  std::set<Dependency> left;
-  for (const Dependency& each : demanded_) {
-    const auto* promise = std::get_if<Promise>(&each);
-    if (promise == nullptr || ids.count(promise->id) == 0) left.insert(each);
-  }
-  return std::make_shared<BarrierFloor>(datastore_, left, std::make_shared<Allowance>(LeftS()), policies_, proofs(),
-                                        clock_);
+bool ReadFloor::Proved(const std::string& server, double within_s) const {
+  const double since_s = clock_.Now() - within_s;
+  return std::all_of(demands_.begin(), demands_.end(),
+                     [&](const auto& each) { return each->ProvedAfter(server, since_s); });
 }
 
-BarrierFloor::Proofs BarrierFloor::proofs() const {
-  const std::lock_guard guard(lock_);
-  return proofs_;
+bool ReadFloor::Within(const Floor* other) const {
+  const auto* floor = dynamic_cast<const ReadFloor*>(other);
+  if (floor == nullptr) return false;
+  const Demands& theirs = floor->demands_;
+  return std::all_of(demands_.begin(), demands_.end(),
+                     [&](const auto& each) { return std::find(theirs.begin(), theirs.end(), each) != theirs.end(); });
 }
 
-bool BarrierFloor::Proved(const std::string& server, double within_s) const {
-  const std::lock_guard guard(lock_);
-  const auto found = proofs_.find(server);
-  return found != proofs_.end() && clock_.Now() - found->second < within_s;
+double ReadFloor::LeftS() const {
+  double left_s = 0;
+  for (const auto& each : demands_) left_s = std::max(left_s, each->allowance().LeftS(clock_.Now()));
+  return left_s;
 }
 
-double BarrierFloor::LeftS() const { return allowance_->LeftS(clock_.Now()); }
-double BarrierFloor::LeastLookS() const { return kLeastLookS; }
-double BarrierFloor::LookS() const { return std::max(LeftS(), LeastLookS()); }
+double ReadFloor::LookS() const {
+  double look_s = LeftS();
+  for (const auto& each : demands_) look_s = std::max(look_s, each->LeastLookS());
+  return look_s;
+}
 
-double BarrierFloor::BlockS(double longest_s) const {
+double ReadFloor::BlockS(double longest_s) const {
   const double left_s = LeftS();
-  return left_s > kLeastLookS ? std::min(longest_s, left_s) : 0;
+  return left_s > kLeastBlockS ? std::min(longest_s, left_s) : 0;
 }
 
-Wait BarrierFloor::Begin() const {
+Wait ReadFloor::Begin(const Demand& demand) const {
   const double now_s = clock_.Now();
-  return {{{datastore_, demanded_}}, {}, {}, policies_, now_s, clock_.UnixSeconds(), allowance_->LeftS(now_s)};
+  return {{{datastore_, demand.wanted()}}, {}, {}, demand.policies(), now_s, clock_.UnixSeconds(),
+          demand.allowance().LeftS(now_s)};
 }
 
-bool BarrierFloor::Accepts(const Observation& observation) {
-  Wait wait = Begin();
-  return Judge(wait, observation);
+bool ReadFloor::Accepts(const Observation& observation) {
+  for (const auto& each : demands_) {
+    Wait wait = Begin(*each);
+    if (!Judge(*each, wait, observation)) return false;
+  }
+  Pass();
+  return true;
 }
 
-bool BarrierFloor::Judge(Wait& wait, const Observation& observation) {
+void ReadFloor::Pass() {
+  if (flaw_) Count(*flaw_);
+}
+
+bool ReadFloor::Judge(Demand& demand, Wait& wait, const Observation& observation) {
+  if (served_ && demand.Automatic()) return true;
   const double now_s = clock_.Now();
   wait.Record(datastore_, observation, now_s);
-  if (!wait.Finished()) return false;
+  if (!wait.Finished() && now_s < wait.deadline_s()) return false;
   if (const auto error = ErrorOf(wait.Result(now_s))) {
-    Fail(*error);
+    Fail(demand, *error);
   } else {
-    Prove(observation.server, now_s);
+    demand.Prove(observation.server, now_s);
   }
   return true;
 }
 
-bool BarrierFloor::EndsLate(const Wait& wait) {
-  const double now_s = clock_.Now();
-  if (now_s < wait.deadline_s()) return false;
-  const auto error = ErrorOf(wait.Result(now_s));
-  if (error) Fail(*error);
-  return error != nullptr;
+void ReadFloor::Fail(const Demand& demand, const UnmetError& error) {
+  if (demand.Raises()) Throw(error);
+  Serve(error);
 }
 
-void BarrierFloor::Prove(const std::string& server, double now_s) {
-  const std::lock_guard guard(lock_);
-  proofs_[server] = now_s;
-}
-
-void BarrierFloor::Fail(const UnmetError& error) { Throw(error); }
-
-void BarrierFloor::FailLate(Wait& wait, const Unreachable& cause) {
+void ReadFloor::FailLate(const Demand& demand, Wait& wait, const Unreachable& cause) const {
   const double now_s = clock_.Now();
-  if (now_s < wait.deadline_s()) return;
+  if (!demand.Raises() || now_s < wait.deadline_s()) return;  // The client's own error follows.
   wait.Unreached(datastore_, cause.what(), now_s);
-  if (const auto error = ErrorOf(wait.Result(now_s))) Fail(*error);
+  if (const auto error = ErrorOf(wait.Result(now_s))) Throw(*error);
 }
 
-void BarrierFloor::Expire(const Unreachable& cause) {
-  allowance_->UseUp();
-  Wait wait = Begin();
-  FailLate(wait, cause);
+void ReadFloor::Serve(const AntipodeError& error) {
+  served_ = true;
+  Count(error);
 }
 
-void BarrierFloor::FailSnapshot(const StaleSnapshot& error, const std::function<bool(const Floor&)>&) { throw error; }
+void ReadFloor::Count(const AntipodeError& error) {
+  if (!counted_.exchange(true)) CountServed(datastore_, error);
+}
 
-void BarrierFloor::Hold(const Look& look, Store* watched) {
+void ReadFloor::Expire(const Unreachable& cause) {
+  for (const auto& each : demands_) {
+    each->allowance().UseUp();
+    Wait wait = Begin(*each);
+    FailLate(*each, wait, cause);
+  }
+}
+
+void ReadFloor::FailSnapshot(const StaleSnapshot& error, const std::function<bool(const Floor&)>& shows) {
+  Demands called;
+  std::copy_if(demands_.begin(), demands_.end(), std::back_inserter(called),
+               [](const auto& each) { return !each->Automatic(); });
+  if (called.size() == demands_.size()) throw error;
+  if (!called.empty() && !shows(ReadFloor(datastore_, called, nullptr, clock_))) throw error;
+  Serve(error);
+}
+
+void ReadFloor::Hold(const Look& look, Store* watched) {
+  const bool over =
+      served_ && std::all_of(demands_.begin(), demands_.end(), [](const auto& each) { return each->Automatic(); });
+  if (over) return;  // No demand is left that a check may show.
   HeldRead read(shared_from_this(), watched == nullptr ? nullptr : registry::WatcherBeside(*watched));
   try {
     while (const auto pause_s = read.Take(look(read.LookS()))) {
@@ -167,57 +173,52 @@ void Hint::Take(const std::string&, const Observation& observation) {
   if (left_.empty()) Give();
 }
 
-HeldRead::HeldRead(std::shared_ptr<BarrierFloor> floor, std::shared_ptr<Watcher> watcher)
-    : floor_(std::move(floor)), watcher_(std::move(watcher)), wait_(floor_->Begin()) {
-  floor_->allowance_->Begin(wait_.started_s());
+HeldRead::HeldRead(std::shared_ptr<ReadFloor> floor, std::shared_ptr<Watcher> watcher)
+    : floor_(std::move(floor)),
+      watcher_(std::move(watcher)),
+      demand_(floor_->demands().front()),
+      wait_(floor_->Begin(*demand_)) {
+  demand_->allowance().Begin(wait_.started_s());
 }
 
-HeldRead::~HeldRead() {
-  floor_->allowance_->End(floor_->clock_.Now());
+void HeldRead::End() {
+  demand_->allowance().End(floor_->clock_.Now());
   if (!subscribed_) return;
   subscribed_->Give();
   watcher_->Unsubscribe(subscribed_);
+  subscribed_ = nullptr;
 }
 
-double HeldRead::LookS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), floor_->LeastLookS()); }
+double HeldRead::LookS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), demand_->LeastLookS()); }
 
 std::optional<double> HeldRead::Take(const Observation& observation) {
-  if (floor_->Judge(wait_, observation) || floor_->EndsLate(wait_)) return std::nullopt;
+  for (const auto& each : floor_->demands()) {
+    if (each == demand_) {
+      if (floor_->Judge(*each, wait_, observation)) continue;
+      return PauseS();
+    }
+    Wait wait = floor_->Begin(*each);
+    if (floor_->Judge(*each, wait, observation)) continue;
+    End();
+    demand_ = each;
+    wait_ = std::move(wait);
+    demand_->allowance().Begin(wait_.started_s());
+    return PauseS();
+  }
+  floor_->Pass();
+  return std::nullopt;
+}
+
+double HeldRead::PauseS() {
   const double now_s = floor_->clock_.Now();
   double pause_s = pacer_.PauseS(now_s - wait_.started_s());
   if (watcher_ && !subscribed_) {
-    subscribed_ = std::make_shared<Hint>(now_s, floor_->demanded_);
+    subscribed_ = std::make_shared<Hint>(now_s, demand_->wanted());
     watcher_->Subscribe(subscribed_);
   }
   hint_ = subscribed_ && !subscribed_->Given() ? subscribed_ : nullptr;
   if (hint_) pause_s *= kRarely;
   return std::min(pause_s, std::max(wait_.deadline_s() - now_s, 0.0));
-}
-
-std::shared_ptr<const Attachment> FloorSet::Joined(const Attachment& later) const {
-  auto of = of_;
-  for (const auto& [datastore, floor] : static_cast<const FloorSet&>(later).of_) {
-    auto& held = of[datastore];
-    held = held ? held->Raised(*floor) : floor;
-  }
-  return std::make_shared<FloorSet>(std::move(of));
-}
-
-std::shared_ptr<const Attachment> FloorSet::Branched(const std::set<std::string>& own) const {
-  auto of = of_;
-  for (auto& [datastore, floor] : of) floor = floor->Without(own);
-  return std::make_shared<FloorSet>(std::move(of));
-}
-
-void SetFloor(Scope& scope, const std::shared_ptr<BarrierFloor>& floor) {
-  scope.inside().Attach(std::make_shared<FloorSet>(FloorSet::Floors{{floor->datastore(), floor}}));
-}
-
-std::shared_ptr<BarrierFloor> FloorIn(const Scope& scope, const std::string& datastore) {
-  const auto held = scope.inside().Attached<FloorSet>();
-  if (!held) return nullptr;
-  const auto found = held->of().find(datastore);
-  return found == held->of().end() ? nullptr : found->second;
 }
 
 }  // namespace antipode

@@ -63,6 +63,11 @@ Sent SentAs(const Command& command) {
 
 bool Attempts::First() { return !std::exchange(asked_, true); }
 
+void Attempts::Answer(Floor& floor) const {
+  floor.Pass();
+  if (floor_ && !floor.Counted()) floor_->Pass();
+}
+
 void Attempts::Send(Sent sent) {
   if (open_) in_doubt_ = true;
   open_ = sent.Writes();

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "antipode/floor.h"
 #include "antipode/write_id.h"
 #include "mongodb/bson.h"
 #include "mongodb/commands.h"
@@ -56,6 +58,10 @@ class Attempts {
 
   /// Whether this is asked for the first time: by the first command of a read.
   bool First();
+  /// What the read must see that was asked for then; null for nothing.
+  void Asks(std::shared_ptr<Floor> floor) { floor_ = std::move(floor); }
+  /// The read is sent, under this floor: what no check can show it is counted, once for all attempts.
+  void Answer(Floor& floor) const;
   void Send(Sent sent);
   /// The last command that was sent, if it has this name; null for none.
   [[nodiscard]] const Sent* Last(const std::string& name) const;
@@ -80,6 +86,7 @@ class Attempts {
   std::optional<Sent> sent_;
   std::map<std::string, WriteId> writes_;
   bool asked_ = false;
+  std::shared_ptr<Floor> floor_;
   bool open_ = false;
   bool in_doubt_ = false;
   std::set<std::string> lost_;  ///< Operations in doubt: one that is answered in the end is in none.

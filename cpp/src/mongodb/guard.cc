@@ -19,11 +19,14 @@ void Guard::Pass(const Command& command, Attempts& attempts, SessionState* sessi
   const bool starts = command.Starts();
   if (!starts && !Reads(command.name, command.does)) return;
   const bool asks = command.does == Effect::kReads && !command.InTransaction() && command.name != "getMore";
-  const auto floor = Floor::Current(shim_, asks && attempts.First());
+  const bool first = asks && attempts.First();
+  const auto floor = Floor::Current(shim_, first);
+  if (first) attempts.Asks(floor);
   if (!floor) return;
   if (command.InTransaction() && !starts) {
     const auto shows = [session](const Floor& other) { return session != nullptr && session->shown.Covers(other); };
-    return Check(*floor, shows(*floor), shows);
+    Check(*floor, shows(*floor), shows);
+    return attempts.Answer(*floor);
   }
   const auto snapshot = StampAt(command.body, "readConcern.atClusterTime");
   if (snapshot && session != nullptr) {
@@ -33,6 +36,7 @@ void Guard::Pass(const Command& command, Attempts& attempts, SessionState* sessi
     Check(*floor, shows(*floor), shows);
   }
   Hold(command, *floor);
+  attempts.Answer(*floor);
   // The snapshot is taken after it.
   if (session != nullptr && !snapshot && !floor->Served()) session->shown = Proof(*floor);
 }

@@ -377,7 +377,7 @@ class Client::Traffic {
     inside_.reach.Require(session_->facts, shim_->datastore());
     if (!trouble_.empty()) throw ConfigurationError("reads of '" + shim_->datastore() + "' cannot wait: " + trouble_);
     const Verdict verdict = state_.Judge(floor, effects, Now());
-    if (verdict == Verdict::kPass) return;
+    if (verdict == Verdict::kPass) return floor->Pass();
     session_->connection.Within(floor->LookS());
     const bool renews = verdict != Verdict::kHold && ReadsCommitted();
     if (verdict == Verdict::kOldSnapshot && !renews) return Stale(*floor);

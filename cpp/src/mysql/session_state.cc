@@ -73,7 +73,7 @@ Verdict SessionState::Judge(const std::shared_ptr<Floor>& floor, Effects effects
   ForgetOld(now_s);
   const bool renews = (effects & kEnds) != 0 && (effects & kSeveral) == 0;
   if (snapshot_ != Snapshot::kNone && !renews) {
-    if (floor == shown_.passed || shown_.Covers(*floor)) return Verdict::kPass;
+    if (Shows(*floor)) return Verdict::kPass;
     return snapshot_ == Snapshot::kTaken ? Verdict::kOldSnapshot : Verdict::kTriggered;
   }
   if (known_.Covers(*floor)) {

@@ -69,7 +69,9 @@ class SessionState {
   /// Notes that a read was shown all on this connection; `renews`: reads of the open transaction see it.
   void Passed(const std::shared_ptr<Floor>& floor, const Observation& seen, bool renews, double now_s);
   /// Whether the open snapshot is known to show all that is demanded.
-  [[nodiscard]] bool Shows(const Floor& floor) const { return shown_.Covers(floor); }
+  [[nodiscard]] bool Shows(const Floor& floor) const {
+    return floor.Within(shown_.passed.get()) || shown_.Covers(floor);
+  }
   /// A check of the library's own opened the snapshot of the application's transaction.
   void SnapshotTaken();
   /// Whether reads of the open transaction see what was committed last.
