@@ -104,7 +104,8 @@ public final class FakeStore extends Shim {
 
   /** Returns the floor that barriers left here in a scope; null for none. */
   public @Nullable Floor floor(Scope scope) {
-    return Floors.in(scope, datastore());
+    Demand left = Demands.in(scope, datastore(), false);
+    return left == null ? null : new Floor(datastore(), List.of(left), null, clock);
   }
 
   // The script: from then on.

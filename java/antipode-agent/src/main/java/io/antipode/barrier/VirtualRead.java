@@ -4,8 +4,6 @@ import io.antipode.StaleSnapshotException;
 import io.antipode.WriteId;
 import io.antipode.runtime.Counts;
 import java.time.Duration;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -29,7 +27,6 @@ public final class VirtualRead implements Stepper {
   private final FakeStore connection;
   private final Options options;
   private final Wake wake = new Wake();
-  private final Deque<Floor> stages = new ArrayDeque<>();
   private @Nullable Floor floor;
   private @Nullable HeldRead held;
   private @Nullable Exception error;
@@ -65,8 +62,7 @@ public final class VirtualRead implements Stepper {
     } else if (options.isUnasked()) {
       clock.at(clock.nanoTime() + demanded.lookTimeout().toNanos(), () -> giveUp(demanded));
     } else {
-      stages.addAll(demanded.stages());
-      begin();
+      held = new HeldRead(demanded, options.isWatched() ? Shims.watcherBeside(store) : null);
       clock.spawn(this);
     }
   }
@@ -74,13 +70,16 @@ public final class VirtualRead implements Stepper {
   /** Returns whether it is over without a look. */
   private boolean passes(Floor demanded) {
     Set<WriteId> snapshot = options.snapshot();
-    if (snapshot == null) {
-      return demanded.isProvedOn(connection.incarnation(), options.proof());
+    if (snapshot == null && !demanded.isProvedOn(connection.incarnation(), options.proof())) {
+      return false;
     }
     Predicate<Floor> shows =
-        each -> snapshot.containsAll(each.writes()) && each.promises().isEmpty();
+        each ->
+            snapshot == null || (snapshot.containsAll(each.writes()) && each.promises().isEmpty());
     try {
-      if (!shows.test(demanded)) {
+      if (shows.test(demanded)) {
+        demanded.pass();
+      } else {
         demanded.failSnapshot(new StaleSnapshotException("scripted"), shows);
       }
     } catch (StaleSnapshotException raised) {
@@ -105,14 +104,9 @@ public final class VirtualRead implements Stepper {
     return Counts.all().getOrDefault(new Counts.Metric("served_stale", store.datastore()), 0L);
   }
 
-  /** Holds it back for the next of what it must see. */
-  private void begin() {
-    held = new HeldRead(stages.element(), options.isWatched() ? Shims.watcherBeside(store) : null);
-  }
-
   /** Returns whether it was answered although it may be stale. */
   public boolean isServed() {
-    return isServed || (floor != null && floor.isServed());
+    return isServed || (floor != null && floor.isCounted());
   }
 
   /** Returns what it raised: unmet, or that its connection failed; null once it is answered. */
@@ -147,11 +141,12 @@ public final class VirtualRead implements Stepper {
   @Override
   public @Nullable Duration step() {
     HeldRead read = held;
-    if (read == null) {
+    Floor demanded = floor;
+    if (read == null || demanded == null) {
       return null;
     }
     try {
-      Duration pause = look(read, stages.element());
+      Duration pause = look(read, demanded);
       if (pause != null) {
         return pause;
       }
@@ -159,11 +154,6 @@ public final class VirtualRead implements Stepper {
       error = raised;
     }
     read.close();
-    stages.remove();
-    if (error == null && !stages.isEmpty()) {
-      begin();
-      return Duration.ZERO;
-    }
     finished = clock.nanoTime();
     return null;
   }

@@ -15,6 +15,7 @@ import io.antipode.Recording;
 import io.antipode.Scope;
 import io.antipode.Settings;
 import io.antipode.WriteId;
+import io.antipode.runtime.Allowance;
 import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
@@ -353,8 +354,10 @@ final class Call {
         wanted.removeIf(Promise.class::isInstance);
       }
       if (!holding.isEmpty() && !wanted.isEmpty()) {
-        Set<String> server = server(result, datastore);
-        Floors.set(scope, new Floor(datastore, wanted, timeout, policies, server, clock));
+        Map<String, Long> proved = new HashMap<>();
+        server(result, datastore).forEach(server -> proved.put(server, clock.nanoTime()));
+        Demands.leave(
+            scope, datastore, new Demand(wanted, policies, new Allowance(timeout), proved));
       }
     }
   }

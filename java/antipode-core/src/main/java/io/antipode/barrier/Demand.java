@@ -1,132 +1,93 @@
 package io.antipode.barrier;
 
-import io.antipode.Attachment;
 import io.antipode.Dependency;
-import io.antipode.Lineage;
-import io.antipode.Policy;
-import io.antipode.Scope;
-import io.antipode.Settings;
+import io.antipode.Promise;
+import io.antipode.runtime.Allowance;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.List;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** What reads of one datastore wait for while the lineage of their request is as it is. */
-final class Demand {
-  private final Lineage lineage;
-  private final Settings settings;
+/** What a barrier that was called wants the next reads of a datastore to see. */
+sealed class Demand permits AutomaticDemand {
+  /** What a look gets although the time is up. */
+  static final Duration LEAST_LOOK = Duration.ofMillis(50);
 
-  /** By which outcomes are judged. */
-  final Policies policies;
-
-  /** What must be visible, or fulfilled. */
-  final Set<Dependency> wanted;
-
-  /** What is let pass, as this process has no shim for its datastore. */
-  final List<Outcome> unknown;
-
-  /** Of what no look can show; null where there is no such thing. */
-  private final @Nullable Wait hopeless;
+  private final Set<Dependency> wanted;
+  private final Policies policies;
+  private final Allowance allowance;
 
   /** Incarnations of servers that showed all of it, and when. */
-  private volatile Map<String, Long> proved = Map.of();
+  private volatile Map<String, Long> proved;
 
-  private Demand(Scope scope, Shim shim, Lineage lineage, Settings settings) {
-    this.lineage = lineage;
-    this.settings = settings;
-    Clock clock = shim.clock();
-    this.policies = Policies.of(settings, clock);
-    List<Outcome> absent = Plan.absent(lineage, scope.own(), settings.onUnknown() != Policy.RAISE);
-    this.unknown = absent.stream().filter(Outcome::reported).toList();
-    if (absent.isEmpty() && !concerns(lineage, shim.datastore())) {
-      this.wanted = Set.of();
-      this.hopeless = null;
-      return;
-    }
-    BarrierOptions asked = BarrierOptions.look().withOnly(shim.datastore()).atRead();
-    Plan plan = new Plan(lineage, asked, false, clock.now(), scope.own());
-    this.wanted = Set.copyOf(plan.pending.getOrDefault(shim.datastore(), Set.of()));
-    List<Outcome> settled =
-        Stream.concat(
-                plan.settled.stream().filter(each -> each.status() != Status.EXCLUDED),
-                absent.stream())
-            .toList();
-    Wait known = new Wait(Map.of(), settled, plan.incomplete, policies, clock, Duration.ZERO);
-    this.hopeless = known.result(known.started()).isOk() ? null : known;
+  Demand(Set<Dependency> wanted, Policies policies, Allowance allowance, Map<String, Long> proved) {
+    this.wanted = Set.copyOf(wanted);
+    this.policies = policies;
+    this.allowance = allowance;
+    this.proved = Map.copyOf(proved);
   }
 
-  /** Returns what reads by a client must see now, for the lineage that their scope has. */
-  static Demand of(Scope scope, Shim shim, Lineage lineage, Settings settings) {
-    Demands attached = scope.attachment(Demands.KEY);
-    Demand held = attached == null ? null : attached.of.get(shim.datastore());
-    if (held != null && held.isOf(lineage, settings)) {
-      return held;
-    }
-    Demand made = new Demand(scope, shim, lineage, settings);
-    if (held != null && held.wanted.equals(made.wanted)) {
-      made.proved = held.proved;
-    }
-    scope.attach(Demands.KEY, new Demands(Map.of(shim.datastore(), made)));
-    return made;
+  /** Returns what must be visible, or fulfilled. */
+  final Set<Dependency> wanted() {
+    return wanted;
   }
 
-  @SuppressWarnings("ReferenceEquality") // Neither ever changes.
-  private boolean isOf(Lineage current, Settings configured) {
-    return lineage == current && settings == configured;
+  final Policies policies() {
+    return policies;
   }
 
-  /** Returns whether anything in a lineage is of a datastore, or may be. */
-  private static boolean concerns(Lineage lineage, String datastore) {
-    return !lineage.unknown().isEmpty()
-        || !lineage.promises().isEmpty()
-        || lineage.incomplete().stream()
-            .anyMatch(mark -> mark.subject().isEmpty() || mark.subject().equals(datastore))
-        || lineage.writes().stream().anyMatch(write -> write.datastore().equals(datastore));
+  /** Returns the time for holding reads back. */
+  final Allowance allowance() {
+    return allowance;
   }
 
-  Settings settings() {
-    return settings;
+  /** Returns whether no barrier was called: reads wait by themselves. */
+  boolean isAutomatic() {
+    return false;
   }
 
-  /** Returns the error of what no look can show; null where there is no such thing. */
-  @Nullable UnmetException hopeless() {
-    return hopeless == null ? null : UnmetException.of(hopeless.result(hopeless.started()));
+  /** Returns whether a read that is not shown all of it throws, instead of being answered. */
+  boolean isThrown() {
+    return true;
   }
 
-  Map<String, Long> proved() {
-    return proved;
+  /** Returns how long a look may last although the time is up. */
+  Duration leastLook() {
+    return LEAST_LOOK;
   }
 
-  void prove(String server, long now) {
+  /** Notes that a server shows all of it. */
+  final void prove(String server, long now) {
     Map<String, Long> shown = new HashMap<>(proved);
     shown.put(server, now);
     proved = Map.copyOf(shown);
   }
 
-  /** What the reads of one request wait for by themselves, by datastore. */
-  private static final class Demands implements Attachment<Demands> {
-    static final Key<Demands> KEY = new Key<>(Demands.class);
+  /** Returns when a server showed all of it last; null where it never did. */
+  final @Nullable Long proved(String server) {
+    return proved.get(server);
+  }
 
-    private final Map<String, Demand> of;
+  final void proveAs(Demand earlier) {
+    proved = earlier.proved;
+  }
 
-    Demands(Map<String, Demand> of) {
-      this.of = Map.copyOf(of);
-    }
+  /** Returns both; the later barrier's time and policies hold. */
+  Demand joined(Demand later) {
+    Set<Dependency> both = new HashSet<>(wanted);
+    both.addAll(later.wanted);
+    Map<String, Long> shown = new HashMap<>(proved);
+    shown.keySet().retainAll(later.proved.keySet());
+    shown.replaceAll((server, at) -> Math.min(at, later.proved.getOrDefault(server, at)));
+    return new Demand(both, later.policies, later.allowance, shown);
+  }
 
-    @Override
-    public Demands joined(Demands later) {
-      Map<String, Demand> both = new HashMap<>(of);
-      both.putAll(later.of);
-      return new Demands(both);
-    }
-
-    /** None: a branch that fulfils promises waits for less. */
-    @Override
-    public Demands branched(Set<String> own) {
-      return new Demands(Map.of());
-    }
+  /** Returns it for a branch that fulfils promises of these ids itself; null where it has none. */
+  @Nullable Demand branched(Set<String> own) {
+    Set<Dependency> less = new HashSet<>(wanted);
+    less.removeIf(each -> each instanceof Promise promise && own.contains(promise.id()));
+    return new Demand(less, policies, allowance, proved);
   }
 }

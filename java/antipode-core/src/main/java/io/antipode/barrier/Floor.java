@@ -1,5 +1,6 @@
 package io.antipode.barrier;
 
+import io.antipode.AntipodeException;
 import io.antipode.Dependency;
 import io.antipode.Observer;
 import io.antipode.Observers;
@@ -9,28 +10,35 @@ import io.antipode.Recording;
 import io.antipode.Scope;
 import io.antipode.StaleSnapshotException;
 import io.antipode.WriteId;
-import io.antipode.runtime.Allowance;
+import io.antipode.runtime.Counts;
+import io.opentelemetry.api.common.Attributes;
+import io.opentelemetry.api.trace.Span;
 import java.time.Duration;
-import java.util.HashMap;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What the next read of one datastore must see, on whatever connection it is made.
  *
+ * <p>A list of demands: of barriers that were called first, which have their time and their errors
+ * before the automatic one of the read itself has its own. One look shows all of them, or the read
+ * is not answered.
+ *
  * <p>An instrumented connection asks its server, in the read's own round trip where it can, and
  * answers the read only where {@link #accepts} says so; otherwise it holds the read back with
- * {@link #hold}, or with a {@link HeldRead}. The timeout is spent only while holding.
+ * {@link #hold}, or with a {@link HeldRead}. Where it knows without a look that all is shown, it
+ * calls {@link #pass}. Time is spent only while holding.
  */
-public sealed class Floor permits AutomaticFloor {
-  /** What a look gets although the time is up. */
-  private static final Duration LEAST_LOOK = Duration.ofMillis(50);
-
+public final class Floor {
   /** Looks once on the connection that will read. */
   public interface Look {
     /**
@@ -42,43 +50,22 @@ public sealed class Floor permits AutomaticFloor {
   }
 
   private final String datastore;
-  private final Set<Dependency> wanted;
-  private final Policies policies;
+  private final List<Demand> demands;
+
+  /** What no look can show the read; null for nothing. */
+  private final @Nullable UnmetException flaw;
+
   private final Clock clock;
-  private final Allowance allowance;
+  private final Set<Dependency> wanted = new HashSet<>();
+  private volatile boolean isServed;
+  private final AtomicBoolean isCounted = new AtomicBoolean();
 
-  /** Incarnations of servers that showed all of it, and when. */
-  private volatile Map<String, Long> proved;
-
-  Floor(
-      String datastore,
-      Set<Dependency> wanted,
-      Duration timeout,
-      Policies policies,
-      Set<String> provedOn,
-      Clock clock) {
-    this(datastore, wanted, new Allowance(timeout), policies, shownNow(provedOn, clock), clock);
-  }
-
-  Floor(
-      String datastore,
-      Set<Dependency> wanted,
-      Allowance allowance,
-      Policies policies,
-      Map<String, Long> proved,
-      Clock clock) {
+  Floor(String datastore, List<Demand> demands, @Nullable UnmetException flaw, Clock clock) {
     this.datastore = datastore;
-    this.wanted = Set.copyOf(wanted);
-    this.allowance = allowance;
-    this.policies = policies;
-    this.proved = Map.copyOf(proved);
+    this.demands = List.copyOf(demands);
+    this.flaw = flaw;
     this.clock = clock;
-  }
-
-  private static Map<String, Long> shownNow(Set<String> servers, Clock clock) {
-    Map<String, Long> shown = new HashMap<>();
-    servers.forEach(server -> shown.put(server, clock.nanoTime()));
-    return shown;
+    demands.forEach(each -> wanted.addAll(each.wanted()));
   }
 
   /**
@@ -146,26 +133,34 @@ public sealed class Floor permits AutomaticFloor {
   }
 
   private static @Nullable Floor floor(Shim client, Scope scope, boolean reads) {
-    Floor explicit = Floors.in(scope, client.datastore());
-    return Automatic.applies(client) ? Automatic.floor(scope, client, explicit, reads) : explicit;
+    Demand called = Demands.in(scope, client.datastore(), false);
+    List<Demand> demands = new ArrayList<>(2);
+    if (called != null) {
+      demands.add(called);
+    }
+    AutomaticDemand automatic =
+        Automatic.applies(client) ? AutomaticDemand.of(scope, client, called) : null;
+    if (automatic != null && !automatic.wanted().isEmpty()) {
+      demands.add(automatic);
+    }
+    UnmetException flaw = reads && automatic != null ? flaw(automatic) : null;
+    if (!demands.isEmpty()) {
+      return new Floor(client.datastore(), demands, flaw, client.clock());
+    }
+    if (flaw != null) {
+      tellOfStale(client.datastore(), flaw);
+    }
+    return null;
   }
 
-  /** Returns a floor that demands both; the later barrier's timeout and policies hold. */
-  Floor raised(Floor later) {
-    Set<Dependency> both = new HashSet<>(wanted);
-    both.addAll(later.wanted);
-    Map<String, Long> shown = new HashMap<>(proved);
-    shown.keySet().retainAll(later.proved.keySet());
-    shown.replaceAll((server, at) -> Math.min(at, later.proved.getOrDefault(server, at)));
-    Allowance left = new Allowance(later.left());
-    return new Floor(datastore, both, left, later.policies, shown, later.clock);
-  }
-
-  /** Returns this floor for the branch that fulfils promises of these ids itself. */
-  Floor without(Set<String> own) {
-    Set<Dependency> less = new HashSet<>(wanted);
-    less.removeIf(each -> each instanceof Promise promise && own.contains(promise.id()));
-    return new Floor(datastore, less, new Allowance(left()), policies, proved, clock);
+  /** Returns what no look can show a read, which is answered all the same; null for nothing. */
+  private static @Nullable UnmetException flaw(AutomaticDemand automatic) {
+    Call.countUnknownStores(automatic.unknown());
+    UnmetException flaw = automatic.flaw();
+    if (flaw != null && automatic.isThrown()) {
+      throw flaw;
+    }
+    return flaw;
   }
 
   /** Returns the datastore whose reads it is for. */
@@ -195,37 +190,41 @@ public sealed class Floor permits AutomaticFloor {
    * Returns whether a server showed all of it before. A pinned connection to it need not ask again.
    */
   public boolean isProvedOn(String server) {
-    return proved.containsKey(server);
+    return demands.stream().allMatch(each -> each.proved(server) != null);
   }
 
   /** Returns whether a server showed all of it in the last so many. */
   public boolean isProvedOn(String server, Duration within) {
-    Long shown = proved.get(server);
-    return shown != null && clock.nanoTime() - shown < within.toNanos();
+    long since = clock.nanoTime() - within.toNanos();
+    for (Demand each : demands) {
+      Long shown = each.proved(server);
+      if (shown == null || shown <= since) {
+        return false;
+      }
+    }
+    return true;
   }
 
-  Map<String, Long> proved() {
-    return proved;
+  /** Returns whether another floor demands all of it, too. */
+  public boolean isWithin(@Nullable Floor other) {
+    return other != null && other.demands.containsAll(demands);
   }
 
-  /** Returns for how long reads may still be held back. */
+  /** Returns for how long the read may still be held back. */
   Duration left() {
-    return allowance.left(clock.nanoTime());
+    long now = clock.nanoTime();
+    return longest(each -> each.allowance().left(now));
   }
 
-  Allowance allowance() {
-    return allowance;
-  }
-
-  /** Returns how long a look may last although the time is up. */
-  Duration leastLook() {
-    return LEAST_LOOK;
+  private Duration longest(Function<Demand, Duration> time) {
+    return demands.stream().map(time).max(Comparator.naturalOrder()).orElse(Duration.ZERO);
   }
 
   /** Returns how long a look may last: what is left, but enough for one honest try. */
   public Duration lookTimeout() {
     Duration left = left();
-    return left.compareTo(leastLook()) > 0 ? left : leastLook();
+    Duration least = longest(Demand::leastLook);
+    return left.compareTo(least) > 0 ? left : least;
   }
 
   /**
@@ -233,20 +232,29 @@ public sealed class Floor permits AutomaticFloor {
    */
   public Duration blockTimeout(Duration longest) {
     Duration left = left();
-    if (left.compareTo(LEAST_LOOK) <= 0) {
+    if (left.compareTo(Demand.LEAST_LOOK) <= 0) {
       return Duration.ZERO;
     }
     return left.compareTo(longest) < 0 ? left : longest;
   }
 
-  /** Returns what holds the read back, one after the other, for a client that pauses itself. */
-  public List<Floor> stages() {
-    return List.of(this);
-  }
-
   /** Returns whether the read is answered, and was counted, although it was not shown all of it. */
   public boolean isServed() {
-    return false;
+    return isServed;
+  }
+
+  /** Returns whether the read was counted as stale: served, or of an incomplete lineage. */
+  public boolean isCounted() {
+    return isCounted.get();
+  }
+
+  /** Returns whether no demand is left that a look may show: the read need not be held. */
+  public boolean isOver() {
+    return isServed && demands.stream().allMatch(Demand::isAutomatic);
+  }
+
+  List<Demand> demands() {
+    return demands;
   }
 
   /**
@@ -255,7 +263,20 @@ public sealed class Floor permits AutomaticFloor {
    * @throws UnmetException if waiting longer cannot help
    */
   public boolean accepts(Observation observation) {
-    return judge(begin(), observation);
+    for (Demand each : demands) {
+      if (!judge(each, begin(each), observation)) {
+        return false;
+      }
+    }
+    pass();
+    return true;
+  }
+
+  /** Says that the read is answered: it is known to be shown all of it that a look can show. */
+  public void pass() {
+    if (flaw != null) {
+      count(flaw);
+    }
   }
 
   /** Begins to hold a read back, by a client that pauses itself. */
@@ -272,6 +293,9 @@ public sealed class Floor permits AutomaticFloor {
    * @throws Exception what the look throws, where there was time left
    */
   public void hold(Shim client, Look look) throws Exception {
+    if (isOver()) {
+      return;
+    }
     try (HeldRead read = hold(client)) {
       try {
         for (Duration pause = read.take(look.observe(read.lookTimeout()));
@@ -292,77 +316,105 @@ public sealed class Floor permits AutomaticFloor {
    * @throws UnmetException unless such reads are answered all the same
    */
   public void expire(UnreachableException cause) {
-    allowance.useUp();
-    expired(begin(), cause);
+    for (Demand each : demands) {
+      each.allowance().useUp();
+      failLate(each, begin(each), cause);
+    }
   }
 
   /**
-   * Ends a read whose snapshot is too old; where it returns, the read is answered all the same.
+   * Ends a read whose snapshot is too old; where it returns, the read is answered all the same, and
+   * counted: no barrier that was called is against it.
    *
    * @param shows whether the snapshot is known to show all that another floor demands
    * @throws StaleSnapshotException the given one
    */
   public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
-    throw error;
+    List<Demand> called = demands.stream().filter(each -> !each.isAutomatic()).toList();
+    boolean isCalled = called.size() == demands.size();
+    if (isCalled || (!called.isEmpty() && !shows.test(new Floor(datastore, called, null, clock)))) {
+      throw error;
+    }
+    serve(error);
   }
 
-  Wait begin() {
-    Duration left = allowance.left(clock.nanoTime());
-    return new Wait(Map.of(datastore, wanted), List.of(), List.of(), policies, clock, left);
+  /** Begins to wait for a demand. */
+  Wait begin(Demand demand) {
+    Duration left = demand.allowance().left(clock.nanoTime());
+    Map<String, Set<Dependency>> wanted = Map.of(datastore, demand.wanted());
+    return new Wait(wanted, List.of(), List.of(), demand.policies(), clock, left);
   }
 
-  /** Returns whether the read may be answered. */
-  boolean judge(Wait wait, Observation observation) {
+  /** Returns whether a demand lets the read go; one whose time is up does, or throws. */
+  boolean judge(Demand demand, Wait wait, Observation observation) {
+    if (isServed && demand.isAutomatic()) {
+      return true;
+    }
     long now = clock.nanoTime();
     wait.record(datastore, observation, now);
-    if (!wait.isFinished()) {
+    if (!wait.isFinished() && now < wait.deadline()) {
       return false;
     }
     UnmetException error = UnmetException.of(wait.result(now));
     if (error == null) {
-      prove(observation.server(), now);
+      demand.prove(observation.server(), now);
     } else {
-      unmet(error);
+      fail(demand, error);
     }
     return true;
   }
 
-  /** Returns whether the time is up, and with it the read is over. */
-  boolean endsLate(Wait wait) {
+  /** Ends a read whose look failed, if the time of a demand is up and such reads throw. */
+  void failLate(Demand demand, Wait wait, UnreachableException cause) {
     long now = clock.nanoTime();
-    UnmetException error = now < wait.deadline() ? null : UnmetException.of(wait.result(now));
-    if (error != null) {
-      unmet(error);
-    }
-    return error != null;
-  }
-
-  /** Ends a read whose look failed although there was no time left. */
-  void expired(Wait wait, UnreachableException cause) {
-    long now = clock.nanoTime();
-    if (now >= wait.deadline()) {
+    if (demand.isThrown() && now >= wait.deadline()) {
       wait.unreachable(datastore, Watcher.why(cause), now);
       UnmetException error = UnmetException.of(wait.result(now));
       if (error != null) {
         error.initCause(cause);
-        unmet(error);
+        fail(demand, error);
       }
     }
   }
 
-  void prove(String server, long now) {
-    Map<String, Long> shown = new HashMap<>(proved);
-    shown.put(server, now);
-    proved = Map.copyOf(shown);
-  }
-
-  private void unmet(UnmetException error) {
-    Measured.unmet("read", error.result());
-    fail(error);
-  }
-
   /** Ends a read that is not shown what it must see. */
-  void fail(UnmetException error) {
-    throw error;
+  private void fail(Demand demand, UnmetException error) {
+    Measured.unmet("read", error.result());
+    if (demand.isThrown()) {
+      throw error;
+    }
+    serve(error);
+  }
+
+  /** Answers the read although it is not shown what an automatic demand wants. */
+  private void serve(AntipodeException error) {
+    isServed = true;
+    count(error);
+  }
+
+  private void count(AntipodeException error) {
+    if (isCounted.compareAndSet(false, true)) {
+      tellOfStale(datastore, error);
+    }
+  }
+
+  /** Says that a read is answered although it is stale. */
+  private static void tellOfStale(String datastore, AntipodeException error) {
+    Counts.count("served_stale", datastore);
+    Span.current()
+        .addEvent(
+            "antipode.served_stale",
+            Attributes.builder()
+                .put("antipode.datastore", datastore)
+                .put("antipode.code", error.code())
+                .build());
+    Counts.logSeldom(
+        "served_stale",
+        datastore,
+        () ->
+            "a read of "
+                + datastore
+                + " was answered although its request depends on more: "
+                + error.getMessage());
   }
 }

@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One read that a floor holds back: when it looks, and how it ends. It neither looks nor pauses by
- * itself. At its end the time that it took is spent.
+ * itself. One demand at a time has its turn, the first that the last look did not show: its time is
+ * spent, and it paces.
  */
 public final class HeldRead implements AutoCloseable {
   /**
@@ -20,7 +21,8 @@ public final class HeldRead implements AutoCloseable {
   private final @Nullable Watcher watcher;
   private final Clock clock;
   private final Pacer pacer = new Pacer();
-  private final Wait wait;
+  private Demand demand;
+  private Wait wait;
   private @Nullable Hint hint;
   private boolean wasWatched;
 
@@ -28,13 +30,14 @@ public final class HeldRead implements AutoCloseable {
     this.floor = floor;
     this.watcher = watcher;
     this.clock = floor.clock();
-    this.wait = floor.begin();
-    floor.allowance().begin(wait.started());
+    this.demand = floor.demands().get(0);
+    this.wait = floor.begin(demand);
+    demand.allowance().begin(wait.started());
   }
 
   /** Returns how long the next look may last. */
   public Duration lookTimeout() {
-    long least = floor.leastLook().toNanos();
+    long least = demand.leastLook().toNanos();
     return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), least));
   }
 
@@ -45,13 +48,28 @@ public final class HeldRead implements AutoCloseable {
    * @throws UnmetException if the time is up, or waiting longer cannot help
    */
   public @Nullable Duration take(Observation observation) {
-    if (floor.judge(wait, observation) || floor.endsLate(wait)) {
-      return null;
+    for (Demand each : floor.demands()) {
+      boolean hasTurn = each == demand;
+      Wait judged = hasTurn ? wait : floor.begin(each);
+      if (!floor.judge(each, judged, observation)) {
+        if (!hasTurn) {
+          end();
+          demand = each;
+          wait = judged;
+          demand.allowance().begin(wait.started());
+        }
+        return pause();
+      }
     }
+    floor.pass();
+    return null;
+  }
+
+  private Duration pause() {
     long now = clock.nanoTime();
     long left = wait.deadline() - now;
     if (hint == null && watcher != null) {
-      hint = new Hint(watcher, floor.wanted());
+      hint = new Hint(watcher, demand.wanted());
     }
     Duration pause = pacer.pause(now - wait.started());
     wasWatched = isWatched();
@@ -91,20 +109,25 @@ public final class HeldRead implements AutoCloseable {
    * @throws UnreachableException the given one, where there was time left
    */
   public void failed(UnreachableException error) {
-    floor.expired(wait, error);
+    floor.failLate(demand, wait, error);
     throw error;
   }
 
-  /** Spends the time that it took, and tells it to whoever measures waits. */
+  /** Spends the time of the demand that has its turn, and tells it to whoever measures waits. */
   @Override
   public void close() {
+    end();
+  }
+
+  private void end() {
     long now = clock.nanoTime();
-    floor.allowance().end(now);
+    demand.allowance().end(now);
     if (!Measures.isIdle()) {
       Measured.waited(wait.result(now), "read");
     }
     if (hint != null) {
       hint.cancel();
+      hint = null;
     }
   }
 }

@@ -4,6 +4,7 @@ import com.mongodb.MongoException;
 import io.antipode.ConfigurationException;
 import io.antipode.Recording;
 import io.antipode.WriteId;
+import io.antipode.barrier.Floor;
 import io.antipode.mongodb.Commands.Kind;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -38,6 +39,7 @@ final class Call {
   private boolean isTold;
 
   private @Nullable RuntimeException refusal;
+  private @Nullable Floor asked;
 
   Call(Instrumented client) {
     this.client = client;
@@ -62,6 +64,22 @@ final class Call {
       CURRENT.remove();
     } else {
       CURRENT.set(outer);
+    }
+  }
+
+  /** Takes what its read must see; null for nothing. */
+  void ask(@Nullable Floor floor) {
+    asked = floor;
+  }
+
+  /**
+   * Says that its read is sent, under this floor: what no look can show it is counted, once for all
+   * attempts.
+   */
+  void answer(Floor floor) {
+    floor.pass();
+    if (asked != null && !floor.isCounted()) {
+      asked.pass();
     }
   }
 

@@ -54,7 +54,11 @@ final class Guard {
     boolean isInTransaction = command.containsKey("autocommit");
     boolean isToldOf =
         kind == Kind.READ && !isInTransaction && !event.getCommandName().equals("getMore");
-    Floor floor = isToldOf && call.tell() ? Floor.current(shim) : Floor.currentAgain(shim);
+    boolean isFirst = isToldOf && call.tell();
+    Floor floor = isFirst ? Floor.current(shim) : Floor.currentAgain(shim);
+    if (isFirst) {
+      call.ask(floor);
+    }
     if (floor == null) {
       return;
     }
@@ -62,6 +66,7 @@ final class Guard {
       if (state != null) {
         check(floor, state.proved()::covers);
       }
+      call.answer(floor);
       return;
     }
     @Nullable BsonTimestamp snapshot = snapshot(command);
@@ -69,6 +74,7 @@ final class Guard {
       check(floor, each -> reaches(snapshot, each) && state.proved().keeps(each));
     }
     hold(event, floor);
+    call.answer(floor);
     if (state != null && snapshot == null && !floor.isServed()) {
       state.prove(Shown.of(floor)); // The snapshot is taken behind it.
     }

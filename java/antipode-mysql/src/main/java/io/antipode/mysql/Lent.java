@@ -231,6 +231,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     Facts facts = tap.require();
     Verdict verdict = session.judge(floor, effects);
     if (verdict == Verdict.PASS) {
+      floor.pass();
       return;
     }
     link = Link.on(wire.connection(), facts);

@@ -99,7 +99,7 @@ final class Proofs {
 
   /** Returns whether the open snapshot shows a floor. */
   boolean isShown(Floor floor) {
-    return floor == shownFloor || shown.covers(floor);
+    return floor.isWithin(shownFloor) || shown.covers(floor);
   }
 
   /** Returns whether the server is known to show a floor now. */

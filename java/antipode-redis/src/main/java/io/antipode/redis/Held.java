@@ -6,7 +6,6 @@ import io.antipode.barrier.Observation;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.UnreachableException;
 import java.time.Duration;
-import java.util.Iterator;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Future;
@@ -23,7 +22,7 @@ final class Held {
   private static final long HINT_NS = 2_000_000;
 
   private final Shim shim;
-  private final Iterator<Floor> stages;
+  private final Floor floor;
   private final Function<Floor, CompletableFuture<Observation>> look;
   private final ScheduledExecutorService timer;
   private Consumer<@Nullable Throwable> end = error -> {};
@@ -34,7 +33,7 @@ final class Held {
       Function<Floor, CompletableFuture<Observation>> look,
       ScheduledExecutorService timer) {
     this.shim = shim;
-    this.stages = floor.stages().iterator();
+    this.floor = floor;
     this.look = look;
     this.timer = timer;
   }
@@ -42,34 +41,27 @@ final class Held {
   /** Looks, and calls back: with null where the command may be sent now, else with the error. */
   void start(Consumer<@Nullable Throwable> then) {
     end = then;
-    next();
-  }
-
-  private void next() {
-    Floor stage = stages.hasNext() ? stages.next() : null;
-    if (stage == null || stage.isServed()) {
+    if (floor.isOver()) {
       end.accept(null);
-      return;
+    } else {
+      look(floor.hold(shim));
     }
-    HeldRead held = stage.hold(shim);
-    look(stage, held);
   }
 
-  private void look(Floor stage, HeldRead held) {
+  private void look(HeldRead held) {
     CompletableFuture<Observation> shown;
     try {
-      shown = look.apply(stage);
+      shown = look.apply(floor);
     } catch (RuntimeException error) {
       shown = CompletableFuture.failedFuture(error);
     }
     Object unused =
         shown
             .orTimeout(held.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
-            .whenComplete((observation, error) -> take(stage, held, observation, error));
+            .whenComplete((observation, error) -> take(held, observation, error));
   }
 
-  private void take(
-      Floor stage, HeldRead held, @Nullable Observation observation, @Nullable Throwable error) {
+  private void take(HeldRead held, @Nullable Observation observation, @Nullable Throwable error) {
     Duration pause;
     try {
       if (observation == null) {
@@ -84,9 +76,9 @@ final class Held {
     }
     if (pause == null) {
       held.close();
-      next();
+      end.accept(null);
     } else {
-      pause(stage, held, System.nanoTime() + pause.toNanos());
+      pause(held, System.nanoTime() + pause.toNanos());
     }
   }
 
@@ -100,13 +92,13 @@ final class Held {
     return new UnreachableException(why, cause);
   }
 
-  private void pause(Floor stage, HeldRead held, long until) {
+  private void pause(HeldRead held, long until) {
     long left = until - System.nanoTime();
     if (left <= 0 || held.isHinted()) {
-      look(stage, held);
+      look(held);
       return;
     }
     long part = held.isWatched() ? Math.min(left, HINT_NS) : left;
-    Future<?> unused = timer.schedule(() -> pause(stage, held, until), part, TimeUnit.NANOSECONDS);
+    Future<?> unused = timer.schedule(() -> pause(held, until), part, TimeUnit.NANOSECONDS);
   }
 }
