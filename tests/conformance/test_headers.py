@@ -50,7 +50,8 @@ def test_calls(agent: AgentProcess, vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("vector", vectors.cases("L3-headers", "responses_out"))
 def test_responses_out(agent: AgentProcess, vector: dict[str, Any]) -> None:
     """The answer brings back what the request added, to whom that is of use."""
-    assert judged(agent, "responses_out", vector)["answer"] == vector["answer"]
+    allowed = [None, "1"] if vector.get("optional") else [vector["answer"]]
+    assert judged(agent, "responses_out", vector)["answer"] in allowed
 
 
 @pytest.mark.parametrize("vector", vectors.cases("L3-headers", "sessions"))

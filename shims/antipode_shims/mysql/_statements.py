@@ -128,7 +128,7 @@ def _several(sql: bytes) -> int:
     parts = [part for part in _QUOTED.sub(_blank, sql).split(b";") if part.strip()]
     if len(parts) == 1:
         return _one(sql)
-    found = MANY
+    found = MANY if parts else 0
     for part in parts:
         found |= _one(part)
     return found
@@ -144,7 +144,7 @@ def reads(sql: bytes, found: int) -> bool:
     if found & READS or not found & NESTS:
         return bool(found & READS)
     # Values are long: what has none of the words needs no search for whole ones.
-    lower = sql.lower()
+    lower = (_QUOTED.sub(_blank, sql) if found & MANY else sql).lower()
     return (
         b"select" in lower or b"returning" in lower or b"table" in lower
     ) and _WRITES_READ.search(lower) is not None
