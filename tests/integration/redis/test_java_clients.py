@@ -23,7 +23,7 @@ NEVER_MS = 5_000
 
 LETTUCE = (
     *("held", "automatic", "transactions", "unknown", "refused"),
-    *("order", "again", "flushes", "late"),
+    *("order", "again", "shared", "database", "flushes", "late"),
 )
 JEDIS = (
     *("held", "automatic", "pipelines", "transactions"),

@@ -12,6 +12,7 @@ import io.antipode.barrier.UnmetException;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.TransactionResult;
@@ -19,6 +20,7 @@ import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import io.lettuce.core.api.sync.RedisCommands;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -26,6 +28,9 @@ import java.util.concurrent.TimeUnit;
 /** Instrumented connections of Lettuce to a primary and to a replica that lags. */
 public final class LettuceProgram {
   private static final Duration LONG = Duration.ofSeconds(20);
+
+  /** How many reads share a connection. */
+  private static final int SHARING = 300;
 
   /** How far ahead of what was written something is waited for: in bytes of the log. */
   private static final int AHEAD = 10_000;
@@ -51,16 +56,18 @@ public final class LettuceProgram {
     writer = there.instrument(client.connect(primary));
     reader = here.instrument(client.connect(replica));
     Map<String, Check> checks =
-        Map.of(
-            "held", LettuceProgram::held,
-            "automatic", LettuceProgram::automatic,
-            "transactions", LettuceProgram::transactions,
-            "unknown", LettuceProgram::unknown,
-            "refused", LettuceProgram::refused,
-            "order", LettuceProgram::order,
-            "again", LettuceProgram::again,
-            "flushes", LettuceProgram::flushes,
-            "late", LettuceProgram::late);
+        Map.ofEntries(
+            Map.entry("held", LettuceProgram::held),
+            Map.entry("automatic", LettuceProgram::automatic),
+            Map.entry("transactions", LettuceProgram::transactions),
+            Map.entry("unknown", LettuceProgram::unknown),
+            Map.entry("refused", LettuceProgram::refused),
+            Map.entry("order", LettuceProgram::order),
+            Map.entry("again", LettuceProgram::again),
+            Map.entry("shared", LettuceProgram::shared),
+            Map.entry("database", LettuceProgram::database),
+            Map.entry("flushes", LettuceProgram::flushes),
+            Map.entry("late", LettuceProgram::late));
     try {
       checks.get(args[2]).run();
     } finally {
@@ -205,12 +212,7 @@ public final class LettuceProgram {
               commands -> commands.eval("return redis.call('del', 'own')", ScriptOutputType.INTEGER),
               LettuceProgram::setInTransaction)) {
         try (ScopeBlock request = Antipode.scope()) {
-          writer.sync().set("own", "earlier");
-          Barriers.barrier(BarrierOptions.timeout(LONG));
-          Lineage ahead = Lineage.empty();
-          for (WriteId write : Antipode.current().writes()) {
-            ahead = ahead.append(WriteId.of("posts", write.key(), write.version() + AHEAD));
-          }
+          Lineage ahead = aheadOf("own", "earlier");
           Barriers.barrier(BarrierOptions.timeout(LONG).withLineage(ahead).atRead());
           var first = async.get("own");
           following.send(async);
@@ -225,6 +227,73 @@ public final class LettuceProgram {
     } finally {
       same(reader.sync().configSet("replica-read-only", "yes"), "OK");
     }
+  }
+
+  /** Writes; returns what is there once {@link #AHEAD} bytes more were written. */
+  private static Lineage aheadOf(String key, String value) throws Exception {
+    try (ScopeBlock request = Antipode.scope()) {
+      writer.sync().set(key, value);
+      Barriers.barrier(BarrierOptions.timeout(LONG));
+      Lineage ahead = Lineage.empty();
+      for (WriteId write : Antipode.current().writes()) {
+        ahead = ahead.append(WriteId.of("posts", write.key(), write.version() + AHEAD));
+      }
+      return ahead;
+    }
+  }
+
+  private static RedisFuture<String> held(Lineage ahead, String key) throws Exception {
+    Barriers.barrier(BarrierOptions.timeout(LONG).withLineage(ahead).atRead());
+    return reader.async().get(key);
+  }
+
+  /** Many reads that are held back on one connection stop nobody else, and each is answered once. */
+  private static void shared() throws Exception {
+    Lineage ahead = aheadOf("shared", "read");
+    List<RedisFuture<String>> held = new ArrayList<>();
+    List<RedisFuture<String>> after = new ArrayList<>();
+    for (int n = 0; n < SHARING; n++) {
+      try (ScopeBlock request = Antipode.scope()) {
+        held.add(held(ahead, "shared"));
+        after.add(reader.async().echo("after-" + n));
+      }
+    }
+    try (ScopeBlock another = Antipode.scope()) {
+      same(reader.sync().get("shared"), "read");
+      same(reader.sync().echo("another"), "another");
+      same(reader.sync().eval("return 1", ScriptOutputType.INTEGER).toString(), "1");
+    }
+    same(reader.sync().echo("without a scope"), "without a scope");
+    for (List<RedisFuture<String>> all : List.of(held, after)) {
+      same(all.stream().filter(RedisFuture::isDone).count(), 0L);
+    }
+    writer.sync().set("filler", "x".repeat(AHEAD));
+    for (int n = 0; n < SHARING; n++) {
+      same(held.get(n).get(20, TimeUnit.SECONDS), "read");
+      same(after.get(n).get(20, TimeUnit.SECONDS), "after-" + n);
+    }
+  }
+
+  /** What changes the connection waits for reads of others, and what follows it waits for it. */
+  private static void database() throws Exception {
+    Lineage ahead = aheadOf("database", "0");
+    RedisFuture<String> first;
+    RedisFuture<String> selected;
+    RedisFuture<String> there;
+    try (ScopeBlock request = Antipode.scope()) {
+      first = held(ahead, "database");
+    }
+    try (ScopeBlock another = Antipode.scope()) {
+      selected = reader.async().select(1);
+    }
+    try (ScopeBlock another = Antipode.scope()) {
+      there = reader.async().get("database");
+    }
+    writer.sync().set("filler", "x".repeat(AHEAD));
+    same(first.get(20, TimeUnit.SECONDS), "0");
+    same(selected.get(20, TimeUnit.SECONDS), "OK");
+    same(String.valueOf(there.get(20, TimeUnit.SECONDS)), "null");
+    same(reader.sync().select(0), "OK");
   }
 
   private static void setInTransaction(RedisAsyncCommands<String, String> commands) {

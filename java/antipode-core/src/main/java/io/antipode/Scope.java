@@ -148,6 +148,11 @@ public final class Scope implements ImplicitContextKeyed {
     return heldBy(context) != null;
   }
 
+  /** Returns what the scopes of one request and of its branches have in common, and no others. */
+  public Object request() {
+    return branches;
+  }
+
   /** Returns whether its lineage was discarded. */
   boolean isStopped() {
     return stopped;

@@ -91,6 +91,18 @@ final class Commands {
 
   private static final Set<String> QUEUING = Set.of("DISCARD", "EXEC", "MULTI");
 
+  /** What changes the connection itself, for whatever is sent on it afterwards. */
+  private static final Set<String> OF_THE_CONNECTION =
+      names(
+          """
+          ASKING AUTH CLIENT DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PUNSUBSCRIBE QUIT
+          READONLY READWRITE RESET SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE UNWATCH
+          WATCH
+          """);
+
+  /** What runs a script, which cannot change the connection of its caller. */
+  private static final Set<String> SCRIPTS = Set.of("EVAL", "EVALSHA", "FCALL");
+
   /** The word after these decides. */
   private static final Set<String> CONTAINERS = Set.of("MEMORY", "OBJECT", "XGROUP", "XINFO");
 
@@ -128,6 +140,15 @@ final class Commands {
       return Kind.QUEUES;
     }
     return NEITHER.contains(name) || CONTAINERS.contains(first) ? Kind.NEITHER : Kind.UNKNOWN;
+  }
+
+  /**
+   * Returns whether a command may change the connection itself: its database, its user, whether it
+   * is in a transaction. One that is in no table may.
+   */
+  static boolean mayChangeConnection(String name, Kind kind) {
+    String first = name.toUpperCase(Locale.ROOT);
+    return OF_THE_CONNECTION.contains(first) || (kind == Kind.UNKNOWN && !SCRIPTS.contains(first));
   }
 
   private static boolean awaits(List<String> words) {

@@ -3,6 +3,7 @@ package io.antipode.redis;
 import io.antipode.Dependency;
 import io.antipode.Promise;
 import io.antipode.Recording;
+import io.antipode.Scope;
 import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
@@ -27,11 +28,10 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.opentelemetry.context.Context;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -42,10 +42,15 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What goes over one connection of the application's: its commands, and questions beside them in
- * the same packet. Nothing blocks. While a read is held back, all later commands wait. While it may
- * be sent again, later reads are sent, and other commands wait.
+ * the same packet. Nothing blocks. While a read is held back, what the same request sends after it
+ * waits; while it may be sent again, the later reads of that request are sent, and its other
+ * commands wait. The commands of other requests pass, but for those that change the connection
+ * itself: these wait for every read before them, and every command after them waits for them.
  */
 final class Traffic<K, V> {
+  /** Whose commands keep no order among those of requests: they have no scope. */
+  private static final Object NO_REQUEST = new Object();
+
   /** How many words decide what a command does. */
   private static final int WORDS = 4;
 
@@ -60,11 +65,11 @@ final class Traffic<K, V> {
   private final Set<Object> held = ConcurrentHashMap.newKeySet();
 
   // Under the lock of this object.
-  private final Queue<Sending<?>> behind = new ArrayDeque<>();
-  private int holds;
+  /** What waits to be sent, in the order in which it came. */
+  private final List<Sending<?>> waiting = new ArrayList<>();
 
-  /** How many reads were sent of which it is not known yet whether they are sent again. */
-  private int unjudged;
+  /** The reads of each request that are not over yet. */
+  private final Map<Object, Reads> reads = new HashMap<>();
 
   private @Nullable Transaction transaction;
 
@@ -122,35 +127,75 @@ final class Traffic<K, V> {
     }
     Sending<?> sending = new Sending<>(command, kind, floor, context);
     synchronized (this) {
-      if (!real.isMulti() && (!behind.isEmpty() || !mayPass(kind))) {
-        behind.add(sending);
+      if (!real.isMulti() && !mayPass(sending, waiting)) {
+        waiting.add(sending);
         return command;
       }
       return sending.send();
     }
   }
 
+  /** The reads of one request on this connection. */
+  private static final class Reads {
+    int held;
+
+    /** How many were sent of which it is not known yet whether they are sent again. */
+    int unjudged;
+
+    boolean areOver() {
+      return held == 0 && unjudged == 0;
+    }
+  }
+
   /**
-   * Returns whether a command may be sent. A read that is sent again must show what it would have
-   * shown at its place: only other reads may have been sent since.
+   * Returns whether a command may be sent before those that wait. A read that is sent again must
+   * show its request what it would have shown at its place: of that request only other reads may
+   * have been sent since.
    */
-  private boolean mayPass(Kind kind) {
-    return holds == 0 && (unjudged == 0 || kind == Kind.READ);
+  private boolean mayPass(Sending<?> sending, List<Sending<?>> before) {
+    if (sending.changesConnection) {
+      return before.isEmpty() && reads.isEmpty();
+    }
+    for (Sending<?> earlier : before) {
+      if (earlier.changesConnection || earlier.request == sending.request) {
+        return false;
+      }
+    }
+    Reads own = reads.get(sending.request);
+    return own == null || (own.held == 0 && sending.kind == Kind.READ);
   }
 
   /** Sends what waits and may be sent now. The application may have flushed before that. */
   private void release() {
-    while (!behind.isEmpty() && mayPass(behind.element().kind)) {
-      behind.remove().sendLater();
+    for (Sending<?> next = next(); next != null; next = next()) {
+      next.sendLater();
     }
     real.flushCommands();
   }
 
-  private synchronized void judged() {
-    unjudged--;
-    if (!behind.isEmpty()) {
+  private @Nullable Sending<?> next() {
+    for (int at = 0; at < waiting.size(); at++) {
+      if (mayPass(waiting.get(at), waiting.subList(0, at))) {
+        return waiting.remove(at);
+      }
+    }
+    return null;
+  }
+
+  private Reads readsOf(Object request) {
+    return reads.computeIfAbsent(request, unused -> new Reads());
+  }
+
+  private void over(Object request) {
+    reads.computeIfPresent(request, (unused, own) -> own.areOver() ? null : own);
+    if (!waiting.isEmpty()) {
       release();
     }
+  }
+
+  private synchronized void judged(Object request) {
+    readsOf(request).unjudged--;
+    over(request);
   }
 
   /** Lets the transaction that runs end with an error, if there is one: its replies are its own. */
@@ -192,11 +237,19 @@ final class Traffic<K, V> {
     private final @Nullable Floor floor;
     private final Context context;
 
+    /** Whose order it keeps. */
+    private final Object request;
+
+    private final boolean changesConnection;
+
     Sending(RedisCommand<K, V, T> command, Kind kind, @Nullable Floor floor, Context context) {
       this.command = command;
       this.kind = kind;
       this.floor = floor;
       this.context = context;
+      Scope scope = Scope.fromContextOrNull(context);
+      this.request = scope == null ? NO_REQUEST : scope.request();
+      this.changesConnection = Commands.mayChangeConnection(name(command), kind);
     }
 
     void sendLater() {
@@ -225,7 +278,7 @@ final class Traffic<K, V> {
         return command;
       }
       if (floor != null) {
-        hold(floor, command, this::sendNow);
+        hold(floor, this, this::sendNow);
         return command;
       }
       return kind.mayWrite() ? ride(new Delayed<>(this, null)) : real.dispatch(command);
@@ -243,7 +296,7 @@ final class Traffic<K, V> {
       String name = name(command);
       if (name.equals("MULTI")) {
         if (floor != null) {
-          hold(floor, command, this::begin);
+          hold(floor, this, this::begin);
         } else {
           begin();
         }
@@ -306,7 +359,7 @@ final class Traffic<K, V> {
       } else {
         packet(List.of(Questions.of(info), Questions.of(records), copy));
       }
-      unjudged++;
+      readsOf(request).unjudged++;
       CompletableFuture<Boolean> unused =
           copy.orTimeout(demanded.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
               .whenComplete(
@@ -324,14 +377,14 @@ final class Traffic<K, V> {
                     } catch (RuntimeException failed) {
                       fail(failed);
                     } finally {
-                      judged();
+                      judged(request);
                     }
                   });
     }
 
     private void again(Floor demanded) {
       synchronized (Traffic.this) {
-        hold(demanded, command, () -> read(demanded, true));
+        hold(demanded, this, () -> read(demanded, true));
       }
     }
 
@@ -445,16 +498,17 @@ final class Traffic<K, V> {
 
   // Holding back.
 
-  private synchronized void hold(Floor floor, RedisCommand<K, V, ?> command, Runnable then) {
-    holds++;
-    held.add(command);
+  private synchronized void hold(Floor floor, Sending<?> sending, Runnable then) {
+    readsOf(sending.request).held++;
+    held.add(sending.command);
     new Held(shim, floor, this::look, real.getResources().eventExecutorGroup())
         .start(
             error -> {
               synchronized (this) {
-                holds--;
-                end(command, error, then);
-                release();
+                readsOf(sending.request).held--;
+                end(sending.command, error, then);
+                over(sending.request);
+                real.flushCommands();
               }
             });
   }

@@ -11,23 +11,32 @@ import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.lab.Lab;
+import io.lettuce.core.RedisFuture;
+import io.lettuce.core.api.async.RedisAsyncCommands;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.data.redis.RedisAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.data.redis.connection.RedisConnection;
+import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.core.RedisCallback;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /** Spring Data Redis on a real server, over Boot's connection factories. */
 @Tag("lab")
 class BootRedisTest {
+  /** How far ahead of what was written something is waited for: in bytes of the log. */
+  private static final int AHEAD = 10_000;
+
   private static Lab lab;
 
   private final ApplicationContextRunner application =
@@ -87,6 +96,41 @@ class BootRedisTest {
               }
               waitsInVain(template);
             });
+  }
+
+  @Test
+  void aReadThatWaitsDelaysNobodyElseOnTheSharedConnection() {
+    application
+        .withPropertyValues("spring.data.redis.client-type=lettuce")
+        .withPropertyValues("spring.data.redis.timeout=500ms") // Less than the read waits.
+        .run(
+            context -> {
+              StringRedisTemplate template = context.getBean(StringRedisTemplate.class);
+              RedisConnectionFactory connections = context.getBean(RedisConnectionFactory.class);
+              WriteId written;
+              try (ScopeBlock request = Antipode.scope()) {
+                template.opsForValue().set("k", "hello");
+                written = Antipode.current().writes().iterator().next();
+              }
+              WriteId later = WriteId.of("posts", written.key(), written.version() + AHEAD);
+              RedisFuture<byte[]> held;
+              try (ScopeBlock request = Antipode.scope(Lineage.of(later));
+                  RedisConnection connection = connections.getConnection()) {
+                Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(20)).atRead());
+                held = shared(connection).get(new byte[] {'k'});
+              }
+              try (ScopeBlock another = Antipode.scope()) {
+                assertThat(template.opsForValue().get("k")).isEqualTo("hello");
+                assertThat(held).isNotDone();
+                template.opsForValue().set("filler", "x".repeat(AHEAD));
+              }
+              assertThat(held.get(20, TimeUnit.SECONDS)).isEqualTo(new byte[] {'h', 'e', 'l', 'l', 'o'});
+            });
+  }
+
+  @SuppressWarnings("unchecked") // Spring Data talks in bytes.
+  private static RedisAsyncCommands<byte[], byte[]> shared(RedisConnection connection) {
+    return (RedisAsyncCommands<byte[], byte[]>) connection.getNativeConnection();
   }
 
   private static void waitsInVain(StringRedisTemplate template) {
