@@ -80,3 +80,16 @@ def test_how_long_something_was_waited_for_stays() -> None:
     both = dict.fromkeys([POST, other], Status.VISIBLE)
     wait.record("posts", Observation("server-1", both), 12.0)
     assert [round(each.waited_s, 3) for each in wait.result(12.0).outcomes] == [0.1, 2.0]
+
+
+def test_an_estimate_stays_until_another_is_given() -> None:
+    """A look that cannot tell leaves the one before; of several datastores the greatest counts."""
+    wait = begun()
+    late = {POST: Status.NOT_YET}
+    wait.record("posts", Observation("server-1", late, eta_s=3.0), 10.1)
+    wait.record("posts", Observation("server-1", late), 10.2)
+    assert wait.result(10.3).eta_s == 3.0
+    wait.record("users", Observation("server-1", {USER: Status.NOT_YET}, eta_s=4.5), 10.3)
+    assert wait.result(10.4).eta_s == 4.5
+    wait.record("users", Observation("server-1", {USER: Status.VISIBLE}), 10.5)
+    assert wait.result(10.5).eta_s == 3.0

@@ -58,6 +58,18 @@ def test_redis(antipode_redis: Any, both: bool) -> None:  # noqa: FBT001 - a fix
 
 
 @pytest.mark.store("redis")
+def test_a_replica_that_is_registered_as_the_primary(antipode_redis: Any) -> None:
+    """The server says what it is; what was meant only the application knows."""
+    from antipode_shims import redis
+
+    redis.shim("posts", antipode_redis.url(antipode_redis.replica), reads_from="primary")
+    checks = list(stores(imported=True, timeout_s=5, automatic=False))
+    told = [check for check in checks if "its server says it is a replica" in check.said]
+    assert [check.verdict.value for check in told] == ["cannot tell"]
+    assert "reads_from='replica'" in told[0].todo
+
+
+@pytest.mark.store("redis")
 def test_a_silent_redis(antipode_redis: Any) -> None:
     """The address leads nowhere."""
     from antipode_shims import redis
