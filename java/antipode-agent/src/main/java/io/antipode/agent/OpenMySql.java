@@ -58,6 +58,9 @@ final class OpenMySql extends OpenBytes {
     if (given.path("on_read").asText().equals("ignore")) {
       builder.ignoringReads();
     }
+    if (given.path("one_server").asBoolean()) {
+      builder.oneServer();
+    }
     if (given.hasNonNull("timeout_s")) {
       builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
     }

@@ -208,7 +208,7 @@ public final class MySqlDecisions {
 
   private static Facts facts(Map<String, String> variables) {
     try {
-      return Facts.of(variables, "1");
+      return Facts.of(variables, "1", "");
     } catch (RefusedException error) {
       throw new IllegalArgumentException(error);
     }

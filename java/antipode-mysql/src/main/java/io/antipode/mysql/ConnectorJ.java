@@ -9,6 +9,7 @@ import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -43,6 +44,11 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
   public Word wholeWord() {
     return new Word(
         Known.of(session().isAutocommit()), Known.of(session().inTransactionOnServer()));
+  }
+
+  @Override
+  public OptionalLong accepted() {
+    return OptionalLong.of(connection.getId());
   }
 
   /**

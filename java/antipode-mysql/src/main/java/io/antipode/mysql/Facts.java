@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param executed MySQL's {@code gtid_executed} at that moment
  * @param problems what has to be configured before anybody can wait for positions there
  * @param unminted what has to be configured before its own writes have positions
+ * @param proxied why another server may be read than the one that answers; empty where none may
  * @param filters what its replication leaves out, as far as its variables say
  */
 record Facts(
@@ -36,6 +37,7 @@ record Facts(
     GtidSet executed,
     Set<String> problems,
     Set<String> unminted,
+    String proxied,
     List<String> filters) {
   private static final Pattern VERSION =
       Pattern.compile("(?:5\\.5\\.5-)?(\\d+)\\.(\\d+)(?:\\.(\\d+))?.*", Pattern.DOTALL);
@@ -47,7 +49,8 @@ record Facts(
    *
    * @throws RefusedException if it names what it has executed in a way that nobody knows
    */
-  static Facts of(Map<String, String> variables, String started) throws RefusedException {
+  static Facts of(Map<String, String> variables, String started, String proxied)
+      throws RefusedException {
     String name = variables.getOrDefault("version", "");
     Flavor flavor = Flavor.of(name);
     Matcher match = VERSION.matcher(name);
@@ -74,6 +77,7 @@ record Facts(
         isMySql ? executed(variables.getOrDefault("gtid_executed", "")) : GtidSet.EMPTY,
         problems(flavor, version, variables),
         unminted(variables),
+        proxied,
         filters(variables));
   }
 

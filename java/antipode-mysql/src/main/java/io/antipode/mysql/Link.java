@@ -44,9 +44,12 @@ final class Link implements AutoCloseable {
   /** Asks for nothing, so that the status word of its reply is that of the session. */
   static final String NOTHING = "DO 0";
 
-  /** When the server's process started: both terms are of the statement's clock. */
+  /**
+   * When the server's process started, both terms of the statement's clock, and by which number the
+   * server knows the connection. That is never asked for alone: ProxySQL answers it itself.
+   */
   private static final String STARTED =
-      "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started FROM ";
+      "SELECT CAST(UNIX_TIMESTAMP() - VARIABLE_VALUE AS SIGNED) AS started, CONNECTION_ID() AS session FROM ";
 
   private final Connection connection;
   private final List<String> reported = new ArrayList<>();
@@ -143,7 +146,11 @@ final class Link implements AutoCloseable {
             ? "performance_schema.global_status"
             : "information_schema.GLOBAL_STATUS";
     Map<String, String> started = rows(STARTED + status + " WHERE VARIABLE_NAME = 'UPTIME'").get(0);
-    Facts found = Facts.of(variables, started.getOrDefault("started", ""));
+    Facts found =
+        Facts.of(
+            variables,
+            started.getOrDefault("started", ""),
+            Reach.proxied(Wire.of(connection).accepted(), started.getOrDefault("session", "")));
     facts = found;
     return found;
   }

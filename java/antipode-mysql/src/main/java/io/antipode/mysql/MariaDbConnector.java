@@ -3,6 +3,7 @@ package io.antipode.mysql;
 import io.antipode.mysql.Transaction.Word;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 import org.mariadb.jdbc.Connection;
 import org.mariadb.jdbc.util.constants.ServerStatus;
@@ -27,6 +28,11 @@ record MariaDbConnector(Connection connection) implements Wire {
   @Override
   public Word wholeWord() {
     return word();
+  }
+
+  @Override
+  public OptionalLong accepted() {
+    return OptionalLong.of(connection.getThreadId());
   }
 
   @Override

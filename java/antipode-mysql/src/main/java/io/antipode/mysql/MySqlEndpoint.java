@@ -34,7 +34,7 @@ final class MySqlEndpoint implements Endpoint {
    * @param promises the table of promises
    * @throws UnreachableException if there is no connection now
    * @throws RefusedException if the server does not let this user in
-   * @throws ConfigurationException if it has no positions
+   * @throws ConfigurationException if it has no positions, or several may answer
    */
   MySqlEndpoint(
       MySqlShim shim, Address address, Duration timeout, LinkServers.Silent silent, String promises)
@@ -49,7 +49,7 @@ final class MySqlEndpoint implements Endpoint {
       throw Errors.refused(error);
     }
     try {
-      link.facts().require(shim.datastore());
+      shim.require(link.facts());
       this.caveat = caveat(shim.datastore(), filters(timeout));
     } catch (RuntimeException error) {
       link.close();
@@ -98,7 +98,7 @@ final class MySqlEndpoint implements Endpoint {
 
   @Override
   public Observation observe(Collection<WriteId> writes, Duration timeout) throws RefusedException {
-    shim.requireOneServer();
+    requireOneServer();
     LinkServers servers = new LinkServers(link, address, silent, timeout);
     Look.Shown shown = Look.at(servers, link.facts().isGroup(), writes);
     if (before != null && !shown.state().covers(before)) {
@@ -113,11 +113,17 @@ final class MySqlEndpoint implements Endpoint {
   @Override
   public Observation promised(Collection<Promise> wanted, Duration timeout)
       throws RefusedException {
-    shim.requireOneServer();
+    requireOneServer();
     setTimeout(timeout);
     Observation.Builder observation = Observation.of(server());
     Records.of(link, promises, wanted).forEach(observation::promise);
     return observation.build();
+  }
+
+  /** Another connection may have shown meanwhile that there are several. */
+  private void requireOneServer() {
+    shim.requireOneServer();
+    shim.require(link.facts());
   }
 
   private void setTimeout(Duration timeout) {

@@ -69,8 +69,14 @@ public final class MySqlShim extends Shim {
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
   private volatile boolean isClosed;
 
+  /** The application states that all statements of a connection reach one server. */
+  private final boolean isStated;
+
   /** Whether a pool of the application's leads to several servers. */
   private volatile boolean isReadingFromSeveral;
+
+  /** Why connections are not known to lead to one server each; empty while all of them are. */
+  private volatile String proxied = "";
 
   /**
    * What a read found.
@@ -85,6 +91,7 @@ public final class MySqlShim extends Shim {
     super(builder);
     this.address = Address.of(builder.url, builder.user, builder.password);
     this.timeout = builder.timeout;
+    this.isStated = builder.isStated;
   }
 
   /**
@@ -105,6 +112,7 @@ public final class MySqlShim extends Shim {
     private Duration timeout = Duration.ofSeconds(60);
     private @Nullable String user;
     private @Nullable String password;
+    private boolean isStated;
 
     private Builder(String datastore, String url) {
       super(datastore);
@@ -121,6 +129,16 @@ public final class MySqlShim extends Shim {
     /** Says after which reads and writes give the server up; after a minute by default. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
+      return this;
+    }
+
+    /**
+     * States that all statements of a connection, of pools too, reach one server, whatever stands
+     * between. Else each connection is checked, and reads that have to wait are refused where a
+     * proxy accepted one.
+     */
+    public Builder oneServer() {
+      this.isStated = true;
       return this;
     }
 
@@ -232,6 +250,30 @@ public final class MySqlShim extends Shim {
               + datastore()
               + ": "
               + Reach.SEVERAL);
+    }
+  }
+
+  /**
+   * Notes what a connection leads to; returns whether it is known to lead to one server. One that
+   * shows a proxy shows it for all of them: by chance the numbers of another may be equal.
+   */
+  boolean reached(Facts facts) {
+    if (!isStated && proxied.isEmpty() && !facts.proxied().isEmpty()) {
+      proxied = facts.proxied();
+    }
+    return proxied.isEmpty();
+  }
+
+  /**
+   * Refuses to wait where nobody can, or where another server may be read than the one that
+   * answers.
+   *
+   * @throws ConfigurationException that says what to change
+   */
+  void require(Facts facts) {
+    facts.require(datastore());
+    if (!reached(facts)) {
+      throw new ConfigurationException("reads of " + datastore() + " cannot wait: " + proxied);
     }
   }
 
@@ -554,7 +596,7 @@ public final class MySqlShim extends Shim {
       Link link, Collection<WriteId> writes, Collection<Promise> promised, Duration most) {
     Observation.Builder shown = Observation.of(link.facts().server());
     try {
-      link.facts().require(datastore());
+      require(link.facts());
       link.setTimeout(most);
       if (!writes.isEmpty()) {
         LinkServers servers = new LinkServers(link, address, silent, most);
@@ -585,7 +627,7 @@ public final class MySqlShim extends Shim {
   private Lineage covering(Link link) throws SQLException {
     Facts facts = link.facts();
     Lineage covering =
-        facts.problems().isEmpty()
+        facts.problems().isEmpty() && reached(facts)
             ? Positions.covering(
                 facts.flavor(), link.rows(cover(facts.flavor())).get(0), datastore())
             : Lineage.empty().marked(new Incomplete(datastore(), "unsampled"));

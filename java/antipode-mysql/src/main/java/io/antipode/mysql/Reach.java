@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.regex.Pattern;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -11,6 +12,16 @@ final class Reach {
   static final String SEVERAL =
       "its URL names several servers, and a statement may go to any of them: use one pool and one"
           + " shim for each server";
+
+  private static final String STATE =
+      ": where all statements of a connection reach one server, as with a user of its own for each"
+          + " group of servers, state that by oneServer()";
+
+  private static final String UNCHECKED =
+      "whether a connection leads to one server cannot be checked" + STATE;
+
+  /** So much of a connection's number is in its handshake. */
+  private static final long NUMBER = 0xFFFF_FFFFL;
 
   /** A URL that leads to one server. */
   private static final Pattern ONE =
@@ -23,6 +34,30 @@ final class Reach {
   private static final List<String> GETTERS = List.of("getJdbcUrl", "getUrl", "getURL");
 
   private Reach() {}
+
+  /**
+   * Returns why another server may be read than the one that answered; empty where it is known to
+   * be the one that accepted the connection.
+   *
+   * @param accepted the connection's number in its handshake: a server says its own there, and a
+   *     proxy that accepts connections itself one of its own
+   * @param session by which the server that answered knows the connection
+   */
+  static String proxied(OptionalLong accepted, String session) {
+    if (accepted.isEmpty() || session.isEmpty()) {
+      return UNCHECKED;
+    }
+    long given = accepted.getAsLong() & NUMBER;
+    long known = Long.parseUnsignedLong(session) & NUMBER;
+    return given == known
+        ? ""
+        : "a proxy accepted this connection (as number "
+            + given
+            + "; the server that answers knows it as "
+            + known
+            + "), so that the server that is read need not be the one that is asked"
+            + STATE;
+  }
 
   /** Returns whether the URL of a connection leads to one server. */
   static boolean isOne(String url) {

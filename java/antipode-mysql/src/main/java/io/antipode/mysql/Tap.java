@@ -13,6 +13,7 @@ import io.antipode.runtime.Counts;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -83,6 +84,7 @@ final class Tap {
   void knows(Facts found, String why) {
     isReady = true;
     facts = found;
+    boolean unused = shim.reached(found); // Other connections learn it, too.
     session.reaches(found.server());
     if (trouble.isEmpty()) {
       trouble = why;
@@ -128,7 +130,7 @@ final class Tap {
   }
 
   /**
-   * Refuses a server where nobody can wait for positions.
+   * Refuses a server where nobody can wait for positions, or another than which may be read.
    *
    * @throws ConfigurationException that says what to change
    */
@@ -137,7 +139,7 @@ final class Tap {
       throw new ConfigurationException(
           "the server of " + shim.datastore() + " did not say what it is: " + trouble);
     }
-    facts.require(shim.datastore());
+    shim.require(facts);
     if (!trouble.isEmpty()) {
       throw new ConfigurationException("reads of " + shim.datastore() + " cannot wait: " + trouble);
     }
@@ -201,7 +203,7 @@ final class Tap {
 
   /** Takes in the answer to {@link #sample}. */
   void sampled(Map<String, String> row) {
-    Facts here = require();
+    Facts here = Objects.requireNonNull(facts);
     boolean isSame = row.getOrDefault("server_id", "").equals(Long.toString(here.serverId()));
     boolean isReadOnly = !row.getOrDefault("read_only", "").equals("0");
     if (isSame && isReadOnly && shim.readsFrom() == ReadsFrom.REPLICA) {

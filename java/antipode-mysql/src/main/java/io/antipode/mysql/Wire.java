@@ -4,6 +4,7 @@ import io.antipode.mysql.Transaction.Word;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.OptionalLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -24,6 +25,13 @@ interface Wire {
    * and answered without rows: that word is whole.
    */
   Word wholeWord() throws SQLException;
+
+  /**
+   * Returns the number of the connection in its handshake; empty where the driver does not tell.
+   */
+  default OptionalLong accepted() throws SQLException {
+    return OptionalLong.empty();
+  }
 
   /**
    * Hands on the GTIDs of commits as they come, in the thread that commits.

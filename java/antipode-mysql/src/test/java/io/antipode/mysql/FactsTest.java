@@ -16,7 +16,7 @@ class FactsTest {
     Map<String, String> variables =
         Map.of("version", "9.7.0", "server_id", "1", "gtid_mode", "ON", "gtid_executed", "nothing");
     RefusedException error =
-        catchThrowableOfType(RefusedException.class, () -> Facts.of(variables, "1"));
+        catchThrowableOfType(RefusedException.class, () -> Facts.of(variables, "1", ""));
     assertThat(error).isNotNull().hasMessageContaining("gtid_executed");
     assertThat(error.isPassing()).isFalse();
   }

@@ -26,6 +26,8 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
    * @param url of that server, where barriers wait; by default that of the pool
    * @param username who asks there; by default the pool's
    * @param password by default the pool's
+   * @param oneServer whether all statements of a connection are stated to reach one server; not by
+   *     default
    * @param tables beside whose rows lineages lie, each with its schema before it where that is
    *     another; none by default
    */
@@ -35,5 +37,6 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
       @Nullable String url,
       @Nullable String username,
       @Nullable String password,
+      boolean oneServer,
       @Nullable Set<String> tables) {}
 }

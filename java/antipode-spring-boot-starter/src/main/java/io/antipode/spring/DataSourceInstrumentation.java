@@ -106,6 +106,9 @@ final class DataSourceInstrumentation
     if (pool.readsFrom() == ReadsFrom.REPLICA) {
       builder.readsFrom(ReadsFrom.REPLICA);
     }
+    if (pool.oneServer()) {
+      builder.oneServer();
+    }
     MySqlShim shim = builder.register();
     shims.add(shim);
     return shim;

@@ -80,6 +80,13 @@ class PoolsTest {
   }
 
   @Test
+  void aPoolThatIsStatedToLeadToOneServer() {
+    application
+        .withPropertyValues(DATASTORE, "antipode.mysql.pools.near-posts.one-server=true")
+        .run(context -> assertThat(context).hasNotFailed());
+  }
+
+  @Test
   void noneWhereNoPropertySaysSo() {
     application.run(
         context -> assertThat(context.getBean("nearPosts")).isInstanceOf(HikariDataSource.class));
