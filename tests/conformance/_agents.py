@@ -37,8 +37,6 @@ BESIDE_OWN_VALUES = frozenset(
         "decide redis keys",
     }
 )
-#: Functions that a statement calls, which may write: Java takes these for reads still.
-CALLS = frozenset(f"decide {store} calls" for store in ("mariadb", "mysql"))
 #: Operations that a language does not have yet; of `decide` also those of one store or one kind, as
 #: `decide redis` or `decide redis look_at`; `script automatic` is scripts with automatic barriers,
 #: `open_scope baggage` requests whose members of others go on with what they send. One that it has
@@ -52,7 +50,7 @@ LACKING = {
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset({"decide redis keys", *CALLS}),
+    "java": frozenset({"decide redis keys"}),
 }
 
 

@@ -29,6 +29,7 @@ final class MySqlVectors {
               .set("lineage", Values.json(MySqlDecisions.cover(texts(given.path("asked")))));
       case "gtid_set" -> gtidSet(given);
       case "server" -> server(given);
+      case "calls" -> calls(given);
       case "command" -> command(given);
       case "found" ->
           JSON.objectNode()
@@ -150,6 +151,14 @@ final class MySqlVectors {
     return JSON.objectNode()
         .put("waits", MySqlDecisions.waits(variables))
         .put("numbers", MySqlDecisions.numbers(variables));
+  }
+
+  private static ObjectNode calls(JsonNode given) {
+    ObjectNode value = JSON.objectNode();
+    boolean isMySql = Values.text(given, "family").equals("mysql");
+    MySqlDecisions.calls(Values.text(given, "command"), isMySql)
+        .forEach(value.putArray("calls")::add);
+    return value;
   }
 
   private static ObjectNode command(JsonNode given) {

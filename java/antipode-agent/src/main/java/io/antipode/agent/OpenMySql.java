@@ -11,6 +11,7 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -61,6 +62,7 @@ final class OpenMySql extends OpenBytes {
     if (given.path("one_server").asBoolean()) {
       builder.oneServer();
     }
+    builder.readonlyFunctions(Set.copyOf(Values.texts(given.path("readonly_functions"))));
     if (given.hasNonNull("timeout_s")) {
       builder.timeout(Configuration.duration(given.get("timeout_s").asDouble()));
     }

@@ -217,9 +217,15 @@ public final class MySqlDecisions {
   /** Returns what one statement may do, in the words of the vectors. */
   public static List<String> does(String sql) {
     return Statements.effects(sql).stream()
+        .filter(each -> each != Effect.CALLS)
         .map(each -> each.name().toLowerCase(Locale.ROOT))
         .sorted()
         .toList();
+  }
+
+  /** Returns the functions that a statement calls and that are not built into its server. */
+  public static Set<String> calls(String sql, boolean isMySql) {
+    return Functions.called(sql, isMySql ? Flavor.MYSQL : Flavor.MARIADB);
   }
 
   /** Returns what finds the items that a text supersedes. */

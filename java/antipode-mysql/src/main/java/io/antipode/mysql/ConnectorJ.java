@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import com.mysql.cj.NativeSession;
 import com.mysql.cj.jdbc.JdbcConnection;
 import com.mysql.cj.protocol.ServerSession;
 import com.mysql.cj.protocol.ServerSessionStateController;
@@ -16,6 +17,9 @@ import org.jspecify.annotations.Nullable;
 /** A connection of Connector/J, which passes on the GTIDs that come with replies to commits. */
 record ConnectorJ(JdbcConnection connection) implements Wire {
   private static final String TRACKING = "trackSessionState";
+
+  /** The protocol's flag of a reply that tells of changes of the session. */
+  private static final int SESSION_CHANGED = 1 << 14;
 
   static @Nullable Wire wire(Connection connection) throws SQLException {
     return connection.isWrapperFor(JdbcConnection.class)
@@ -44,6 +48,17 @@ record ConnectorJ(JdbcConnection connection) implements Wire {
   public Word wholeWord() {
     return new Word(
         Known.of(session().isAutocommit()), Known.of(session().inTransactionOnServer()));
+  }
+
+  @Override
+  public boolean hasWarnings() {
+    return connection.getSession() instanceof NativeSession session
+        && session.getProtocol().getWarningCount() > 0;
+  }
+
+  @Override
+  public boolean hasChanged() {
+    return (session().getStatusFlags() & SESSION_CHANGED) != 0;
   }
 
   @Override

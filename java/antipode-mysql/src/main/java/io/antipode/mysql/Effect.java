@@ -30,6 +30,8 @@ enum Effect {
   UNLOGGED,
   /** It is a step of two phases, after which the end is in others' hands. */
   TWO_PHASES,
+  /** It calls a function that may not be built in, and so may write. */
+  CALLS,
   /** It changes which temporary tables there are, or what names mean. */
   NAMES,
   /** Several statements: the others say nothing of their order. */

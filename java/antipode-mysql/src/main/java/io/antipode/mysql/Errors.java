@@ -11,6 +11,18 @@ final class Errors {
   static final Set<Integer> NO_COLUMN = Set.of(1054);
   static final Set<Integer> DENIED = Set.of(1044, 1142, 1143);
 
+  /** A statement was not executed: it does not parse, or names no table that there is. */
+  static final Set<Integer> UNREAD = Set.of(1064, 1146);
+
+  /**
+   * Nor one that its user may not run, that names what there is not, that a server refuses which
+   * only reads, or that lost a transaction's locks.
+   */
+  private static final Set<Integer> UNWRITTEN =
+      Set.of(
+          1044, 1045, 1046, 1049, 1052, 1054, 1064, 1093, 1099, 1100, 1109, 1110, 1136, 1142, 1143,
+          1146, 1205, 1213, 1227, 1290, 1305, 1318, 1370, 1785, 1792, 1836);
+
   /** The server is starting, stopping or full; a later look may succeed. */
   private static final Set<Integer> PASSING =
       Set.of(1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032);
@@ -23,6 +35,11 @@ final class Errors {
   private static boolean isAnswer(SQLException error) {
     int number = error.getErrorCode();
     return (number >= 1000 && number < 2000) || (number >= 3000 && number < 5000);
+  }
+
+  /** Returns whether the server's error of this number leaves no rows of its statement. */
+  static boolean isUnwritten(int number) {
+    return UNWRITTEN.contains(number);
   }
 
   /** Returns whether a statement that failed so did nothing. */

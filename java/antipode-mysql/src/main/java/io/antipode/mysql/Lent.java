@@ -140,6 +140,9 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     prepare();
     flight = effects(execution, queries);
     await(flight);
+    if (flight.contains(Effect.CALLS)) {
+      flight.add(Effect.WRITES); // To barriers it is a read all the same.
+    }
     if (beside != null) {
       Beside rows = beside;
       asking(() -> rows.before(execution.getStatement(), queries, flight));
@@ -184,7 +187,11 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     Set<Effect> found = EnumSet.noneOf(Effect.class);
     for (QueryInfo query : queries) {
       String sql = query.getQuery().strip();
-      found.addAll(Statements.effects(sql.startsWith("{") ? "CALL " + sql : sql));
+      Set<Effect> one = Statements.effects(sql.startsWith("{") ? "CALL " + sql : sql);
+      if (one.contains(Effect.CALLS) && !tap.mayWrite(sql)) {
+        one.remove(Effect.CALLS);
+      }
+      found.addAll(one);
     }
     if (execution.isBatch()) {
       found.add(Effect.SEVERAL);
@@ -446,12 +453,15 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   }
 
   private void ended(End end, long count, int number, Word word) {
+    if (end == End.DONE && session.isUndoing() && wire.hasWarnings()) {
+      session.warned();
+    }
     Due due = session.ended(end, count, number, word);
     uncommitted(session.transaction().isUncommitted());
     if (due == Due.UNCOVERED) {
       tap.uncovered("it is prepared for anybody to commit, or it is not logged with a number");
-    } else if (due == Due.SAMPLE) {
-      sample();
+    } else if (due != Due.NOTHING) {
+      sample(due == Due.SAMPLE);
     }
     if (end == End.DONE) {
       tap.raisePending();
@@ -462,16 +472,38 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     Recording.recordUncommitted(shim.datastore(), tap, wrote);
   }
 
-  private void sample() {
+  /**
+   * Asks for the position of a write.
+   *
+   * @param isCertain whether something was written
+   */
+  private void sample(boolean isCertain) {
     String sql = tap.sample();
     if (sql == null) {
       return;
     }
     try {
-      tap.sampled(link.rows(sql).get(0));
+      if (isCertain || hasCommitted()) {
+        tap.sampled(link.rows(sql).get(0), isCertain);
+      }
     } catch (SQLException error) {
       shim.unsampled(String.valueOf(error.getMessage()));
     }
+  }
+
+  /**
+   * Returns whether the session may have committed something that no reply told: MySQL says so of
+   * what it did before an error, and before rows.
+   */
+  private boolean hasCommitted() throws SQLException {
+    if (!tap.isTracked() || !session.isProved()) {
+      return true;
+    }
+    if (wire.hasChanged()) {
+      return true; // The reply to a rollback says so of what failed before.
+    }
+    link.execute(Link.NOTHING);
+    return wire.hasChanged();
   }
 
   /** Ends a reply that was read piece by piece. */

@@ -31,6 +31,11 @@ record MariaDbConnector(Connection connection) implements Wire {
   }
 
   @Override
+  public boolean hasWarnings() {
+    return connection.getContext().getWarning() > 0;
+  }
+
+  @Override
   public OptionalLong accepted() {
     return OptionalLong.of(connection.getThreadId());
   }

@@ -69,6 +69,8 @@ public final class MySqlShim extends Shim {
   private final Deque<Link> idle = new ConcurrentLinkedDeque<>();
   private volatile boolean isClosed;
 
+  private final Set<String> readonlyFunctions;
+
   /** The application states that all statements of a connection reach one server. */
   private final boolean isStated;
 
@@ -92,6 +94,7 @@ public final class MySqlShim extends Shim {
     this.address = Address.of(builder.url, builder.user, builder.password);
     this.timeout = builder.timeout;
     this.isStated = builder.isStated;
+    this.readonlyFunctions = Functions.declared(builder.readonlyFunctions);
   }
 
   /**
@@ -113,6 +116,7 @@ public final class MySqlShim extends Shim {
     private @Nullable String user;
     private @Nullable String password;
     private boolean isStated;
+    private Set<String> readonlyFunctions = Set.of();
 
     private Builder(String datastore, String url) {
       super(datastore);
@@ -139,6 +143,17 @@ public final class MySqlShim extends Shim {
      */
     public Builder oneServer() {
       this.isStated = true;
+      return this;
+    }
+
+    /**
+     * Declares functions, stored or loadable, that write nothing. After a statement that calls
+     * another one which is not built in, the server is asked whether it wrote.
+     *
+     * @param names as statements have them, with a schema or without, in any case
+     */
+    public Builder readonlyFunctions(Set<String> names) {
+      this.readonlyFunctions = Set.copyOf(names);
       return this;
     }
 
@@ -191,6 +206,11 @@ public final class MySqlShim extends Shim {
     return KillSwitch.isDisabled()
         ? pool
         : Instrumented.of(pool, this, new Migrated(new Tables(tables), datastore()));
+  }
+
+  /** Returns the functions that the application declares to write nothing. */
+  Set<String> readonlyFunctions() {
+    return readonlyFunctions;
   }
 
   /** Returns where runs of numbers begin on its server. */

@@ -6,6 +6,7 @@ import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.mysql.Transaction.Snapshot;
 import io.antipode.mysql.Transaction.Word;
+import io.antipode.mysql.Transaction.Wrote;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +34,8 @@ final class Session {
     NOTHING,
     /** A position is missing. */
     SAMPLE,
+    /** The same, where only the server knows whether there was a write. */
+    PERHAPS,
     /** There will never be one. */
     UNCOVERED
   }
@@ -73,6 +76,12 @@ final class Session {
   private Transaction transaction = Transaction.UNKNOWN;
   private Call call = new Call(Set.of(), Known.UNKNOWN, transaction, false);
   private boolean isUnlogged;
+
+  /** Whether replies have told of what was committed. */
+  private boolean isProved;
+
+  /** Whether the reply to the rollback in flight warns that not all was rolled back. */
+  private boolean isWarned;
 
   /** Whether a look of the library's own opened the snapshot. */
   private boolean isLooked;
@@ -160,11 +169,27 @@ final class Session {
   /** Notes that writes of this session were committed. */
   void committed() {
     call = call.committed();
+    isProved = true;
+  }
+
+  /** Returns whether replies have told of what was committed. */
+  boolean isProved() {
+    return isProved;
+  }
+
+  /** Returns whether what is in flight undoes a transaction that wrote. */
+  boolean isUndoing() {
+    return call.has(Effect.ENDS) && !call.has(Effect.COMMITS) && transaction.wrote() != Wrote.NO;
+  }
+
+  /** Notes that the server warns that not all was rolled back. */
+  void warned() {
+    isWarned = true;
   }
 
   /** Returns whether what is in flight may commit a write, or leave it to others to commit. */
   boolean isDoubtful() {
-    boolean wrote = transaction.wrote();
+    boolean wrote = transaction.wrote() != Wrote.NO;
     if (call.has(Effect.TWO_PHASES) && wrote) {
       return true;
     }
@@ -193,8 +218,9 @@ final class Session {
    * @param word what the reply to this very call says
    */
   Due ended(End end, long count, int number, Word word) {
-    boolean changed = changed(end, count);
-    boolean wrote = transaction.wrote();
+    Wrote changed = changed(end, count, number);
+    Wrote wrote = transaction.wrote();
+    boolean stays = isUndoing() && (transaction.stays() || isWarned);
     if (end == End.DONE) {
       transaction = transaction.done(call.effects, call.autocommit, changed, word);
     } else {
@@ -203,44 +229,60 @@ final class Session {
         proofs.showNothing(); // Whether it began anew nobody knows.
       }
     }
-    Due due = due(end, changed, wrote);
+    Due due = due(end, changed, wrote, stays);
     if (end == End.DONE && (call.has(Effect.LOGGED) || call.has(Effect.UNLOGGED))) {
       isUnlogged = call.has(Effect.UNLOGGED);
     }
     call = new Call(Set.of(), Known.UNKNOWN, transaction, false);
+    isWarned = false;
     return due;
   }
 
-  private boolean changed(End end, long count) {
+  private Wrote changed(End end, long count, int number) {
     if (!call.has(Effect.WRITES)) {
-      return false;
+      return Wrote.NO;
     }
     return switch (end) {
-      case DONE -> count != 0;
-      // What came before the error may be committed.
-      case REFUSED -> call.has(Effect.COMMITS) || call.has(Effect.SEVERAL);
-      case FAILED -> true;
+      case DONE -> count > 0 ? Wrote.YES : call.has(Effect.CALLS) ? Wrote.PERHAPS : of(count != 0);
+      case REFUSED ->
+          // What came before the error may be committed, or in a table without transactions.
+          call.has(Effect.COMMITS) || call.has(Effect.SEVERAL)
+              ? Wrote.YES
+              : Errors.isUnwritten(number) ? Wrote.NO : Wrote.PERHAPS;
+      case FAILED -> Wrote.YES;
     };
   }
 
-  private Due due(End end, boolean changed, boolean wrote) {
+  private static Wrote of(boolean wrote) {
+    return wrote ? Wrote.YES : Wrote.NO;
+  }
+
+  /**
+   * Returns what is left to do.
+   *
+   * @param wrote whether the transaction did before
+   * @param stays whether something of it may be there after a rollback
+   */
+  private Due due(End end, Wrote changed, Wrote wrote, boolean stays) {
     boolean writes = call.has(Effect.WRITES);
-    if (call.has(Effect.TWO_PHASES) && (wrote || writes)) {
+    if (call.has(Effect.TWO_PHASES) && (wrote != Wrote.NO || writes)) {
       // Whether a GTID of several statements is of its commit, nobody knows.
       if (call.has(Effect.SEVERAL) || (end == End.DONE && !(call.isCommitted && writes))) {
         return Due.UNCOVERED;
       }
     }
     boolean commits = call.has(Effect.COMMITS);
-    if (call.isCommitted || !(changed || (wrote && commits))) {
+    Wrote all = stays ? Wrote.PERHAPS : commits ? changed.or(wrote) : changed;
+    if (call.isCommitted || all == Wrote.NO) {
       return Due.NOTHING;
     }
     // The word of its reply may say where it was; an error's has none.
-    Transaction known = end == End.DONE ? transaction : call.before;
-    if (!commits && !known.mayBeAutonomous()) {
+    boolean mayBeCommitted =
+        end == End.DONE ? transaction.mayBeAlone() : call.before.mayBeAutonomous();
+    if (!commits && !stays && !mayBeCommitted) {
       return Due.NOTHING;
     }
-    return isUnlogged ? Due.UNCOVERED : Due.SAMPLE;
+    return isUnlogged ? Due.UNCOVERED : all == Wrote.YES ? Due.SAMPLE : Due.PERHAPS;
   }
 
   // What others say.

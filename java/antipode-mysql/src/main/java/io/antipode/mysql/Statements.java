@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import static io.antipode.mysql.Effect.BEGINS;
+import static io.antipode.mysql.Effect.CALLS;
 import static io.antipode.mysql.Effect.COMMITS;
 import static io.antipode.mysql.Effect.ENDS;
 import static io.antipode.mysql.Effect.ISOLATION;
@@ -96,6 +97,23 @@ final class Statements {
 
   /** Returns what a text may do, all its statements together. */
   static Set<Effect> effects(String sql) {
+    Set<Effect> found = textual(sql);
+    if (mayCall(found) && !Functions.called(sql).isEmpty()) {
+      found.add(CALLS);
+    }
+    return found;
+  }
+
+  /** Returns whether what a statement calls matters: others do anything, or call nothing. */
+  private static boolean mayCall(Set<Effect> found) {
+    boolean isData =
+        found.contains(READS) || found.contains(WRITES) || found.contains(MAY_SNAPSHOT);
+    return isData
+        && !found.containsAll(Set.of(READS, WRITES, COMMITS))
+        && !found.containsAll(Set.of(WRITES, COMMITS, ENDS));
+  }
+
+  private static Set<Effect> textual(String sql) {
     if (sql.indexOf(';') < 0) {
       return one(sql);
     }

@@ -184,6 +184,35 @@ final class Tap {
     }
   }
 
+  /** Returns whether a call of functions may write; counts those of which nobody knows. */
+  boolean mayWrite(String sql) {
+    Set<String> names =
+        facts == null ? Functions.called(sql) : Functions.called(sql, facts.flavor());
+    names.removeAll(shim.readonlyFunctions());
+    for (String name : names) {
+      if (!Functions.isOfSequence(name)) {
+        unknown(name);
+        break; // A statement is counted once.
+      }
+    }
+    return !names.isEmpty();
+  }
+
+  private void unknown(String name) {
+    Counts.count("unknown_function", shim.datastore());
+    Counts.logOnce(
+        "mysql_unknown_function",
+        shim.datastore(),
+        name,
+        () ->
+            "a statement to "
+                + shim.datastore()
+                + " calls "
+                + name
+                + "(), which may write: whether it did is asked after it. Where it only reads,"
+                + " declare it by readonlyFunctions");
+  }
+
   /** Returns the question for the position of a write that has none; null where none helps. */
   @Nullable String sample() {
     if (facts == null || !trouble.isEmpty()) {
@@ -201,8 +230,12 @@ final class Tap {
     return SAMPLE.get(facts.flavor());
   }
 
-  /** Takes in the answer to {@link #sample}. */
-  void sampled(Map<String, String> row) {
+  /**
+   * Takes in the answer to {@link #sample}.
+   *
+   * @param isCertain whether something was written
+   */
+  void sampled(Map<String, String> row, boolean isCertain) {
     Facts here = Objects.requireNonNull(facts);
     boolean isSame = row.getOrDefault("server_id", "").equals(Long.toString(here.serverId()));
     boolean isReadOnly = !row.getOrDefault("read_only", "").equals("0");
@@ -216,7 +249,9 @@ final class Tap {
     if (here.flavor() == Flavor.MARIADB) {
       String gtid = row.getOrDefault("gtid", "");
       if (gtid.isEmpty()) {
-        shim.unsampled("its session knows of none");
+        if (isCertain) { // Else it has written nothing.
+          shim.unsampled("its session knows of none");
+        }
       } else if (!gtid.equals(lastGtid)) {
         lastGtid = gtid;
         gtids(gtid);

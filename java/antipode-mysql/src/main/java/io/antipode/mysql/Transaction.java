@@ -11,15 +11,20 @@ import java.util.Set;
  * @param autocommit whether each statement outside of a transaction commits by itself
  * @param open whether a transaction is open
  * @param wrote whether the open transaction may have written
+ * @param stays whether what it wrote may stay after a rollback: a function that it called may have
+ *     written to a table without transactions
  */
 record Transaction(
-    Known autocommit, Known open, Snapshot snapshot, Isolation isolation, boolean wrote) {
+    Known autocommit,
+    Known open,
+    Snapshot snapshot,
+    Isolation isolation,
+    Wrote wrote,
+    boolean stays) {
   /** Of a session of which nobody has seen anything. */
   static final Transaction UNKNOWN =
-      new Transaction(Known.UNKNOWN, Known.UNKNOWN, Snapshot.TAKEN, Isolation.ANOTHER, true);
-
-  /** Errors of a statement that was not executed: it does not parse, or names no table. */
-  private static final Set<Integer> UNREAD = Set.of(1064, 1146);
+      new Transaction(
+          Known.UNKNOWN, Known.UNKNOWN, Snapshot.TAKEN, Isolation.ANOTHER, Wrote.YES, false);
 
   /** Errors of a definition that it meets after its commit: a table exists, or does not. */
   private static final Set<Integer> AFTER_COMMIT = Set.of(1050, 1051);
@@ -32,6 +37,19 @@ record Transaction(
     /** It wrote and read nothing: a trigger or a function may have taken one. */
     PERHAPS,
     TAKEN
+  }
+
+  /** Whether something wrote. */
+  enum Wrote {
+    NO,
+    /** Only the server knows: a function may have, or a statement that failed. */
+    PERHAPS,
+    /** It did, or has to be taken for it. */
+    YES;
+
+    Wrote or(Wrote other) {
+      return compareTo(other) < 0 ? other : this;
+    }
   }
 
   /** The isolation of the open transaction. */
@@ -64,6 +82,12 @@ record Transaction(
     return autocommit != Known.NO && open != Known.YES;
   }
 
+  /** Returns whether a statement that wrote may have committed by itself, as it is after it. */
+  boolean mayBeAlone() {
+    // Without autocommit, in a table without transactions, one begins none.
+    return mayBeAutonomous() || open == Known.NO;
+  }
+
   /** Returns whether a question of the library's own, and a rollback after it, changes nothing. */
   boolean endsByItself() {
     return isAutonomous() || (open == Known.NO && isolation != Isolation.EACH_ITS_OWN);
@@ -81,7 +105,7 @@ record Transaction(
 
   /** Returns whether it may have written what is not committed. */
   boolean isUncommitted() {
-    return wrote && !isAutonomous();
+    return wrote != Wrote.NO && !isAutonomous();
   }
 
   /**
@@ -96,26 +120,27 @@ record Transaction(
   }
 
   private Transaction with(Known autocommitNow, Known openNow) {
-    return new Transaction(autocommitNow, openNow, snapshot, isolation, wrote);
+    return new Transaction(autocommitNow, openNow, snapshot, isolation, wrote, stays);
   }
 
   Transaction with(Snapshot taken) {
-    return new Transaction(autocommit, open, taken, isolation, wrote);
+    return new Transaction(autocommit, open, taken, isolation, wrote, stays);
   }
 
   private Transaction with(Isolation another) {
-    return new Transaction(autocommit, open, snapshot, another, wrote);
+    return new Transaction(autocommit, open, snapshot, another, wrote, stays);
   }
 
-  /** Returns it with a write, or as it is. */
-  Transaction and(boolean writes) {
-    return new Transaction(autocommit, open, snapshot, isolation, wrote || writes);
+  /** Returns it with what a call wrote. */
+  private Transaction and(Wrote more, Set<Effect> effects) {
+    boolean calls = effects.contains(Effect.CALLS);
+    return new Transaction(autocommit, open, snapshot, isolation, wrote.or(more), stays || calls);
   }
 
   /** Returns it without anything of a transaction that has ended. */
   private Transaction closed() {
     Isolation next = isolation == Isolation.ANOTHER ? Isolation.SESSIONS : isolation;
-    return new Transaction(autocommit, open, Snapshot.NONE, next, false);
+    return new Transaction(autocommit, open, Snapshot.NONE, next, Wrote.NO, false);
   }
 
   // Calls.
@@ -164,11 +189,12 @@ record Transaction(
    * Returns it after a call that the server did.
    *
    * @param sets what the call sets autocommit to, if that is known
-   * @param changed whether it may have written
+   * @param changed whether it wrote
    * @param word what the reply to this very call says
    */
-  Transaction done(Set<Effect> effects, Known sets, boolean changed, Word word) {
-    Transaction after = and(changed).with(autocommitAfter(effects, sets), openAfter(effects, sets));
+  Transaction done(Set<Effect> effects, Known sets, Wrote changed, Word word) {
+    Transaction after =
+        and(changed, effects).with(autocommitAfter(effects, sets), openAfter(effects, sets));
     // The word of several statements may have bits of the first ones. One without effects may be
     // answered with the word of a transaction of the server's own: HELP is.
     boolean isOfThis = !effects.isEmpty() && !effects.contains(Effect.SEVERAL);
@@ -212,10 +238,10 @@ record Transaction(
   }
 
   /** Returns it after an error of the server's, or of the driver alone. */
-  Transaction failed(Set<Effect> effects, Transaction before, boolean changed, int number) {
+  Transaction failed(Set<Effect> effects, Transaction before, Wrote changed, int number) {
     boolean isSeveral = effects.contains(Effect.SEVERAL);
     boolean isSingle = !effects.contains(Effect.COMMITS) && !isSeveral;
-    if (isSingle && (before.isAutonomous() || UNREAD.contains(number))) {
+    if (isSingle && (before.isAutonomous() || Errors.UNREAD.contains(number))) {
       return with(before.snapshot).with(before.autocommit, before.open);
     }
     boolean defines = effects.contains(Effect.WRITES) && effects.contains(Effect.ENDS);
@@ -223,12 +249,13 @@ record Transaction(
       return with(autocommit, Known.NO).closed();
     }
     // A deadlock ends a transaction, other errors do not.
-    return and(changed).with(isOpaque(effects) ? Known.UNKNOWN : autocommit, Known.UNKNOWN);
+    return and(changed, effects)
+        .with(isOpaque(effects) ? Known.UNKNOWN : autocommit, Known.UNKNOWN);
   }
 
   /** Returns it where nobody knows whether a call was made, or the session is another one. */
   Transaction lost(Set<Effect> effects) {
-    return and(effects.contains(Effect.WRITES))
+    return and(effects.contains(Effect.WRITES) ? Wrote.YES : Wrote.NO, effects)
         .with(Known.UNKNOWN, Known.UNKNOWN)
         .with(Snapshot.TAKEN);
   }

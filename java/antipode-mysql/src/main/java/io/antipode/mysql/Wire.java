@@ -26,6 +26,19 @@ interface Wire {
    */
   Word wholeWord() throws SQLException;
 
+  /** Returns whether the last reply, read to its end, has warnings. */
+  default boolean hasWarnings() {
+    return false;
+  }
+
+  /**
+   * Returns whether the last reply, to an empty statement, tells of a change of the session, such
+   * as a commit of which no reply told before; true where the driver does not say.
+   */
+  default boolean hasChanged() {
+    return true;
+  }
+
   /**
    * Returns the number of the connection in its handshake; empty where the driver does not tell.
    */

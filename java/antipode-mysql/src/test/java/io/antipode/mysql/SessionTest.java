@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
 import io.antipode.mysql.Transaction.Word;
+import java.util.Set;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -48,5 +49,76 @@ class SessionTest {
       write();
       assertThat(call("XA PREPARE 'x'; XA COMMIT 'x'", false, true, end)).isEqualTo(Due.UNCOVERED);
     }
+  }
+
+  private static final int DUPLICATE = 1062;
+
+  private Due call(String sql, boolean isInTransaction) {
+    return call(sql, isInTransaction, false, End.DONE);
+  }
+
+  /** What Lent makes of a call of a function that nobody declared. */
+  private Due calling(String sql, boolean isInTransaction, long count) {
+    Set<Effect> effects = Statements.effects(sql);
+    effects.add(Effect.WRITES);
+    session.starts(effects, Known.UNKNOWN);
+    return session.ended(End.DONE, count, 0, new Word(Known.YES, Known.of(isInTransaction)));
+  }
+
+  private Due refused(String sql, int number) {
+    session.starts(Statements.effects(sql), Known.UNKNOWN);
+    return session.ended(End.REFUSED, -1, number, Word.SILENT);
+  }
+
+  /** A function that is not built in may write: asked once, at the end of its transaction. */
+  @Test
+  void callsOfFunctions() {
+    assertThat(calling("SELECT f()", false, -1)).isEqualTo(Due.PERHAPS);
+    assertThat(calling("DELETE FROM t WHERE f(id)", false, 0)).isEqualTo(Due.PERHAPS);
+    assertThat(calling("DELETE FROM t WHERE f(id)", false, 1)).isEqualTo(Due.SAMPLE);
+    for (String end : new String[] {"COMMIT", "ROLLBACK"}) {
+      call("BEGIN", true);
+      assertThat(calling("SELECT f()", true, -1)).isEqualTo(Due.NOTHING);
+      assertThat(call(end, false)).isEqualTo(Due.PERHAPS);
+    }
+    call("BEGIN", true);
+    assertThat(calling("INSERT INTO t VALUES (f())", true, 1)).isEqualTo(Due.NOTHING);
+    assertThat(call("COMMIT", false)).isEqualTo(Due.SAMPLE);
+  }
+
+  /** What failed may have left rows in a table without transactions, unless it was not executed. */
+  @Test
+  void writesThatFail() {
+    String insert = "INSERT INTO t VALUES (1), (1)";
+    assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.PERHAPS);
+    assertThat(refused(insert, 1146)).isEqualTo(Due.NOTHING);
+    call("BEGIN", true);
+    assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.NOTHING);
+    assertThat(call("COMMIT", false)).isEqualTo(Due.PERHAPS);
+    assertThat(call("COMMIT", false)).isEqualTo(Due.NOTHING);
+  }
+
+  /** A warning of a rollback says that not all was rolled back. */
+  @Test
+  void rollbacks() {
+    for (boolean isWarned : new boolean[] {false, true}) {
+      call("BEGIN", true);
+      call("INSERT INTO t VALUES (1)", true);
+      session.starts(Statements.effects("ROLLBACK"), Known.UNKNOWN);
+      assertThat(session.isUndoing()).isTrue();
+      if (isWarned) {
+        session.warned();
+      }
+      assertThat(session.ended(End.DONE, -1, 0, new Word(Known.YES, Known.NO)))
+          .isEqualTo(isWarned ? Due.PERHAPS : Due.NOTHING);
+    }
+  }
+
+  /** Without autocommit, a write to a table without transactions begins none, and stands. */
+  @Test
+  void aWriteThatBeginsNoTransaction() {
+    session.told(new Word(Known.NO, Known.NO));
+    session.starts(Statements.effects("INSERT INTO t VALUES (1)"), Known.UNKNOWN);
+    assertThat(session.ended(End.DONE, 1, 0, new Word(Known.NO, Known.NO))).isEqualTo(Due.SAMPLE);
   }
 }

@@ -28,6 +28,8 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
    * @param password by default the pool's
    * @param oneServer whether all statements of a connection are stated to reach one server; not by
    *     default
+   * @param readonlyFunctions stored and loadable functions that write nothing, as statements have
+   *     them; none by default
    * @param tables beside whose rows lineages lie, each with its schema before it where that is
    *     another; none by default
    */
@@ -38,5 +40,6 @@ public record AntipodeMySqlProperties(Map<String, Pool> pools) {
       @Nullable String username,
       @Nullable String password,
       boolean oneServer,
+      @Nullable Set<String> readonlyFunctions,
       @Nullable Set<String> tables) {}
 }

@@ -109,6 +109,10 @@ final class DataSourceInstrumentation
     if (pool.oneServer()) {
       builder.oneServer();
     }
+    Set<String> readonly = pool.readonlyFunctions();
+    if (readonly != null) {
+      builder.readonlyFunctions(readonly);
+    }
     MySqlShim shim = builder.register();
     shims.add(shim);
     return shim;
