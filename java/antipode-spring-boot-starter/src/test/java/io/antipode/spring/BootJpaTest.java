@@ -3,6 +3,7 @@ package io.antipode.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.antipode.Antipode;
 import io.antipode.Lineage;
@@ -14,6 +15,7 @@ import io.antipode.barrier.BarrierResult;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.lab.Lab;
+import io.antipode.runtime.Counts;
 import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import jakarta.persistence.Table;
@@ -44,8 +46,10 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Primary;
+import org.springframework.dao.DuplicateKeyException;
 import org.springframework.data.jpa.repository.JpaRepository;
 import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
+import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.transaction.annotation.Propagation;
 import org.springframework.transaction.annotation.Transactional;
@@ -79,6 +83,16 @@ abstract class BootJpaTest {
     @Bean(defaultCandidate = false)
     DataSource replica(@Value("${urls.replica}") String url) {
       return pool(url);
+    }
+
+    /** A pool that runs already, which nobody can change any more. */
+    @Bean(defaultCandidate = false)
+    DataSource running(@Value("${urls.primary}") String url) {
+      HikariConfig config = new HikariConfig();
+      config.setJdbcUrl(url);
+      config.setUsername("app");
+      config.setPassword("app");
+      return new HikariDataSource(config);
     }
 
     /** Transactions that only read are the replica's. */
@@ -138,6 +152,12 @@ abstract class BootJpaTest {
     public void note(long id) {
       Post unused = posts.save(new Post(id, "noted"));
     }
+
+    /** Reads at the replica, within a transaction that the other one waits for. */
+    @Transactional(propagation = Propagation.REQUIRES_NEW, readOnly = true)
+    public boolean isThere(long id) {
+      return posts.findById(id).isPresent();
+    }
   }
 
   static class Service {
@@ -174,6 +194,13 @@ abstract class BootJpaTest {
       return noted;
     }
 
+    /** Returns whether another transaction, which only reads, sees what is not committed. */
+    @Transactional
+    public boolean writeAndLook(long id) {
+      Post unused = posts.saveAndFlush(new Post(id, "hello"));
+      return audit.isThere(id);
+    }
+
     @Transactional(readOnly = true)
     public Optional<String> read(long id) {
       return posts.findById(id).map(post -> post.text);
@@ -203,6 +230,7 @@ abstract class BootJpaTest {
             "--urls.primary=" + jdbc(lab.url()),
             "--urls.replica=" + jdbc(lab.otherUrl()),
             "--antipode.mysql.pools.primary.datastore=posts",
+            "--antipode.mysql.pools.running.datastore=posts",
             "--antipode.mysql.pools.replica.datastore=posts",
             "--antipode.mysql.pools.replica.reads-from=replica");
     service = application.getBean(Service.class);
@@ -342,6 +370,40 @@ abstract class BootJpaTest {
       BarrierResult unused = Barriers.barrier(SOON);
       assertThat(service.read(70)).isEmpty();
       assertThat(service.read(71)).hasValue("noted");
+    }
+  }
+
+  /** Its writes have positions all the same, also after an error on their connection. */
+  @Test
+  void aTemplateOverAPoolThatRunsAlready() {
+    JdbcTemplate template = new JdbcTemplate(application.getBean("running", DataSource.class));
+    String insert = "INSERT INTO boot_posts (id, text) VALUES (?, 'hello')";
+    for (long id = 80; id < 88; id++) {
+      long row = id;
+      try (ScopeBlock request = Antipode.scope()) {
+        int unused = template.update(insert, row);
+        assertThat(Antipode.current().writes()).isNotEmpty();
+        assertThat(Antipode.current().incomplete()).isEmpty();
+        BarrierResult ignored = Barriers.barrier(SOON);
+        assertThat(service.read(row)).hasValue("hello");
+        assertThatThrownBy(() -> template.update(insert, row))
+            .isInstanceOf(DuplicateKeyException.class);
+      }
+    }
+  }
+
+  /** No wait can help there, so it is counted. */
+  @Test
+  void aTransactionWithinAnotherThatReadsWhatIsNotCommitted() {
+    reaches(request(90), 90);
+    Counts.Metric before = new Counts.Metric("read_before_commit", "posts");
+    try (ScopeBlock request = Antipode.scope()) {
+      long counted = Counts.all().getOrDefault(before, 0L);
+      assertThat(service.writeAndLook(91)).isFalse();
+      assertThat(Counts.all().getOrDefault(before, 0L)).isEqualTo(counted + 1);
+      BarrierResult unused = Barriers.barrier(SOON);
+      assertThat(service.read(91)).hasValue("hello");
+      assertThat(Counts.all().getOrDefault(before, 0L)).isEqualTo(counted + 1);
     }
   }
 }
