@@ -64,12 +64,17 @@ class ANTIPODE_EXPORT OpenBranch {
   OpenBranch& operator=(const OpenBranch&) = delete;
 
   /// It is a call of `service`, which has answered something and has not ended. Nobody knows what it wrote: until the
-  /// branch is over, barriers of the request find (`service`, `in_doubt`), which no lineage keeps. Not thread-safe.
+  /// branch is over, barriers of the request find (`service`, `in_doubt`), which no lineage keeps. Not thread-safe, as
+  /// all of a branch.
   void Streams(std::string_view service);
+  /// Results of a call to `datastore` are still to be read, and may say what it wrote: until the branch is over, all
+  /// that is read of the lineage, and leaves, has (`datastore`, `in_doubt`).
+  void Unread(std::string_view datastore);
 
  private:
   std::shared_ptr<Scope> scope_;
-  std::string streaming_;
+  std::optional<std::string> streaming_;
+  std::optional<std::string> unread_;
 };
 
 /// The current scope of a thread at one moment, to be handed to another thread or to a callback. A value.

@@ -179,7 +179,7 @@ int DryRun::Record(std::string_view kind, const Scope* scope, const Place* place
   const std::string request = scope == nullptr ? "null" : "\"" + dry_run::Notes::Of(*scope)->Request() + "\"";
   std::string members = "\"request\":" + request + ",";
   if (const auto test = RunningTest()) members += Member("test", *test) + ",";
-  if (place != nullptr) members += "\"site\":" + place->Json() + ",";
+  if (place != nullptr) members += "\"site\":" + json::Site(*place) + ",";
   return records_->Put(kind, members + about);
 }
 

@@ -12,9 +12,9 @@
 #include "antipode/shim.h"
 #include "dry_run/evidence.h"
 #include "dry_run/notes.h"
-#include "dry_run/places.h"
 #include "dry_run/records.h"
 #include "runtime/dry_run.h"
+#include "runtime/places.h"
 
 namespace antipode::dry_run {
 

@@ -87,6 +87,11 @@ std::string Texts(const std::set<std::string>& values) {
   return List(values, [](const std::string& each) { return Text(each); });
 }
 
+std::string Site(const Place& place) {
+  return R"({"file":)" + Text(place.file) + R"(,"line":)" + std::to_string(place.line) + R"(,"function":)" +
+         Text(place.function) + "}";
+}
+
 std::string Write(const Dependency& found) {
   if (const auto* promise = std::get_if<Promise>(&found)) return Named(promise->datastore, kPromises, promise->id);
   const auto& write = std::get<WriteId>(found);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "antipode/outcomes.h"
+#include "runtime/places.h"
 
 namespace antipode::dry_run::json {
 
@@ -17,6 +18,7 @@ std::string TextOrNull(const std::optional<std::string>& value);
 std::string Seconds(std::optional<double> value);
 std::string Texts(const std::set<std::string>& values);
 std::string Write(const Dependency& found);
+std::string Site(const Place& place);
 /// A list, each once, in an order that depends on nothing else.
 std::string Writes(const std::vector<Dependency>& found);
 

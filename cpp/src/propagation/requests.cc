@@ -45,7 +45,7 @@ std::optional<std::string> AnswerOf(Scope& scope) {
     const std::lock_guard guard(inside.lock);
     inside.answered = true;
     asked = inside.asked;
-    added = WithBranches(inside.lineage.Beyond(inside.came), inside.running->branches);
+    added = WithBranches(inside.WithUnread(inside.lineage).Beyond(inside.came), inside.running->branches);
   }
   std::set<std::string> notes;
   if (const auto observer = DryRunNow()) {

@@ -30,7 +30,9 @@ class Attachment {
 struct Running {
   std::atomic<std::uint64_t> branches{0};
   std::mutex lock;
-  std::multiset<std::string> streams;  ///< Services whose calls have answered something, and have not ended.
+  std::multiset<std::string> streams;     ///< Services whose calls have answered something, and have not ended.
+  std::multiset<std::string> unread;      ///< Datastores of which results are still to be read.
+  std::atomic<std::size_t> in_doubt = 0;  ///< Of both, how many: most requests have none.
 };
 
 struct Scope::Inside {
@@ -62,8 +64,12 @@ struct Scope::Inside {
   }
   /// The time that reads of the request may wait by themselves, all of them together; under the lock.
   const std::shared_ptr<Allowance>& Allowed();
-  /// The lineage, with a mark for each stream that has not ended: what a barrier is about.
+  /// The lineage, with a mark for each datastore of which results are still to be read.
+  [[nodiscard]] Lineage Held() const;
+  /// The same, with one for each stream that has not ended: what a barrier is about.
   [[nodiscard]] Lineage Doubted() const;
+  /// `held` of this scope, with these marks.
+  [[nodiscard]] Lineage WithUnread(Lineage held) const;
   /// The lineage, with the number of branches that run.
   [[nodiscard]] Lineage Branching() const;
   /// The same as it may leave this process.

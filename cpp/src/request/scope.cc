@@ -13,6 +13,7 @@
 #include "runtime/dry_run.h"
 #include "runtime/observers.h"
 #include "runtime/per_thread.h"
+#include "runtime/places.h"
 #include "runtime/settings.h"
 
 namespace antipode {
@@ -21,6 +22,12 @@ namespace {
 const Incomplete& SnapshotMark() {
   static const auto& mark = *new Incomplete{"", "snapshot"};
   return mark;
+}
+
+/// A lineage with the mark `in_doubt` for each of these.
+Lineage InDoubt(Lineage lineage, const std::multiset<std::string>& subjects) {
+  for (const std::string& each : subjects) lineage = lineage.Marked({each, "in_doubt"});
+  return lineage;
 }
 
 }  // namespace
@@ -77,22 +84,29 @@ const std::shared_ptr<Allowance>& Scope::Inside::Allowed() {
   return allowance;
 }
 
-Lineage Scope::Inside::Doubted() const {
-  std::set<std::string> services;
-  {
-    const std::lock_guard guard(running->lock);
-    services.insert(running->streams.begin(), running->streams.end());
-  }
-  const std::lock_guard guard(lock);
-  Lineage doubted = lineage;
-  for (const std::string& service : services) doubted = doubted.Marked({service, "in_doubt"});
-  return doubted;
+Lineage Scope::Inside::WithUnread(Lineage held) const {
+  if (running->in_doubt == 0) return held;
+  const std::lock_guard guard(running->lock);
+  return InDoubt(std::move(held), running->unread);
 }
 
-Lineage Scope::Inside::Branching() const {
-  const std::lock_guard guard(lock);
-  return WithBranches(lineage, running->branches);
+Lineage Scope::Inside::Held() const {
+  Lineage held;
+  {
+    const std::lock_guard guard(lock);
+    held = lineage;
+  }
+  return WithUnread(std::move(held));
 }
+
+Lineage Scope::Inside::Doubted() const {
+  Lineage held = Held();
+  if (running->in_doubt == 0) return held;
+  const std::lock_guard guard(running->lock);
+  return InDoubt(std::move(held), running->streams);
+}
+
+Lineage Scope::Inside::Branching() const { return WithBranches(Held(), running->branches); }
 
 std::string Scope::Inside::Leaving() const {
   const std::uint64_t branches = running->branches;
@@ -100,9 +114,10 @@ std::string Scope::Inside::Leaving() const {
   Lineage held;
   {
     const std::lock_guard guard(lock);
-    if (leaving.Holds(lineage, branches, settings)) return leaving.text;
+    if (running->in_doubt == 0 && leaving.Holds(lineage, branches, settings)) return leaving.text;
     held = lineage;
   }
+  held = WithUnread(std::move(held));
   bool whole = false;
   std::string text = LeavingText(WithBranches(held, branches), *settings, &whole);
   if (whole) {  // What was dropped is counted each time it is.
@@ -126,10 +141,7 @@ Scope::~Scope() = default;
 
 std::shared_ptr<Scope> Scope::Received(std::string_view text) { return std::make_shared<Scope>(ReceivedText(text)); }
 
-Lineage Scope::lineage() const {
-  const std::lock_guard guard(inside_->lock);
-  return inside_->lineage;
-}
+Lineage Scope::lineage() const { return inside_->Held(); }
 
 std::string Scope::text() const {
   const auto observer = DryRunNow();
@@ -200,18 +212,29 @@ OpenBranch::OpenBranch(std::shared_ptr<Scope> scope) : scope_(std::move(scope)) 
 OpenBranch::~OpenBranch() {
   if (!scope_) return;
   Running& running = *scope_->inside().running;
+  {
+    const std::lock_guard guard(running.lock);
+    if (streaming_) running.streams.erase(running.streams.find(*streaming_));
+    if (unread_) running.unread.erase(running.unread.find(*unread_));
+    running.in_doubt = running.streams.size() + running.unread.size();
+  }
   --running.branches;
-  if (streaming_.empty()) return;
-  const std::lock_guard guard(running.lock);
-  running.streams.erase(running.streams.find(streaming_));
 }
 
 void OpenBranch::Streams(std::string_view service) {
-  if (!scope_ || !streaming_.empty()) return;
-  streaming_ = service;
+  if (!scope_ || streaming_) return;
   Running& running = *scope_->inside().running;
   const std::lock_guard guard(running.lock);
-  running.streams.insert(streaming_);
+  running.streams.insert(streaming_.emplace(service));
+  ++running.in_doubt;
+}
+
+void OpenBranch::Unread(std::string_view datastore) {
+  if (!scope_ || unread_) return;
+  Running& running = *scope_->inside().running;
+  const std::lock_guard guard(running.lock);
+  running.unread.insert(unread_.emplace(datastore));
+  ++running.in_doubt;
 }
 
 /// A scope that is current on one thread until its guard is gone, on whatever thread that happens.
@@ -330,11 +353,12 @@ void Unscoped(const char* what, std::string_view datastore, std::optional<Policy
   Count(std::string("unscoped_") + what, datastore);
   const std::string link = std::string_view(what) == "read" ? " of '" : " to '";
   const std::string about = datastore.empty() ? "" : link + std::string(datastore) + "'";
-  const std::string message = what + about + " outside of a scope: begin one with antipode::ScopeGuard";
+  const std::string site = CallSite();
+  const std::string message = what + about + " in " + site + " outside of a scope: begin one with antipode::ScopeGuard";
   if (policy == Policy::kRaise && !DryRunNow()) {
     throw ConfigurationError(message);
   }
-  WarnOnce(std::string("unscoped_") + what, datastore, "", message);
+  WarnOnce(std::string("unscoped_") + what, datastore, site, message);
 }
 
 void Stop() {

@@ -9,7 +9,7 @@
 namespace antipode {
 namespace {
 
-constexpr std::size_t kRanks = static_cast<std::size_t>(ForkRank::kObservers) + 1;
+constexpr std::size_t kRanks = static_cast<std::size_t>(ForkRank::kSymbols) + 1;
 
 struct Held {
   std::mutex* lock;

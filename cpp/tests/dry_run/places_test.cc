@@ -1,5 +1,5 @@
 // Where an application is: its functions, files and lines.
-#include "dry_run/places.h"
+#include "runtime/places.h"
 
 #include <gtest/gtest.h>
 

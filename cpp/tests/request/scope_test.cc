@@ -210,6 +210,38 @@ TEST(Observer, LearnsWhatIsCountedAndIsWarnedOnce) {
   EXPECT_NE(listening->warned[0].find("observed"), std::string::npos);
 }
 
+[[gnu::noinline]] void WriteHere() { RecordWrite({"placed", "log", std::uint64_t{7}}); }
+[[gnu::noinline]] void WriteThere() { RecordWrite({"placed", "log", std::uint64_t{8}}); }
+
+TEST(Observer, IsWarnedOnceForEachPlaceOutsideOfAScope) {
+  const auto listening = std::make_shared<Listening>();
+  SetObserver(listening);
+  for (int times = 0; times < 3; ++times) {
+    WriteHere();
+    WriteThere();
+  }
+  SetObserver(nullptr);
+  ASSERT_EQ(listening->warned.size(), 2U);
+  EXPECT_NE(listening->warned[0].find("WriteHere"), std::string::npos) << listening->warned[0];
+  EXPECT_NE(listening->warned[1].find("WriteThere"), std::string::npos) << listening->warned[1];
+}
+
+TEST(Observer, IsWarnedOnceOfAllThatALongLineageLost) {
+  const SettingsGuard guard;
+  Settings settings;
+  settings.max_lineage_bytes = 256;
+  Configure(settings);
+  const auto listening = std::make_shared<Listening>();
+  SetObserver(listening);
+  const ScopeGuard request;
+  for (int nth = 10; nth < 40; ++nth) Append({"store" + std::to_string(nth), "log", std::uint64_t{7}, 400'000});
+  for (int times = 0; times < 2; ++times) Serialize();
+  SetObserver(nullptr);
+  EXPECT_GT(listening->counted.size(), 20U);
+  ASSERT_EQ(listening->warned.size(), 1U);
+  EXPECT_NE(listening->warned[0].find("', 'store"), std::string::npos) << listening->warned[0];
+}
+
 TEST(Settings, OutsideOfWhatTheyTakeAreRefused) {
   Settings settings;
   settings.max_lineage_bytes = 63;

@@ -1,15 +1,17 @@
-#include "dry_run/places.h"
+#include "runtime/places.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 
 #include "antipode/text.h"
-#include "dry_run/json.h"
+#include "runtime/forks.h"
+#include "runtime/settings.h"
 
-namespace antipode::dry_run {
+namespace antipode {
 namespace {
 
 constexpr std::size_t kMost = 10'000;
@@ -48,26 +50,34 @@ std::string WorkingDirectory() {
   return removed ? "" : here.string() + "/";
 }
 
-}  // namespace
-
-std::string Place::Json() const {
-  return R"({"file":)" + json::Text(file) + R"(,"line":)" + std::to_string(line) + R"(,"function":)" +
-         json::Text(function) + "}";
+/// Of what all places have met.
+std::mutex& TheLock() {
+  static auto* lock = [] {
+    auto* made = new std::mutex;
+    HoldWhileForking(ForkRank::kPlaces, *made);
+    return made;
+  }();
+  return *lock;
 }
+
+}  // namespace
 
 Places::Places(std::optional<std::set<std::string>> packages)
     : packages_(std::move(packages)),
       here_(WorkingDirectory()),
       program_(Program()),
-      source_(OwnFile("src/dry_run/places.cc")) {}
+      source_(OwnFile("src/runtime/places.cc")) {}
 
 Place Places::Of(const CallStack& stack) {
-  const std::lock_guard guard(lock_);
+  const std::lock_guard guard(TheLock());
   Place outermost{kUnknownFile, 0, kUnknownFunction};
+  bool installed = true;
   for (const std::uintptr_t address : stack) {
     for (const Met& met : At(address)) {
       if (met.own) return met.place;
+      if (met.installed && !installed) continue;
       outermost = met.place;
+      installed = met.installed;
     }
   }
   return outermost;
@@ -78,7 +88,9 @@ const std::vector<Places::Met>& Places::At(std::uintptr_t address) {
   if (known != met_.end()) return known->second;
   if (met_.size() >= kMost) met_.clear();
   std::vector<Met> found;
-  for (const Frame& frame : FramesAt(address)) found.push_back({PlaceOf(frame), IsOwn(frame)});
+  for (const Frame& frame : FramesAt(address)) {
+    found.push_back({PlaceOf(frame), IsOwn(frame), IsInstalled(frame.object)});
+  }
   return met_[address] = std::move(found);
 }
 
@@ -86,6 +98,8 @@ bool Places::IsOwn(const Frame& frame) const {
   if (packages_ && IsInAny(frame.function, *packages_)) return true;
   if (IsInstalled(frame.file)) return false;
   if (IsInstalled(frame.object) && frame.object != program_) return false;
+  // A program without symbols has offsets alone.
+  if (frame.file.empty() && frame.function.empty()) return !frame.object.empty() && !frame.library;
   if (frame.file.empty() || source_.empty()) return !frame.function.empty() && !IsInAny(frame.function, kLibraries);
   // What lies next to the library's source, such as its tests, is as good as anybody's. A build with relative paths
   // does not say whose folder `src` it is.
@@ -106,4 +120,11 @@ Place Places::PlaceOf(const Frame& frame) const {
   return place;
 }
 
-}  // namespace antipode::dry_run
+std::string CallSite() {
+  static auto& places = *new Places(SettingsInForce()->app_packages);
+  const Place place = places.Of(CurrentCallStack());
+  const std::string file = place.line == 0 ? place.file : place.file + ":" + std::to_string(place.line);
+  return place.function + " (" + file + ")";
+}
+
+}  // namespace antipode

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,15 +11,13 @@
 
 #include "runtime/call_stack.h"
 
-namespace antipode::dry_run {
+namespace antipode {
 
 struct Place {
   std::string file;  ///< Relative to the working directory where it is below it; the program's name where no more is
                      ///< known.
   int line = 0;      ///< From 1; 0 where it is not known.
   std::string function;
-
-  [[nodiscard]] std::string Json() const;
 };
 
 /// One call of a stack, as the program's symbols and debug information have it.
@@ -30,6 +27,7 @@ struct Frame {
   std::string function;  ///< With its namespaces; empty where it is not known.
   std::string object;    ///< The program or library that it lies in.
   std::string offset;    ///< Where, in that.
+  bool library = false;  ///< Whether it is this library's code, or may be, as far as its address says.
 };
 
 /// The calls at an address, the innermost first: of inlined functions as well.
@@ -46,7 +44,7 @@ class Places {
  public:
   /// Namespaces that are the application's wherever they are.
   explicit Places(std::optional<std::set<std::string>> packages);
-  /// The nearest call that is the application's; without one the outermost.
+  /// The nearest call that is the application's; without one the outermost of the program.
   Place Of(const CallStack& stack);
 
  private:
@@ -54,6 +52,7 @@ class Places {
   struct Met {
     Place place;
     bool own = false;
+    bool installed = false;  ///< It lies in a library of the system's.
   };
   /// Under the lock.
   const std::vector<Met>& At(std::uintptr_t address);
@@ -64,8 +63,10 @@ class Places {
   std::string here_;  ///< The working directory, with a slash at its end.
   std::string program_;
   std::string source_;  ///< Where the library's own source lies; empty where that is not known.
-  std::mutex lock_;
   std::map<std::uintptr_t, std::vector<Met>> met_;
 };
 
-}  // namespace antipode::dry_run
+/// Where the application is, for messages: a function with its file and line, as far as these are known.
+std::string CallSite();
+
+}  // namespace antipode

@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "antipode/text.h"
-#include "dry_run/places.h"
+#include "runtime/forks.h"
+#include "runtime/places.h"
 
 #ifdef ANTIPODE_BACKTRACE
 // Of libbacktrace, whose header only GCC finds: these have not changed since 2012.
@@ -31,7 +33,15 @@ int backtrace_syminfo(backtrace_state* state, std::uintptr_t address, backtrace_
 }
 #endif
 
-namespace antipode::dry_run {
+extern "C" {
+// The linker's: where the library's own code lies, which the build puts into a section. A stripped program has it, too.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+[[gnu::weak, gnu::visibility("hidden")]] extern const char __start_antipode_text[];
+[[gnu::weak, gnu::visibility("hidden")]] extern const char __stop_antipode_text[];
+// NOLINTEND(bugprone-reserved-identifier)
+}
+
+namespace antipode {
 namespace {
 
 /// Where packages are installed.
@@ -42,6 +52,14 @@ std::string Demangled(const char* name) {
   const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                                          std::free);
   return status == 0 ? demangled.get() : name;
+}
+
+/// Whether an address is of this library's code. Where its section is not known, any may be.
+bool IsOfLibrary(std::uintptr_t address, std::string_view object) {
+  if (text::StartsWith(std::filesystem::path(object).filename().string(), "libantipode_")) return true;
+  const auto begin = reinterpret_cast<std::uintptr_t>(__start_antipode_text);
+  const auto end = reinterpret_cast<std::uintptr_t>(__stop_antipode_text);
+  return begin == end || (begin <= address && address < end);
 }
 
 /// What the dynamic linker knows: the object, and of symbols those that are exported.
@@ -57,6 +75,7 @@ Frame LinkedAt(std::uintptr_t address) {
   std::snprintf(offset, sizeof offset, "+0x%zx",
                 static_cast<std::size_t>(address - reinterpret_cast<std::uintptr_t>(found.dli_fbase)));
   frame.offset = offset;
+  frame.library = IsOfLibrary(address, frame.object);
   return frame;
 }
 
@@ -90,7 +109,11 @@ void TakeName(void* data, std::uintptr_t, const char* name, std::uintptr_t, std:
 }
 
 void Look(Found& found, std::uintptr_t address) {
-  static auto& lock = *new std::mutex;  // Who has it may read the program's file, once.
+  static auto& lock = *[] {  // Who has it may read the program's file, once.
+    auto* made = new std::mutex;
+    HoldWhileForking(ForkRank::kSymbols, *made);
+    return made;
+  }();
   static backtrace_state* const state = backtrace_create_state(nullptr, 0, NoError, nullptr);
   const std::lock_guard guard(lock);
   if (state == nullptr) return;
@@ -199,4 +222,4 @@ std::string PlainName(const std::string& name) {
   return plain.empty() ? name : plain;
 }
 
-}  // namespace antipode::dry_run
+}  // namespace antipode
