@@ -54,6 +54,10 @@ class ANTIPODE_EXPORT Client {
   int Prepare(st_mysql_stmt* statement, std::string_view sql);
   /// Executes it, and stores its rows, for `mysql_stmt_execute` and `mysql_stmt_store_result`. Throws as `Query`.
   int Execute(st_mysql_stmt* statement);
+  /// The next result of a prepared `CALL`, for `mysql_stmt_next_result` and `mysql_stmt_store_result`: 0; -1 where
+  /// there is none; or what `Errno` says. Before the last one was read nobody knows what the procedure wrote: until
+  /// then, and for good where another call comes first, the scope is marked.
+  int NextResult(st_mysql_stmt* statement);
   /// For `mysql_reset_connection`.
   int Reset();
 

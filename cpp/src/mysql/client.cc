@@ -1,5 +1,6 @@
 #include <mysql.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <utility>
@@ -87,6 +88,7 @@ class Client::Traffic {
   Traffic& operator=(const Traffic&) = delete;
   ~Traffic() {
     try {
+      Settle();
       RecordUncommitted(shim_->datastore(), this, false);
       if (state_.Uncommitted() && !Disabled()) MarkIncomplete(shim_->datastore(), "in_doubt");
     } catch (const AntipodeError&) {
@@ -95,6 +97,7 @@ class Client::Traffic {
   }
 
   int Query(std::string_view sql) {
+    Settle();
     results_.clear();
     failure_ = {};
     if (!Before(EffectsHere(Statement(sql)))) return Number();
@@ -135,11 +138,13 @@ class Client::Traffic {
   }
 
   int Prepare(MYSQL_STMT* statement, std::string_view sql) {
+    Settle();
     prepared_.insert_or_assign(statement, Statement(sql));
     return mysql_stmt_prepare(statement, sql.data(), sql.size());
   }
 
   int Execute(MYSQL_STMT* statement) {
+    Settle();
     results_.clear();
     failure_ = {};
     const auto found = prepared_.find(statement);
@@ -151,14 +156,27 @@ class Client::Traffic {
     if (failed == 0 && mysql_stmt_field_count(statement) != 0) failed = mysql_stmt_store_result(statement);
     if (failed != 0) failure_ = {mysql_stmt_errno(statement), mysql_stmt_error(statement)};
     if (failed == 0 && mysql_more_results(client_) != 0) {
-      Unread();
+      Begun();
       return 0;
     }
     After(rows ? std::nullopt : std::optional(std::uint64_t{mysql_stmt_affected_rows(statement)}));
     return Number();
   }
 
+  int NextResult(MYSQL_STMT* statement) {
+    failure_ = {};
+    const int next = mysql_stmt_next_result(statement);
+    if (!unread_) return next;
+    int failed = std::max(next, 0);
+    if (next == 0) NoteGtids();
+    if (next == 0 && mysql_stmt_field_count(statement) != 0) failed = mysql_stmt_store_result(statement);
+    if (failed != 0) failure_ = {mysql_stmt_errno(statement), mysql_stmt_error(statement)};
+    if (failed != 0 || mysql_more_results(client_) == 0) AllRead();
+    return next < 0 ? next : Number();
+  }
+
   int Reset() {
+    Settle();
     const bool doubtful = state_.Uncommitted();
     if (mysql_reset_connection(client_) != 0) {
       if (doubtful) MarkIncomplete(shim_->datastore(), "in_doubt");
@@ -306,10 +324,33 @@ class Client::Traffic {
   }
 
   /// The call has more results, which the application reads: nobody knows yet what it committed.
-  void Unread() {
+  void Begun() {
+    if (Disabled()) return;
+    unread_in_ = CurrentScope();
+    unread_.emplace(unread_in_);
+    if (state_.Doubtful()) unread_->Unread(shim_->datastore());
+  }
+
+  /// All results were read of what began in that scope.
+  void AllRead() {
+    const ScopeGuard guard(std::exchange(unread_in_, nullptr));
+    After(std::nullopt);
+    unread_.reset();
+  }
+
+  /// Another call comes, or none: what was not read yet was read past this client, or is given up.
+  void Settle() {
+    if (!unread_) return;
+    if (mysql_more_results(client_) == 0) {
+      failure_ = {mysql_errno(client_), mysql_error(client_)};
+      NoteGtids();
+      return AllRead();
+    }
+    const ScopeGuard guard(std::exchange(unread_in_, nullptr));
     const bool doubtful = state_.Lost();
     for (const WriteId& each : std::exchange(minted_, {})) RecordWrite(each);
-    if (doubtful) Uncovered("results of a prepared statement are still to be read");
+    if (doubtful) Uncovered("results of a prepared statement were not read");
+    unread_.reset();
   }
 
   /// A write for which no position will ever stand, nor a later one of the primary.
@@ -459,6 +500,8 @@ class Client::Traffic {
   Effects effects_ = 0;
   bool hinted_ = false;
   std::vector<WriteId> minted_;
+  std::optional<OpenBranch> unread_;  ///< While more results are to be read, of what began in that scope.
+  std::shared_ptr<Scope> unread_in_;
   std::deque<Result> results_;
   Failure failure_;
 };
@@ -478,6 +521,7 @@ unsigned Client::Errno() const { return traffic_->failure().number; }
 const std::string& Client::ErrorText() const { return traffic_->failure().text; }
 int Client::Prepare(st_mysql_stmt* statement, std::string_view sql) { return traffic_->Prepare(statement, sql); }
 int Client::Execute(st_mysql_stmt* statement) { return traffic_->Execute(statement); }
+int Client::NextResult(st_mysql_stmt* statement) { return traffic_->NextResult(statement); }
 int Client::Reset() { return traffic_->Reset(); }
 
 }  // namespace antipode::mysql

@@ -237,6 +237,44 @@ void Lost(Connection& near, Connection&) {
   }
 }
 
+/// What a prepared procedure wrote is known once its last result was read, by the client or past it.
+void Called(Connection& near, Connection& far) {
+  {
+    const antipode::ScopeGuard request;
+    MYSQL_STMT* call = mysql_stmt_init(near.native);
+    Check(near.client.Prepare(call, "CALL adds(90)") == 0, "prepares");
+    Check(near.client.Execute(call) == 0, "calls");
+    Check(mysql_stmt_num_rows(call) == 1, "rows are the client's");
+    Holds(0, "in_doubt");
+    Check(!antipode::Lineage::Deserialize(antipode::Serialize()).incomplete().empty(), "what leaves says so");
+    Check(near.client.NextResult(call) == 0, "the last result");
+    Check(near.client.NextResult(call) == -1, "there is no other");
+    Holds(1);
+    mysql_stmt_close(call);
+    BarrierAtRead();
+    Same(Ask(far, "SELECT word FROM words WHERE id = 90"), "added");
+  }
+  const antipode::ScopeGuard request;
+  MYSQL_STMT* call = mysql_stmt_init(near.native);
+  Check(near.client.Prepare(call, "CALL adds(91)") == 0, "prepares");
+  Check(near.client.Execute(call) == 0, "calls");
+  mysql_stmt_close(call);  // It reads what is left.
+  Same(Ask(near, "SELECT 1"), "1");
+  Holds(1);
+  MYSQL* native = near.region.Connected();
+  {
+    antipode::mysql::Client other(near.region.shim, native);
+    const antipode::ScopeGuard given_up;
+    call = mysql_stmt_init(native);
+    Check(other.Prepare(call, "CALL adds(92)") == 0, "prepares");
+    Check(other.Execute(call) == 0, "calls");
+    Check(other.Reset() == 0, "it begins anew");
+    Holds(0, "in_doubt");
+    mysql_stmt_close(call);
+  }
+  mysql_close(native);
+}
+
 std::uint64_t UnknownFunctions() {
   const auto counts = antipode::Metrics();
   const auto found = counts.find({"unknown_function", "posts"});
@@ -349,7 +387,8 @@ int main(int, char** arguments) {
       {"prepared", Prepared},   {"snapshots", Snapshots}, {"untold", Untold},
       {"late", Late},           {"lost", Lost},           {"uncommitted", Uncommitted},
       {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
-      {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared}};
+      {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared},
+      {"called", Called}};
   const Account account{arguments[3], arguments[4], arguments[5]};
   const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
   const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);

@@ -36,6 +36,7 @@ CHECKS = {
     "rollbacks": LAG_MS,
     "failures": LAG_MS,
     "declared": 0,
+    "called": LAG_MS,
 }
 TABLES = (
     "DROP TABLE IF EXISTS app.words, app.loose, app.kept",
