@@ -46,7 +46,8 @@ class Shim::Links {
 
   Lineage Write(std::string_view key, std::string_view value, const std::optional<Lineage>& given,
                 const std::optional<Promise>& fulfils) {
-    Listening();
+    // In a child process it may be the first: what is published before it listens, it could not wait for.
+    if (const auto tap = Listening()) tap->AwaitAttempt();
     const std::lock_guard guard(publishing_);
     if (!publisher_ || !publisher_->Alive()) {
       publisher_.reset();

@@ -41,9 +41,14 @@ Tap::Tap(Place place, std::string exchange, Receipts receipts, std::shared_ptr<L
   thread_ = std::thread([this] { Run(); });
 }
 
-void Tap::Await() {
+void Tap::AwaitAttempt() {
   std::unique_lock guard(lock_);
   changed_.wait_for(guard, std::chrono::duration<double>(kFirstS), [this] { return tried_; });
+}
+
+void Tap::Await() {
+  AwaitAttempt();
+  std::unique_lock guard(lock_);
   if (!refused_) return;
   const std::string cause = *refused_;
   guard.unlock();

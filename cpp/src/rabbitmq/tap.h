@@ -24,8 +24,9 @@ class Tap {
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
 
-  /// Returns when the tap is bound, or the broker cannot be reached now. Throws ConfigurationError where the broker
-  /// refuses the user, or has no such exchange.
+  /// Returns when the tap is bound, or the broker cannot be reached now.
+  void AwaitAttempt();
+  /// The same. Throws ConfigurationError where the broker refuses the user, or has no such exchange.
   void Await();
 
   /// To what it listens.

@@ -13,6 +13,7 @@
 
 #include "antipode/rabbitmq_client.h"
 #include "antipode/scope.h"
+#include "forks.h"
 
 namespace {
 
@@ -125,6 +126,27 @@ void Uncommitted(antipode::rabbitmq::Shim& shim, Client& client, const std::stri
   client.Publish(exchange, key, true, nullptr, "5");
 }
 
+/// A child process goes on to publish and to wait, over connections of its own, while its parent waits.
+void Forked(antipode::rabbitmq::Shim& shim, const std::string& key) {
+  const auto waits = [&](const char* body) {
+    const antipode::ScopeGuard request;
+    shim.Write(key, body);
+    const auto attempt = antipode::TryBarrier(antipode::checks::Patient());
+    if (!attempt) std::cerr << body << ": " << attempt.message << std::endl;
+    return static_cast<bool>(attempt);
+  };
+  Check(waits("1"));
+  shim.Write(key, "2");
+  auto waiting = antipode::BarrierAsync(antipode::checks::Patient());
+  const pid_t child = fork();
+  if (child == 0) _exit(waits("3") && waits("4") ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  Check(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Check(waiting.get().ok());
+  Check(waits("5"));
+}
+
 }  // namespace
 
 /// client PORT EXCHANGE KEY CHECK LINEAGE
@@ -132,12 +154,19 @@ int main(int count, char** words) {
   Check(count == 6);
   antipode::rabbitmq::Options options;
   options.exchange = words[2];
+  if (words[4] == std::string("forked")) {
+    options.receipts.emplace().bindings = {words[3]};
+    options.by_routing_key = true;
+  }
   const auto shim = antipode::rabbitmq::Shim::Open("news", std::string("amqp://127.0.0.1:") + words[1], options);
   const auto uncommitted = [&shim](Client& client, const std::string& exchange, const std::string& key,
                                    const std::string& given) { Uncommitted(*shim, client, exchange, key, given); };
+  const auto forked = [&shim](Client&, const std::string&, const std::string& key, const std::string&) {
+    Forked(*shim, key);
+  };
   const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
-      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},  {"missing", Missing},
-             {"unheard", Unheard}, {"lost", Lost},       {"uncommitted", uncommitted}};
+      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},   {"missing", Missing},
+             {"unheard", Unheard}, {"lost", Lost},       {"uncommitted", uncommitted}, {"forked", forked}};
   {
     const Connection connection(words[1]);
     Client client(shim, connection.of, 1);

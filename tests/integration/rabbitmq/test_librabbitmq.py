@@ -157,3 +157,16 @@ def test_what_is_published_within_a_transaction_is_a_lint(queue: Queue, tmp_path
     """Each message counts as sent, whatever lineage it carries, and none after the end."""
     queue.runs("uncommitted", variables=dry_run_into(tmp_path))
     assert lints(tmp_path) == [("in-transaction", "posts")] * 4
+
+
+def test_a_child_process_publishes_and_waits(queue: Queue) -> None:
+    """After a fork both processes publish under names of their own, and their barriers pass."""
+    queue.runs("forked")
+    publishers: dict[bytes, str] = {}
+    for _ in range(5):
+        properties, body, _ = queue.consumed()
+        (named,) = antipode.deserialize(properties.headers["antipode-write"])
+        publishers[body] = named.key
+    assert set(publishers) == {b"1", b"2", b"3", b"4", b"5"}
+    assert publishers[b"1"] == publishers[b"2"] == publishers[b"5"]
+    assert publishers[b"3"] == publishers[b"4"] != publishers[b"1"]
