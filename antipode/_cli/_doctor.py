@@ -17,7 +17,14 @@ from antipode.shim import Config, Scope, config
 
 from . import _doctor_integrations
 from ._check import Check, Verdict, ok, problem, unknown
-from ._doctor_applications import By, applications, requests, responses, tasks
+from ._doctor_applications import (
+    applications,
+    celery_applications,
+    need_no_extraction,
+    requests,
+    responses,
+    tasks,
+)
 from ._doctor_integrations import integrations
 from ._doctor_stores import stores
 
@@ -89,7 +96,7 @@ def examine(
     modules = _doctor_integrations.loaded()
     found = applications(objects, modules)
     yield _propagation(propagator, imported=imported)
-    yield _ingress(propagator, found, imported=imported)
+    yield _ingress(propagator, found, modules, imported=imported)
     yield from _served(found, modules, imported=imported)
     yield from integrations(settings, found, imported=imported)
     automatic = settings.barriers == "auto"
@@ -168,7 +175,13 @@ def _propagation(propagator: TextMapPropagator, *, imported: bool) -> Check:
     return ok("propagation", "a lineage is sent with what the global propagator injects")
 
 
-def _ingress(propagator: TextMapPropagator, apps: list[Application], *, imported: bool) -> Check:
+def _ingress(
+    propagator: TextMapPropagator,
+    apps: list[Application],
+    modules: frozenset[str],
+    *,
+    imported: bool,
+) -> Check:
     """Whether a request that is extracted gets a scope with the lineage that came with it."""
     subject = "ingress"
     try:
@@ -176,12 +189,19 @@ def _ingress(propagator: TextMapPropagator, apps: list[Application], *, imported
     except Exception as error:  # noqa: BLE001 - of whatever propagators there are
         return problem(subject, f"extracting failed: {error}", _INSTRUMENT)
     if found is None:
-        said = "extracting an incoming request opens no scope"
-        if not imported:
-            return unknown(subject, f"{said} in a process set up by its environment alone", _APP)
-        if apps and all(app.by is By.OURS for app in apps):
-            return ok(subject, "each request gets its scope, with its lineage, by the middleware")
-        return problem(subject, said, f"{_INSTRUMENT}; or open each request with antipode.scope()")
+        return _unopened(apps, modules, imported=imported)
     if found.lineage != _PROBE:
         return problem(subject, "the lineage of an incoming request is lost", _INSTRUMENT)
     return ok(subject, "an incoming request that is extracted gets a scope and its lineage")
+
+
+def _unopened(apps: list[Application], modules: frozenset[str], *, imported: bool) -> Check:
+    """What it means that extracting opens no scope: integrations of ours open theirs without it."""
+    subject, said = "ingress", "extracting an incoming request opens no scope"
+    if not imported:
+        return unknown(subject, f"{said} in a process set up by its environment alone", _APP)
+    if need_no_extraction(apps, modules):
+        return ok(subject, "what comes in gets its scope, with its lineage, by an integration")
+    if not apps and celery_applications(modules):
+        return unknown(subject, f"{said}: whether tasks get one is said below")
+    return problem(subject, said, f"{_INSTRUMENT}; or open each request with antipode.scope()")

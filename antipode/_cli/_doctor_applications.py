@@ -285,13 +285,12 @@ def responses(found: list[Application]) -> Iterator[Check]:
 
 def tasks(modules: frozenset[str]) -> Iterator[Check]:
     """Whether messages of Celery's carry lineages, in publishers and in workers."""
-    names = _celery_applications() if "celery.app.base" in modules else []
+    names = celery_applications(modules)
     if not names:
         return
     title = f"celery ({', '.join(names)})"
-    ours = sys.modules.get(f"{_OURS}celery._instrument")
     theirs = sys.modules.get(f"{_THEIRS}celery")
-    if ours is not None and ours.is_instrumented():
+    if celery_instrumented():
         yield ok("tasks", f"{title}: messages carry lineages, and each task has a scope")
     elif theirs is not None and theirs.CeleryInstrumentor().is_instrumented_by_opentelemetry:
         said = f"{title}: OpenTelemetry's instrumentation alone carries lineages, not over chords"
@@ -307,7 +306,10 @@ def tasks(modules: frozenset[str]) -> Iterator[Check]:
         yield problem("tasks", said, f"call {_CELERY} in workers and in all that publish")
 
 
-def _celery_applications() -> list[str]:
+def celery_applications(modules: frozenset[str]) -> list[str]:
+    """The names of Celery's applications in this process."""
+    if "celery.app.base" not in modules:
+        return []
     state: Any = sys.modules["celery._state"]
     names = {str(app.main or "unnamed") for app in state._get_active_apps()}  # noqa: SLF001 - there is no public list
     return sorted(names - {"default"})  # That of Celery itself, where none is current.
@@ -323,6 +325,20 @@ def _at_the_start_of_workers() -> list[str]:
             if held is not None and not _comes_from(held, ("celery", "opentelemetry")):
                 found.append(_title(held))
     return found
+
+
+def need_no_extraction(found: list[Application], modules: frozenset[str]) -> bool:
+    """Whether integrations of ours open the scopes of all that comes in, as far as can be seen."""
+    tasks_alone = bool(celery_applications(modules)) and celery_instrumented()
+    calls_alone = "grpc" in modules and grpc_instrumented()
+    ours = bool(found) or tasks_alone or calls_alone
+    return ours and all(app.by is By.OURS for app in found)
+
+
+def celery_instrumented() -> bool:
+    """Whether messages of Celery's carry lineages."""
+    module = sys.modules.get(f"{_OURS}celery._instrument")
+    return module is not None and module.is_instrumented()
 
 
 def grpc_instrumented() -> bool:

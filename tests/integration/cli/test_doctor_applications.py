@@ -202,6 +202,7 @@ def test_celery(tmp_path: Path, app: str, source: str, told: str) -> None:
     served = f"{FASTAPI}asgi.instrument_app(app)\n" if app == "shop:app" else "app = None\n"
     found = doctor(tmp_path, app, f"{CELERY}{served}{source}\n")
     assert found.verdicts["tasks"] == told, found.text
+    assert found.status == (told == "problem"), found.text
     assert found.verdicts.get("requests") == ("ok" if app == "shop:app" else None), found.text
 
 
