@@ -169,7 +169,7 @@ Due SessionState::Ended(End end, std::optional<std::uint64_t> changed, unsigned 
   // What is in tables without transactions was not rolled back.
   outlasts_ = outlasts_ || (warned && May(kEnds) && wrote_ != Wrote::kNo);
   const Wrote wrote = Changed(end, changed, number);
-  const Due due = DueOf(end, wrote);
+  const Due due = DueOf(end, wrote, end == End::kDone && changed);
   if (end == End::kDone) {
     Settle(wrote);
   } else {
@@ -191,7 +191,7 @@ Wrote SessionState::Changed(End end, std::optional<std::uint64_t> changed, unsig
   return IsUnwritten(number) ? Wrote::kNo : Wrote::kPerhaps;
 }
 
-Due SessionState::DueOf(End end, Wrote wrote) const {
+Due SessionState::DueOf(End end, Wrote wrote, bool told) const {
   const bool writes = May(kWrites);
   // Of several statements nobody knows whether the GTID is that of the write, or of its preparation.
   const bool named = committed_ && writes && !May(kSeveral);
@@ -203,7 +203,10 @@ Due SessionState::DueOf(End end, Wrote wrote) const {
   // The position of one of several statements says nothing of what a function wrote in a later one, which returns rows.
   const bool known = committed_ && !(May(kCalls) && May(kSeveral));
   if (known || all == Wrote::kNo) return Due::kNothing;
-  if (!undone && (!commits_ || (end == End::kDone && flags_.in_transaction && !ends))) return Due::kNothing;
+  if (!undone && (!commits_ || (end == End::kDone && flags_.in_transaction && !ends))) {
+    // In a table without transactions, and of a sequence, it is there before the end: rows and errors do not tell it.
+    return told ? Due::kNothing : Due::kPerhaps;
+  }
   if (unlogged_ && !committed_) return Due::kUncovered;
   return all == Wrote::kYes && !committed_ ? Due::kSample : Due::kPerhaps;
 }

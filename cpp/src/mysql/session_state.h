@@ -109,7 +109,7 @@ class SessionState {
              double now_s);
   void Take(Effects effects, double now_s);
   [[nodiscard]] Wrote Changed(End end, std::optional<std::uint64_t> changed, unsigned number) const;
-  [[nodiscard]] Due DueOf(End end, Wrote wrote) const;
+  [[nodiscard]] Due DueOf(End end, Wrote wrote, bool told) const;
   void Settle(Wrote wrote);
   void SettleFailed(Wrote wrote, unsigned number);
   void Closed();

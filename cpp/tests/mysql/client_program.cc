@@ -323,9 +323,17 @@ void Functions(Connection& near, Connection& far) {
 void Rollbacks(Connection& near, Connection& far) {
   Leaves(near, far, {"BEGIN", "SELECT loosely(20)", "ROLLBACK"}, "SELECT COUNT(*) FROM loose WHERE id = 20");
   Leaves(near, far, {"BEGIN", "INSERT INTO loose VALUES (21)", "ROLLBACK"}, "SELECT COUNT(*) FROM loose WHERE id = 21");
-  const antipode::ScopeGuard request;
-  for (const char* each : {"BEGIN", "SELECT noting(22)", "ROLLBACK"}) Ask(near, each);
-  Holds(0);
+  {
+    const antipode::ScopeGuard request;
+    for (const char* each : {"BEGIN", "SELECT noting(22)", "ROLLBACK"}) Ask(near, each);
+    Holds(0);
+  }
+  // What no rollback undoes is there before the end of its transaction.
+  for (const char* each : {"SELECT loosely(23)", "INSERT INTO loose VALUES (24), (24)"}) {
+    Leaves(near, far, {"BEGIN", each},
+           std::string("SELECT COUNT(*) FROM loose WHERE id = ") + (each[0] == 'S' ? "23" : "24"));
+    Ask(near, "ROLLBACK");
+  }
 }
 
 /// A write that failed may leave its first rows where there are no transactions.
