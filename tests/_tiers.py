@@ -41,7 +41,7 @@ TIERS = ("test", "ci", "nightly")
 #: The end-to-end story that `make test` tells: the paper's Figure 3, over every store.
 STORY = "tests/end_to_end/test_xcy_figure3.py"
 NIGHTLY = re.compile(
-    r"^tests/(end_to_end/|load/|checker/test_many|contract/test_(agent|live_pairs)_stores"
+    r"^tests/(end_to_end/|load/|mutants/|checker/test_many|contract/test_(agent|live_pairs)_stores"
     r"|integration/.*test_\w*(faults|failover|topology|oldest)\w*\.py)"
 )
 SLOW_S = 1.0

@@ -167,6 +167,15 @@ def test_floors_add_up() -> None:
     assert demand.left_s == 3
 
 
+def test_a_floor_is_within_one_that_demands_all_of_it() -> None:
+    """What was shown of some demands says nothing of one more."""
+    one, other = floor(), floor(5, WriteId("posts", "log", 9))
+    both = Floor("posts", [*one.demands, *other.demands])
+    assert one.within(both)
+    assert not both.within(one)
+    assert not one.within(None)
+
+
 def test_stop_takes_the_floors_away() -> None:
     """A discarded lineage demands nothing."""
     held = Scope(Lineage([POST]))
