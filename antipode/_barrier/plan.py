@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from antipode._lineage.lineage import Lineage
-    from antipode._lineage.write_id import Dependency, Promise
+    from antipode._lineage.write_id import Dependency, Promise, PromiseName
 
 At = Literal["now", "read"]
 #: Reasons of incompleteness after which waiting for the primary's position is enough.
@@ -55,11 +55,11 @@ def plan(
     at: At,
     off: bool,
     now_s: float,
-    own: AbstractSet[str] = frozenset(),
+    own: AbstractSet[PromiseName] = frozenset(),
 ) -> Plan:
     """Sort the dependencies of *lineage* into what is settled and what must be waited for.
 
-    *own* are the ids of promises that who waits is about to fulfil.
+    *own* are the promises that who waits is about to fulfil.
 
     Raises:
         ConfigurationError: two replicas under one name, or no scope to leave a floor in.
@@ -82,7 +82,7 @@ def plan(
         else:
             settled.append(_settled(write, way, _CAUSES, reports=only is None))
     for promise in lineage.promises:
-        if promise.id in own:
+        if promise.name in own:
             settled.append(Outcome(promise, Status.EXCLUDED, cause="this branch fulfils it"))
             continue
         wanted = not off and asked(promise.datastore)
@@ -105,12 +105,12 @@ def plan(
     )
 
 
-def absent_of(lineage: Lineage, *, own: AbstractSet[str] = frozenset()) -> list[Outcome]:
+def absent_of(lineage: Lineage, *, own: AbstractSet[PromiseName] = frozenset()) -> list[Outcome]:
     """Outcomes of what *lineage* has of datastores for which this process has no shim at all.
 
-    *own* are the ids of promises that who waits is about to fulfil.
+    *own* are the promises that who waits is about to fulfil.
     """
-    promises = [each for each in lineage.promises if each.id not in own]
+    promises = [each for each in lineage.promises if each.name not in own]
     found: list[Dependency] = [*lineage, *promises]
     absent = [each for each in found if not shims_of(each.datastore)]
     return [Outcome(each, Status.UNKNOWN_STORE, cause=_ABSENT) for each in absent]

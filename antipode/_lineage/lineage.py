@@ -13,7 +13,7 @@ from .write_id import Incomplete, WriteId, check_range, check_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .write_id import Promise
+    from .write_id import Promise, PromiseName
 
 #: How the notes of a dry run begin (docs/spec/dry-run.md).
 NOTE_KINDS = ("0g", "0r")
@@ -385,9 +385,9 @@ def with_unknown(lineage: Lineage, items: frozenset[str]) -> Lineage:
     return new
 
 
-def without_promises(lineage: Lineage, ids: Collection[str]) -> Lineage:
-    """*lineage* without the promises of these *ids*."""
-    kept = frozenset(promise for promise in lineage.promises if promise.id not in ids)
+def without_promises(lineage: Lineage, names: Collection[PromiseName]) -> Lineage:
+    """*lineage* without the promises of these *names*, whenever they expire."""
+    kept = frozenset(promise for promise in lineage.promises if promise.name not in names)
     if len(kept) == len(lineage.promises):
         return lineage
     new = lineage.marked()

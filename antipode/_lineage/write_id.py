@@ -123,6 +123,13 @@ class WriteId:
         return f"{self.datastore}:{self.key}@{'~' if self.covering else ''}{self.version}"
 
 
+class PromiseName(NamedTuple):
+    """What makes a promise the same one, whenever it expires."""
+
+    datastore: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
     """A branch of the request that will still write (specification, lineage format).
@@ -152,6 +159,11 @@ class Promise:
             msg = f"id must be 32 lower-case hexadecimal digits: {self.id!r}"
             raise ValueError(msg)
         check_range("expires_s", self.expires_s, MAX_EXPIRY)
+
+    @property
+    def name(self) -> PromiseName:
+        """By which it is the same promise in another lineage."""
+        return PromiseName(self.datastore, self.id)
 
     @property
     def token(self) -> str:

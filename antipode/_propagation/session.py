@@ -66,13 +66,13 @@ def living(parts: Iterable[Part], *, now_s: int, max_age_s: float) -> list[Part]
 
 
 def worth_carrying(added: Lineage, *, now_s: int, max_age_s: float) -> Lineage:
-    """*added* without what is older than *max_age_s* by its hour, open branches, and notes.
+    """*added* without what had its hour's end over *max_age_s* ago, open branches, and notes.
 
     Requests that read with stored lineages add writes of long ago: those are everywhere. Nobody
     waits for branches: a page that starts one in the background needs no cookie for that.
     """
-    oldest_h = int((now_s - max_age_s) // SECONDS_PER_HOUR)
-    old = [write for write in added if 0 < write.minted_h < oldest_h]
+    oldest_h = (now_s - max_age_s) / SECONDS_PER_HOUR
+    old = [write for write in added if write.minted_h > 0 and write.minted_h + 1 < oldest_h]
     for write in old:
         added = added.remove(write)
     return without_notes(added.beyond(Lineage(open_branches=added.open_branches)))

@@ -26,12 +26,13 @@ class Branch(Scope):
         #: The scope that this one has joined; what a thread adds afterwards goes there, too.
         self._joined: Scope | None = None
         self.answered = outer.answered
-        self.own = outer.own | {promise.id}
+        self.own = outer.own | {promise.name}
         self.notes = outer.notes
         self._allowance = outer.allowance()
         lineage, self._came, self._deferred, attached, self._branches = outer.parts()
         self._lineage = self._noted(lineage)
-        self.attached = {key: each.branched(self.own) for key, each in attached.items()}
+        ids = frozenset(name.id for name in self.own)
+        self.attached = {key: each.branched(ids) for key, each in attached.items()}
 
     def join(self, outer: Scope) -> None:
         """Hand over what was gathered, what is attached, and whether it was stopped."""

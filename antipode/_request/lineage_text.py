@@ -87,13 +87,15 @@ def filtered(lineage: Lineage, allowed: frozenset[str]) -> Lineage:
     return shown
 
 
-def received(text: str, clock: Clock = SYSTEM_CLOCK) -> Lineage:
-    """The lineage of *text*, which came from elsewhere, as it counts here and now.
+def received(source: str | Lineage, clock: Clock = SYSTEM_CLOCK) -> Lineage:
+    """The lineage of *source*, a text that came from elsewhere, as it counts here and now.
+
+    A lineage may have come so, too: decoding asks no clock.
 
     Raises:
-        LineageDecodeError: it is no lineage.
+        LineageDecodeError: it is a text and no lineage.
     """
-    lineage, latest_s = decode(text), 0
+    lineage, latest_s = decode(source) if isinstance(source, str) else source, 0
     if lineage.promises:
         latest_s = int(clock.unix_s() + config().max_promise.total_seconds())
     return lineage.received(hour=clock.hour(), latest_s=latest_s)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from typing_extensions import Self
 
-    from antipode._lineage.write_id import Promise, WriteId
+    from antipode._lineage.write_id import Promise, PromiseName, WriteId
     from antipode._runtime.config import Config
 
     from .generators import Holder
@@ -85,8 +85,8 @@ class Scope:
     carrier: object = None
     #: What travels for a dry run; None without one.
     notes: object = None
-    #: The promises, by id, that this branch fulfils itself: they never enter its lineage.
-    own: frozenset[str] = frozenset()
+    #: The promises that this branch fulfils itself: they never enter its lineage.
+    own: frozenset[PromiseName] = frozenset()
     #: The context around its block, until that has ended and been left.
     around: Context | None = None
     #: Whether its block runs.
@@ -253,7 +253,7 @@ class Scope:
         """Drop *promises*, of which nothing can be known any more."""
         with self._lock:
             self._take_in()
-            self._lineage = without_promises(self._lineage, {each.id for each in promises})
+            self._lineage = without_promises(self._lineage, {each.name for each in promises})
 
     def allowance(self) -> Allowance:
         """The time that reads of the request may wait by themselves, all of them together."""

@@ -122,6 +122,8 @@ def remove(write: WriteId, *, context: Context | None = None) -> Lineage:
 def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = None) -> Lineage:
     """Add the dependencies of *source* to *target* (Table 2's ``transfer``).
 
+    What *source* says of the future is taken back: it may have been deserialised.
+
     Args:
         source: the lineage, its text or its scope.
         target: a scope, which changes; a lineage, which does not; default the current scope.
@@ -133,10 +135,7 @@ def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = 
         LineageDecodeError: *source* is a text and no lineage.
         ConfigurationError: there is no current scope, and ``on_unscoped="raise"``.
     """
-    if isinstance(source, str):
-        source = received(source)
-    elif isinstance(source, Scope):
-        source = source.lineage
+    source = received(source.lineage if isinstance(source, Scope) else source)
     if isinstance(target, Lineage):
         return target.merge(source)
     held = target if target is not None else scope_in()

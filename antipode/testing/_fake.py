@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from antipode import AntipodeError, StaleSnapshot, Status, WriteId, barriers, transfer
+from antipode import AntipodeError, StaleSnapshot, Status, WriteId, barriers
 from antipode._barrier.barrier import Barrier
 from antipode._barrier.fence import Fencer
 from antipode._barrier.floor import HeldRead
@@ -24,6 +24,7 @@ from antipode.shim import (
     Shim,
     Unreachable,
     floor,
+    record_read,
     record_write,
 )
 from antipode.telemetry import Metric, metrics
@@ -332,7 +333,7 @@ class VirtualRead:
         before = metrics().get(stale, 0)
         record_write(*self._wrote)
         if self._merges is not None:
-            transfer(self._merges)
+            record_read(self._merges)
         with barriers("off") if self._off else nullcontext():
             try:
                 demand = floor(self._store)

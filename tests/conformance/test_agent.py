@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -120,6 +121,22 @@ def test_members_of_the_application_are_sent_on(agent: AgentProcess) -> None:
     scope = asked(agent, "open_scope", headers=headers)["scope"]
     sent = dict(agent.ask("request_headers", scope=scope, headers=[]))["baggage"]
     assert sorted(sent.split(",")) == ["antipode=1~kposts.7.log", "tenant=acme"]
+    agent.ask("close_scope", scope=scope)
+
+
+def test_a_lineage_that_is_merged_says_nothing_of_the_future(agent: AgentProcess) -> None:
+    """A mint hour of the year 8867 becomes the present one, though its text was decoded before."""
+    scope = asked(agent, "open_scope", headers=[])["scope"]
+    far = Lineage(
+        [antipode.WriteId("posts", "log", 7, 36**5 - 1)],
+        promises=[antipode.Promise("posts", "0" * 32, 2**40)],
+    )
+    agent.ask("merge_into", scope=scope, text=antipode.shim.encode(far))
+    held = antipode.deserialize(agent.ask("lineage", scope=scope))
+    (write,), (promise,) = held, held.promises
+    now_s = time.time()
+    assert abs(write.minted_h - now_s / 3600) < 2
+    assert promise.expires_s < now_s + 8 * 86_400
     agent.ask("close_scope", scope=scope)
 
 

@@ -7,6 +7,7 @@ import contextvars
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -365,13 +366,13 @@ def test_branch_sends_no_promise_of_its_own() -> None:
     """What is called from the block must not wait for the block, whatever is read meanwhile."""
     message = Lineage(promises=[promised()])
     with antipode.scope(message), antipode.fulfilling(promised()):
-        antipode.transfer(Lineage([POST], promises=[promised()]))
+        antipode.transfer(Lineage([replace(POST, minted_h=400_000)], promises=[promised()]))
         carrier: dict[str, str] = {}
         from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
         W3CBaggagePropagator().inject(carrier)
         sent = antipode.deserialize(carrier["baggage"].partition("=")[2])
-    assert POST in sent
+    assert [(each.key, each.version) for each in sent] == [(POST.key, POST.version)]
     assert not sent.promises
 
 

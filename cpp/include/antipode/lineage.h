@@ -72,7 +72,7 @@ class ANTIPODE_EXPORT Lineage {
   [[nodiscard]] Lineage Allowed(const std::set<std::string>& egress) const;
   /// What it has and the other one, which came first, has not: nobody gets what they sent.
   [[nodiscard]] Lineage Beyond(const Lineage& came) const;
-  /// Without the promises of these ids.
+  /// Without the promises of these ids, each with `.` and its datastore after it.
   [[nodiscard]] Lineage WithoutPromises(const std::set<std::string>& ids) const;
   /// Without what a dry run sends along: it is of one request, and never stored.
   [[nodiscard]] Lineage WithoutNotes() const;

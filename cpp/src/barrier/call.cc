@@ -6,6 +6,7 @@
 #include "barrier/floor.h"
 #include "barrier/registry.h"
 #include "barrier/unmet.h"
+#include "lineage/promise_name.h"
 #include "request/inside.h"
 #include "request/open_writes.h"
 #include "runtime/observers.h"
@@ -230,7 +231,8 @@ void Call::LeaveAged(const BarrierResult& result) {
     Count("aged", DatastoreOf(each.dependency));
     const auto* write = std::get_if<WriteId>(&each.dependency);
     if (write == nullptr) {
-      promises.insert(std::get<Promise>(each.dependency).id);
+      const auto& promise = std::get<Promise>(each.dependency);
+      promises.insert(PromiseName(promise.datastore, promise.id));
     } else if (scope_) {
       scope_->Remove(*write);
     }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "barrier/registry.h"
+#include "lineage/promise_name.h"
 #include "runtime/observers.h"
 
 namespace antipode {
@@ -84,7 +85,7 @@ std::vector<Outcome> AbsentOf(const Lineage& lineage, const std::set<std::string
   std::vector<Outcome> absent;
   for (const WriteId& each : lineage.writes()) TakeAbsent(each, reported, absent);
   for (const Promise& each : lineage.promises()) {
-    if (own.count(each.id) == 0) TakeAbsent(each, reported, absent);
+    if (own.count(PromiseName(each.datastore, each.id)) == 0) TakeAbsent(each, reported, absent);
   }
   return absent;
 }
@@ -119,7 +120,7 @@ Plan Planned(const Lineage& lineage, const BarrierOptions& options, bool off, do
     }
   }
   for (const Promise& promise : lineage.promises()) {
-    if (own.count(promise.id) != 0) {
+    if (own.count(PromiseName(promise.datastore, promise.id)) != 0) {
       plan.settled.push_back({promise, Status::kExcluded, 0, "", "this branch fulfils it", false});
       continue;
     }

@@ -7,6 +7,7 @@
 #include "lineage/codec.h"
 #include "lineage/data.h"
 #include "lineage/grammar.h"
+#include "lineage/promise_name.h"
 
 namespace antipode {
 namespace {
@@ -224,7 +225,8 @@ Lineage Lineage::Beyond(const Lineage& came) const {
 Lineage Lineage::WithoutPromises(const std::set<std::string>& ids) const {
   auto data = std::make_shared<Data>(*data_);
   for (auto each = data->promises.begin(); each != data->promises.end();) {
-    each = ids.count(each->first.second) != 0 ? data->promises.erase(each) : std::next(each);
+    each = ids.count(PromiseName(each->first.first, each->first.second)) != 0 ? data->promises.erase(each)
+                                                                              : std::next(each);
   }
   return Lineage(std::move(data));
 }

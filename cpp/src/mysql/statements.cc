@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -143,7 +144,9 @@ Effects Starting(std::string_view sql) {
 
 Effects Chaining(Effects effects, std::string_view sql) {
   const auto words = WordsOf(sql);
-  return effects | (Contains(words, "CHAIN") && !Contains(words, "NO") ? kBegins : 0);
+  const auto chain = std::find(words.begin(), words.end(), "CHAIN");
+  const bool chains = chain != words.end() && chain != words.begin() && *std::prev(chain) != "NO";
+  return effects | (chains ? kBegins : 0);
 }
 
 Effects InTwoPhases(const std::string& step) {

@@ -7,6 +7,7 @@
 #include "antipode/settings.h"
 #include "lineage/codec.h"
 #include "lineage/grammar.h"
+#include "lineage/promise_name.h"
 #include "request/inside.h"
 #include "request/untrusted_text.h"
 #include "runtime/clock.h"
@@ -306,14 +307,16 @@ Branch::Branch(std::shared_ptr<Scope> around, Promise promise)
   Scope::Inside& inner = inner_->inside();
   const std::lock_guard guard(outer.lock);
   inner.own = outer.own;
-  inner.own.insert(promise_.id);
+  inner.own.insert(PromiseName(promise_.datastore, promise_.id));
   inner.answered = outer.answered;
   inner.came = outer.came;
   inner.lineage = outer.lineage.WithoutPromises(inner.own);
   inner.running = outer.running;
   inner.allowance = outer.Allowed();
+  std::set<std::string> ids;
+  for (const std::string& name : inner.own) ids.insert(name.substr(0, kPromiseIdLength));
   for (const auto& [kind, each] : outer.attached) {
-    if (const auto branched = each->Branched(inner.own)) inner.attached[kind] = branched;
+    if (const auto branched = each->Branched(ids)) inner.attached[kind] = branched;
   }
 }
 
@@ -382,12 +385,13 @@ Lineage Remove(const WriteId& write) {
 }
 
 Lineage Transfer(const Lineage& lineage) {
-  if (const auto scope = CurrentScope()) return scope->Merge(lineage);
+  const Lineage received = ReceivedLineage(lineage);
+  if (const auto scope = CurrentScope()) return scope->Merge(received);
   Unscoped("transfer", "", CurrentSettings().on_unscoped);
-  return lineage;
+  return received;
 }
 
-Lineage Transfer(std::string_view text) { return Transfer(ReceivedText(text)); }
+Lineage Transfer(std::string_view text) { return Transfer(Lineage::Deserialize(text)); }
 
 std::string Serialize() {
   const auto scope = CurrentScope();

@@ -11,13 +11,6 @@
 namespace antipode {
 namespace {
 
-/// What is left of a lineage that came from elsewhere.
-Lineage Arrived(const Lineage& lineage) {
-  const double now_s = SystemClock().UnixSeconds();
-  const double latest_s = now_s + SettingsInForce()->max_promise.count();
-  return lineage.Received(static_cast<std::uint64_t>(now_s / 3'600), static_cast<std::uint64_t>(latest_s));
-}
-
 /// The datastores of which a lineage lost something where this is left of it; empty for what is of no known one.
 std::set<std::string> Lost(const Lineage& whole, const Lineage& left) {
   std::set<std::string> lost;
@@ -69,11 +62,17 @@ void CountDropped(const Lineage& lineage, std::string_view text, const Settings&
 
 }  // namespace
 
-Lineage ReceivedText(std::string_view text) { return Arrived(Lineage::Deserialize(text)); }
+Lineage ReceivedLineage(const Lineage& lineage) {
+  const double now_s = SystemClock().UnixSeconds();
+  const double latest_s = now_s + SettingsInForce()->max_promise.count();
+  return lineage.Received(static_cast<std::uint64_t>(now_s / 3'600), static_cast<std::uint64_t>(latest_s));
+}
+
+Lineage ReceivedText(std::string_view text) { return ReceivedLineage(Lineage::Deserialize(text)); }
 
 Lineage Readable(std::string_view subject, std::string_view text) {
   DecodeFault fault;
-  if (const auto lineage = Lineage::TryDeserialize(text, &fault)) return Arrived(*lineage);
+  if (const auto lineage = Lineage::TryDeserialize(text, &fault)) return ReceivedLineage(*lineage);
   const std::string about(subject);
   Count("unreadable", about);
   WarnOnce("unreadable", about, fault.code,

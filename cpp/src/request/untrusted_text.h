@@ -10,6 +10,8 @@
 
 namespace antipode {
 
+/// What is left of a lineage that may have come from elsewhere: decoding asks no clock.
+Lineage ReceivedLineage(const Lineage& lineage);
 /// A lineage as it may leave this process, with the notes of a dry run. `*whole` then says whether that is certainly
 /// all of it.
 std::string LeavingText(const Lineage& lineage, const std::set<std::string>& notes = {});

@@ -236,7 +236,9 @@ def _commit(sql: bytes) -> int:
 
 def _chains(sql: bytes) -> int:
     words = sql.upper().split()
-    return BEGINS if b"CHAIN" in words and b"NO" not in words else 0
+    if b"CHAIN" not in words:
+        return 0
+    return BEGINS if words[words.index(b"CHAIN") - 1] != b"NO" else 0
 
 
 def _rollback(sql: bytes) -> int:

@@ -130,19 +130,20 @@ public final class Antipode {
   }
 
   /**
-   * Adds a lineage to the current one.
+   * Adds a lineage to the current one. What it says of the future is taken back: it may have been
+   * deserialised.
    *
    * @return the lineage with both
    * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
    */
   public static Lineage transfer(Lineage source) {
-    Objects.requireNonNull(source, "source");
+    Lineage received = LineageText.received(Objects.requireNonNull(source, "source"));
     Scope scope = Scope.currentOrNull();
     if (scope == null) {
       Recording.unscoped("transfer", "", Settings.current().onUnscoped());
-      return source;
+      return received;
     }
-    return scope.merge(source);
+    return scope.merge(received);
   }
 
   /**
@@ -153,7 +154,7 @@ public final class Antipode {
    * @throws ConfigurationException if there is no scope, and {@code on_unscoped} is {@code raise}
    */
   public static Lineage transfer(String source) {
-    return transfer(LineageText.received(source));
+    return transfer(Lineage.deserialize(source));
   }
 
   /**

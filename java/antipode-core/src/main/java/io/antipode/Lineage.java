@@ -247,13 +247,13 @@ public final class Lineage {
   }
 
   /** Returns this lineage without some promises. */
-  Lineage withoutPromises(Set<String> ids) {
-    return promises.stream().noneMatch(promise -> ids.contains(promise.id()))
+  Lineage withoutPromises(Set<Promise.Name> names) {
+    return promises.stream().noneMatch(promise -> names.contains(promise.name()))
         ? this
         : new Lineage(
             writes,
             incomplete,
-            Sorted.only(promises, promise -> !ids.contains(promise.id())),
+            Sorted.only(promises, promise -> !names.contains(promise.name())),
             openBranches,
             unknown);
   }

@@ -41,7 +41,12 @@ public final class LineageText {
    * @throws LineageDecodeException if the text is no lineage
    */
   public static Lineage received(String text) {
-    return Lineage.deserialize(text).received(Time.now(), Settings.current().maxPromise());
+    return received(Lineage.deserialize(text));
+  }
+
+  /** Returns a lineage that may have come from elsewhere: decoding asks no clock. */
+  static Lineage received(Lineage lineage) {
+    return lineage.received(Time.now(), Settings.current().maxPromise());
   }
 
   /**

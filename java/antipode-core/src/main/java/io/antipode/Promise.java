@@ -27,6 +27,19 @@ public record Promise(String datastore, String id, long expiresS) implements Dep
     }
   }
 
+  /**
+   * What makes a promise the same one, whenever it expires.
+   *
+   * @param datastore where it will write
+   * @param id its id
+   */
+  public record Name(String datastore, String id) {}
+
+  /** Returns by which it is the same promise in another lineage. */
+  public Name name() {
+    return new Name(datastore, id);
+  }
+
   /** Returns the text that names this promise to the branch that fulfils it. */
   public String token() {
     return Lineage.builder().promise(this).build().serialize();

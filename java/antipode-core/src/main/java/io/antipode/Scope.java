@@ -47,7 +47,7 @@ public final class Scope implements ImplicitContextKeyed {
   private final ReentrantLock sampling = new ReentrantLock();
 
   /** The promises, by id, that this branch fulfils itself: they never enter its lineage. */
-  private final Set<String> own;
+  private final Set<Promise.Name> own;
 
   /** How many branches of the request run; shared with the scopes of branches. */
   private final AtomicInteger branches;
@@ -81,7 +81,7 @@ public final class Scope implements ImplicitContextKeyed {
     }
   }
 
-  private Scope(Lineage lineage, Lineage came, Set<String> own, @Nullable Scope outer) {
+  private Scope(Lineage lineage, Lineage came, Set<Promise.Name> own, @Nullable Scope outer) {
     this.lineage = lineage;
     this.came = came;
     this.own = own;
@@ -224,7 +224,7 @@ public final class Scope implements ImplicitContextKeyed {
   }
 
   /** Returns the promises, by id, that this branch fulfils itself. */
-  public Set<String> own() {
+  public Set<Promise.Name> own() {
     return own;
   }
 
@@ -323,12 +323,12 @@ public final class Scope implements ImplicitContextKeyed {
 
   /** Drops promises of which nothing can be known any more. */
   public void forget(Promise... promises) {
-    Set<String> ids = new HashSet<>();
+    Set<Promise.Name> names = new HashSet<>();
     for (Promise promise : promises) {
-      ids.add(promise.id());
+      names.add(promise.name());
     }
     synchronized (lock) {
-      lineage = lineage.withoutPromises(ids);
+      lineage = lineage.withoutPromises(names);
     }
   }
 
@@ -435,11 +435,11 @@ public final class Scope implements ImplicitContextKeyed {
    * the branch that fulfils it and then {@link #join joins}.
    */
   public Scope fulfilling(Promise promise) {
-    Set<String> mine = new HashSet<>(own);
-    mine.add(promise.id());
-    Set<String> ids = Set.copyOf(mine);
+    Set<Promise.Name> mine = new HashSet<>(own);
+    mine.add(promise.name());
+    Set<String> ids = mine.stream().map(Promise.Name::id).collect(Collectors.toUnmodifiableSet());
     synchronized (lock) {
-      Scope inner = new Scope(lineage.withoutPromises(ids), came, ids, this);
+      Scope inner = new Scope(lineage.withoutPromises(mine), came, Set.copyOf(mine), this);
       inner.answered = answered;
       inner.deferred = deferred;
       Map<Attachment.Key<?>, Attachment<?>> branched = new HashMap<>();

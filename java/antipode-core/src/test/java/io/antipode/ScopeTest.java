@@ -259,7 +259,7 @@ class ScopeTest {
       try (ScopeBlock branch = Antipode.fulfilling(promise.token())) {
         inner = branch.scope();
         assertThat(inner.lineage()).isEqualTo(Lineage.of(POST));
-        assertThat(inner.own()).containsExactly(promise.id());
+        assertThat(inner.own()).containsExactly(promise.name());
         Antipode.transfer(Lineage.of(USER).append(promise));
         assertThat(inner.lineage()).isEqualTo(Lineage.of(POST, USER));
       }

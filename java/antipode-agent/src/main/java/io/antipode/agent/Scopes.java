@@ -100,9 +100,13 @@ final class Scopes {
     return TextNode.valueOf(held(request).scope.lineage().serialize());
   }
 
-  JsonNode mergeInto(JsonNode request) {
-    held(request).scope.merge(Lineage.deserialize(Values.text(request, "text")));
-    return NullNode.instance;
+  JsonNode mergeInto(JsonNode request) throws Exception {
+    return within(
+        request,
+        () -> {
+          Antipode.transfer(Lineage.deserialize(Values.text(request, "text")));
+          return NullNode.instance;
+        });
   }
 
   JsonNode requestHeaders(JsonNode request) throws Exception {

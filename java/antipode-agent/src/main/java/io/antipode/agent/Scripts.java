@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.antipode.Antipode;
 import io.antipode.AntipodeException;
-import io.antipode.Lineage;
 import io.antipode.Mode;
 import io.antipode.Policy;
 import io.antipode.Promise;
@@ -31,6 +30,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -210,7 +210,7 @@ final class Scripts {
   private static void start(VirtualRead read, JsonNode found) {
     found.path("wrote").forEach(write -> Antipode.append(Values.write(write)));
     if (found.has("merges")) {
-      Lineage unused = Antipode.transfer(Values.lineage(found.path("merges")));
+      Objects.requireNonNull(Scope.currentOrNull()).merge(Values.lineage(found.path("merges")));
     }
     if (!found.path("barriers").asText().equals("off")) {
       read.start();

@@ -99,7 +99,7 @@ final class Call {
   }
 
   private Plan planned(Lineage lineage, boolean isOff) {
-    Set<String> own = scope == null ? Set.of() : scope.own();
+    Set<Promise.Name> own = scope == null ? Set.of() : scope.own();
     return new Plan(lineage, options, isOff, clock.now(), own);
   }
 

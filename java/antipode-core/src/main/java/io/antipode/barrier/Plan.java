@@ -43,10 +43,10 @@ final class Plan {
   /**
    * Sorts dependencies.
    *
-   * @param own the ids of promises that who waits is about to fulfil
+   * @param own the promises that who waits is about to fulfil
    * @param isOff whether nothing is waited for
    */
-  Plan(Lineage lineage, BarrierOptions options, boolean isOff, Instant now, Set<String> own) {
+  Plan(Lineage lineage, BarrierOptions options, boolean isOff, Instant now, Set<Promise.Name> own) {
     this.lineage = lineage;
     this.options = options;
     this.isOff = isOff;
@@ -56,7 +56,7 @@ final class Plan {
       take(write, ways.computeIfAbsent(write.datastore(), this::wayOfWrites));
     }
     for (Promise promise : lineage.promises()) {
-      if (own.contains(promise.id())) {
+      if (own.contains(promise.name())) {
         settled.add(Outcome.of(promise, Status.EXCLUDED, "this branch fulfils it"));
       } else {
         take(promise, wayOf(promise));
@@ -89,13 +89,13 @@ final class Plan {
   /**
    * Returns outcomes of what a lineage has of datastores for which this process has no shim at all.
    *
-   * @param own the ids of promises that who waits is about to fulfil
+   * @param own the promises that who waits is about to fulfil
    * @param reported whether they are let pass
    */
-  static List<Outcome> absent(Lineage lineage, Set<String> own, boolean reported) {
+  static List<Outcome> absent(Lineage lineage, Set<Promise.Name> own, boolean reported) {
     return Stream.concat(
             lineage.writes().stream(),
-            lineage.promises().stream().filter(each -> !own.contains(each.id())))
+            lineage.promises().stream().filter(each -> !own.contains(each.name())))
         .filter(each -> Shims.of(each.datastore()).isEmpty())
         .map(each -> Outcome.of(each, Status.UNKNOWN_STORE, ABSENT).withReported(reported))
         .toList();

@@ -53,10 +53,10 @@ final class Content {
 
   /** Returns what was added without what is everywhere by its hour, open branches, and notes. */
   static Lineage worthCarrying(Lineage added, long now, Duration maxAge) {
-    long oldest = Math.floorDiv(now * 1_000 - maxAge.toMillis(), HOUR_MS);
+    long oldest = now * 1_000 - maxAge.toMillis();
     Lineage young = added;
     for (WriteId write : added.writes()) {
-      if (write.mintedHour() > 0 && write.mintedHour() < oldest) {
+      if (write.mintedHour() > 0 && (write.mintedHour() + 1) * HOUR_MS < oldest) {
         young = young.remove(write);
       }
     }

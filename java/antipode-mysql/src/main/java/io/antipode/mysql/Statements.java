@@ -263,7 +263,8 @@ final class Statements {
 
   private static Set<Effect> chaining(Set<Effect> found, String sql) {
     List<String> words = words(sql);
-    if (words.contains("CHAIN") && !words.contains("NO")) {
+    int at = words.indexOf("CHAIN");
+    if (at > 0 && !words.get(at - 1).equals("NO")) {
       found.add(BEGINS);
     }
     return found;
