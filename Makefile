@@ -26,14 +26,14 @@ PYTEST_ARGS ?=
 help: ## show this table
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-# A stamp per extra: pip runs again only when pyproject.toml changed.
+# A stamp per extra: pip runs again only when a pyproject.toml changed.
 $(VENV)/.made:
 	@tools/make_venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $@
 
-$(VENV)/.with-%: $(VENV)/.made pyproject.toml
+$(VENV)/.with-%: $(VENV)/.made pyproject.toml testing/pyproject.toml
 	@echo "installing antipode-xcy[$*] into $(VENV)"
-	@$(PIP) install -e '.[$*]'
+	@$(PIP) install -e '.[$*]' -e testing
 	@touch $@
 
 demo: $(VENV)/.with-bench ## notifications overtake posts, and barrier() prevents it (needs Python alone)

@@ -16,7 +16,7 @@ from opentelemetry import propagate
 
 from antipode._barrier import registry as _registry
 from antipode._runtime import config as _config
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests._tiers import *  # noqa: F403 - the hooks of the tiers
 
 if TYPE_CHECKING:

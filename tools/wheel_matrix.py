@@ -1,6 +1,6 @@
-"""Test the built wheel, not the tree: on every Python here, over several OpenTelemetry releases.
+"""Test the built wheels, not the tree: on every Python here, over several OpenTelemetry releases.
 
-Builds sdist and wheel, copies the tests to a folder without the packages, and runs them there in
+Builds sdists and wheels, copies the tests to a folder without the packages, and runs them there in
 one fresh virtual environment per interpreter. The scope and propagation tests run again over older
 OpenTelemetry releases; over the oldest of all that pyproject.toml admits, everything does.
 """
@@ -21,7 +21,7 @@ from tools.interpreters import Interpreter, find_interpreters
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "matrix"
 # What the copy leaves out, so that `import antipode` can only find the wheel.
-LEFT_OUT = {"antipode", "antipode_pytest", "shims", "build", "dist", "node_modules"}
+LEFT_OUT = {"antipode", "antipode_cli", "shims", "testing", "build", "dist", "node_modules"}
 # Releases between the oldest (in pyproject.toml) and the newest (what pip takes).
 OPENTELEMETRY_BETWEEN = ("1.27.0", "1.35.0")
 # What the oldest environment takes at its lower bound.
@@ -61,7 +61,8 @@ class CommandFailedError(RuntimeError):
 
 def oldest_pins() -> tuple[str, ...]:
     """The oldest releases that pyproject.toml admits of what library and tests need, as pins."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    projects = (ROOT / "pyproject.toml", ROOT / "testing" / "pyproject.toml")
+    text = "".join(path.read_text(encoding="utf-8") for path in projects)
     floors = {name: re.search(rf'"{name}>=([\d.]+)"', text) for name in WITH_OLDEST}
     unbounded = [name for name, found in floors.items() if found is None]
     if unbounded:
@@ -97,14 +98,16 @@ def plan(interpreters: list[Interpreter], tree: Path) -> list[Environment]:
     return environments
 
 
-def build_wheel() -> Path:
-    """Build sdist and, from it, the wheel."""
+def build_wheels() -> tuple[Path, Path]:
+    """Build the sdist and, from it, the wheel: of the library, and of what tests with it."""
     dist = WORK / "dist"
     shutil.rmtree(dist, ignore_errors=True)
-    command = [sys.executable, "-m", "build", "--outdir", str(dist), str(ROOT)]
-    run_logged(command, ROOT, WORK / "build.log", INSTALL_LIMIT_S)
-    (wheel,) = dist.glob("*.whl")
-    return wheel
+    for project in (ROOT, ROOT / "testing"):
+        command = [sys.executable, "-m", "build", "--outdir", str(dist), str(project)]
+        run_logged(command, ROOT, WORK / "build.log", INSTALL_LIMIT_S)
+    (library,) = dist.glob("antipode_xcy-*.whl")
+    (testing,) = dist.glob("antipode_xcy_testing-*.whl")
+    return library, testing
 
 
 def copy_tree() -> Path:
@@ -141,8 +144,8 @@ def run_logged(command: list[str], cwd: Path, log: Path, limit_s: float) -> str:
     return said
 
 
-def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
-    """Make the environment, install the wheel, run its tests; pytest's last line."""
+def run_environment(environment: Environment, wheels: tuple[Path, Path], tree: Path) -> str:
+    """Make the environment, install the wheels, run its tests; pytest's last line."""
     venv = WORK / environment.name
     log = WORK / f"{environment.name}.log"
     log.unlink(missing_ok=True)
@@ -151,7 +154,9 @@ def run_environment(environment: Environment, wheel: Path, tree: Path) -> str:
     make = [environment.interpreter.path, "-m", "venv", str(venv)]
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run_logged(make, WORK, log, INSTALL_LIMIT_S)
-    run_logged([*pip, f"{wheel}[test,session]", *environment.pins], WORK, log, INSTALL_LIMIT_S)
+    library, testing = wheels
+    wanted = [f"{library}[test,session]", str(testing), *environment.pins]
+    run_logged([*pip, *wanted], WORK, log, INSTALL_LIMIT_S)
     run_logged([str(venv / "bin" / "antipode"), "explain", "1"], tree, log, TESTS_LIMIT_S)
     options = ["-q", "-rs", "-n", "2", "-p", "no:cacheprovider", "--ignore", NOT_OF_THE_WHEEL]
     pytest = [python, "-m", "pytest", *options, *environment.tests]
@@ -193,16 +198,16 @@ def main() -> int:
         return 0
     (WORK / "build.log").unlink(missing_ok=True)
     try:
-        wheel = build_wheel()
+        wheels = build_wheels()
     except CommandFailedError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"built {wheel.name}")
+    print(f"built {' and '.join(wheel.name for wheel in wheels)}")
     failed: list[str] = []
     for environment in chosen:
         began = time.monotonic()
         try:
-            last = run_environment(environment, wheel, tree)
+            last = run_environment(environment, wheels, tree)
         except CommandFailedError as error:
             failed.append(environment.name)
             last = str(error)

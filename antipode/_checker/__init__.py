@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ._check import Result, check
 from ._decide import Verdict
-from ._explain import Edge, Explanation, Rule
+from ._evidence import Edge, Rule
+from ._explain import Explanation
 from ._files import load, save
 from ._history import History, HistoryError, Operation, Progress
 from ._limits import BUDGET_STEPS, ExhaustedError

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ._decide import Judge, Judgement, Verdict
-from ._draw import text
+from ._draw import shown, text
 from ._explain import Explanation, explain
 from ._limits import BUDGET_STEPS, ExhaustedError, Meter
 from ._order import NOTHING, THIN_AIR, Component, Index, Reading
@@ -52,7 +52,19 @@ class Result:
 
     def text(self) -> str:
         """The verdict and its explanation, for a terminal."""
-        return text(self)
+        return text(f"{self}: {self._headline()}", self.explanation)
+
+    def _headline(self) -> str:
+        found = self.explanation
+        if self.reading is None:
+            return self.reason or f"{self.operations:,} operations of {self.processes:,} processes"
+        if found is None or not found.cycle:
+            said = "a read returned a version that nobody wrote"
+        elif found.process:
+            said = f"no order of all writes and of what {shown(found.process)} read is possible"
+        else:
+            said = "operations come before themselves"
+        return f"{said}; {self.reason}" if self.reason else said
 
 
 def check(

@@ -5,14 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ._explain import Rule
+from ._evidence import Rule
 from ._history import WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ._check import Result
-    from ._explain import Edge, Explanation
+    from ._evidence import Edge, Evidence
     from ._history import Operation
 
 #: Longest name of an operation or a process in a drawing.
@@ -20,31 +19,15 @@ _WIDTH = 36
 _COLUMN, _ROW, _TOP, _LEFT = 280, 56, 60, 60
 
 
-def text(result: Result) -> str:
-    """The verdict, and why."""
-    lines = [f"{result}: {_headline(result)}"]
-    if result.explanation:
-        lines += ["", *_drawing(result.explanation), "", *_sentences(result.explanation)]
-        lines += ["", *_places(result.explanation)]
+def text(headline: str, found: Evidence | None) -> str:
+    """A headline, and why."""
+    lines = [headline]
+    if found:
+        lines += ["", *_drawing(found), "", *_sentences(found), "", *_places(found)]
     return "\n".join(lines) + "\n"
 
 
-def _headline(result: Result) -> str:
-    found = result.explanation
-    if result.reading is None:
-        return (
-            result.reason or f"{result.operations:,} operations of {result.processes:,} processes"
-        )
-    if found is None or not found.cycle:
-        said = "a read returned a version that nobody wrote"
-    elif found.process:
-        said = f"no order of all writes and of what {_shown(found.process)} read is possible"
-    else:
-        said = "operations come before themselves"
-    return f"{said}; {result.reason}" if result.reason else said
-
-
-def _drawing(found: Explanation) -> Iterator[str]:
+def _drawing(found: Evidence) -> Iterator[str]:
     """A column for each process, a row for each operation."""
     columns = _columns(found)
     widths = {
@@ -58,14 +41,14 @@ def _drawing(found: Explanation) -> Iterator[str]:
         yield f"{number:>3}  {row.rstrip()}"
 
 
-def _columns(found: Explanation) -> dict[str, list[Operation]]:
+def _columns(found: Evidence) -> dict[str, list[Operation]]:
     columns: dict[str, list[Operation]] = {}
     for one in found.operations:
         columns.setdefault(one.process, []).append(one)
     return columns
 
 
-def _sentences(found: Explanation) -> Iterator[str]:
+def _sentences(found: Evidence) -> Iterator[str]:
     """Each edge with its rule, and what follows from all of them."""
     if not found.cycle:
         yield "1 returned a version that nobody wrote"
@@ -74,24 +57,24 @@ def _sentences(found: Explanation) -> Iterator[str]:
     yield f"so {found.cycle[0].earlier + 1} comes before itself"
 
 
-def _edges(found: Explanation, edges: Sequence[Edge], margin: str) -> Iterator[str]:
+def _edges(found: Evidence, edges: Sequence[Edge], margin: str) -> Iterator[str]:
     for edge in edges:
         yield f"{margin}{edge.earlier + 1} before {edge.later + 1}: {rule(found, edge)}"
         yield from _edges(found, edge.because, f"{margin}    ")
 
 
-def rule(found: Explanation, edge: Edge) -> str:
+def rule(found: Evidence, edge: Edge) -> str:
     """Why one operation of an explanation comes before another, in words."""
     a, b = edge.earlier + 1, edge.later + 1
     earlier, later = found.operations[edge.earlier], found.operations[edge.later]
     if edge.rule is Rule.SEEN:
         read = edge.because[-1].later + 1
-        return f"{_shown(found.process)} read {b} at {read}, and saw {a} before that:"
+        return f"{shown(found.process)} read {b} at {read}, and saw {a} before that:"
     if edge.rule is Rule.LINEAGE:
-        lineage = _shown(earlier.lineage or "")
+        lineage = shown(earlier.lineage or "")
         return f"{b} reads what {_written(found, later)} wrote in lineage {lineage}, which has {a}"
     return {
-        Rule.ORDER: f"{_shown(earlier.process)} did them in this order",
+        Rule.ORDER: f"{shown(earlier.process)} did them in this order",
         Rule.MESSAGE: f"{b} receives what {a} sent",
         Rule.READS: f"{b} reads what {a} wrote",
         Rule.INITIAL: f"{a} found what was there before any write of {_subject(later)}",
@@ -99,37 +82,37 @@ def rule(found: Explanation, edge: Edge) -> str:
     }[edge.rule]
 
 
-def _written(found: Explanation, read: Operation) -> int:
+def _written(found: Evidence, read: Operation) -> int:
     """The number of the write that *read* returned."""
     of = (WRITE, read.subject, read.version)
     kinds = [(one.kind, one.subject, one.version) for one in found.operations]
     return kinds.index(of) + 1
 
 
-def _places(found: Explanation) -> Iterator[str]:
+def _places(found: Evidence) -> Iterator[str]:
     """Where each operation was called, and where the history has it."""
     for number, one in enumerate(found.operations, start=1):
-        lineage = f"lineage {_shown(one.lineage)}" if one.lineage is not None else ""
-        parts = [part for part in (_shown(one.site), lineage, _shown(one.where)) if part]
+        lineage = f"lineage {shown(one.lineage)}" if one.lineage is not None else ""
+        parts = [part for part in (shown(one.site), lineage, shown(one.where)) if part]
         if parts:
             yield f"{number:>3}  {', '.join(parts)}"
 
 
 def _subject(one: Operation) -> str:
-    return _shown(f"{one.datastore}:{one.key}")
+    return shown(f"{one.datastore}:{one.key}")
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
     """*name* as any terminal can show it."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
 
 
 def _short(name: str) -> str:
-    name = _shown(name)
+    name = shown(name)
     return name if len(name) <= _WIDTH else f"{name[: _WIDTH - 2]}.."
 
 
-def svg(found: Explanation) -> str:
+def svg(found: Evidence) -> str:
     """A picture: a line for each process, the time downwards, an arrow for each edge.
 
     What the process must have seen, or has read too late, is dashed.
@@ -175,7 +158,7 @@ def _lifeline(name: str, x: int, height: int) -> str:
     )
 
 
-def _arrow(found: Explanation, of: tuple[Edge, bool], places: Sequence[tuple[int, int]]) -> str:
+def _arrow(found: Evidence, of: tuple[Edge, bool], places: Sequence[tuple[int, int]]) -> str:
     edge, reason = of
     (x1, y1), (x2, y2) = places[edge.earlier], places[edge.later]
     kinds = ["edge"]
@@ -193,11 +176,11 @@ def _arrow(found: Explanation, of: tuple[Edge, bool], places: Sequence[tuple[int
     )
 
 
-def _point(found: Explanation, number: int, place: tuple[int, int]) -> str:
+def _point(found: Evidence, number: int, place: tuple[int, int]) -> str:
     one = found.operations[number]
     x, y = place
     label = escape(f"{number + 1}  {_short(str(one))}")
-    title = escape(_shown(", ".join(part for part in (str(one), one.site, one.where) if part)))
+    title = escape(shown(", ".join(part for part in (str(one), one.site, one.where) if part)))
     return (
         f'<g><title>{title}</title><circle cx="{x}" cy="{y}" r="5"/>'
         f'<text x="{x + 12}" y="{y + 4}">{label}</text></g>'

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ._decide import Judge, Judgement, Knot
-from ._history import History, Operation
+from ._draw import svg
+from ._evidence import Edge, Evidence, Rule
+from ._history import History
 from ._limits import Meter
 from ._order import NOTHING, Index, waits
 
@@ -21,35 +22,9 @@ if TYPE_CHECKING:
 _CANDIDATES = 8
 
 
-class Rule(Enum):
-    """Why one operation comes before another."""
-
-    ORDER = "order"  #: Rule 1: one process did them in this order.
-    MESSAGE = "message"  #: Rule 1: the later one receives what the earlier one sent.
-    READS = "reads"  #: Rule 2: the later one reads what the earlier one wrote.
-    LINEAGE = "lineage"  #: Rule 2: the later one reads what the earlier one's lineage wrote.
-    SEEN = "seen"  #: The process saw the earlier one, and then read the later one.
-    OVERWRITTEN = "overwritten"  #: The earlier one read what the later one overwrites.
-    INITIAL = "initial"  #: The earlier one read the initial version.
-
-
-class Edge(NamedTuple):
-    """One operation comes before another; both by their numbers in the explanation.
-
-    Attributes:
-        because: of ``SEEN``, how the earlier one comes before the read of the later one; of
-            ``OVERWRITTEN``, how what was read comes before the later one. Empty for the others.
-    """
-
-    earlier: int
-    later: int
-    rule: Rule
-    because: tuple[Edge, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a person needs to believe a verdict; none of its operations can be left out.
+class Explanation(Evidence):
+    """Evidence that can be drawn.
 
     Attributes:
         operations: in the order of the history.
@@ -58,14 +33,8 @@ class Explanation:
         process: whose serialization cannot exist; empty where the order itself is a cycle.
     """
 
-    operations: tuple[Operation, ...]
-    cycle: tuple[Edge, ...] = ()
-    process: str = ""
-
     def svg(self) -> str:
         """A picture of it."""
-        from ._draw import svg
-
         return svg(self)
 
 

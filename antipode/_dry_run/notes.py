@@ -61,15 +61,12 @@ class Notes:
 
     def take(self, items: Collection[str]) -> None:
         """Take over the notes among *items*; those that are malformed say nothing."""
-        came = [match[1] for item in items if (match := _REQUEST.fullmatch(item))]
+        came = [request for item in items if (request := request_of(item))]
         if came and not self._request:
             self._request = min(came)
         for item in items:
-            if (match := _GUARD.fullmatch(item)) is None:
-                continue
-            region, guarded = _region_name(match[1]), _guarded(match[2])
-            if region is not None and guarded is not None:
-                self.guard(region, guarded)
+            if (found := guard_of(item)) is not None:
+                self.guard(*found)
         self._items = None
 
     def guard(self, region: str, guarded: Dependency) -> None:
@@ -100,6 +97,23 @@ class Notes:
             if egress is None or guarded.datastore in egress
         ]
         return frozenset([f"0r{self.request}", *guards])
+
+
+def request_of(item: str) -> str:
+    """The id of a request, of 16 hexadecimal digits, that *item* notes; empty for any other."""
+    match = _REQUEST.fullmatch(item)
+    return match[1] if match else ""
+
+
+def guard_of(item: str) -> tuple[str, Dependency] | None:
+    """What *item* says is guarded: the region, empty for none, and the dependency.
+
+    None for any other item, and for one that is malformed.
+    """
+    if (match := _GUARD.fullmatch(item)) is None:
+        return None
+    region, guarded = _region_name(match[1]), _guarded(match[2])
+    return None if region is None or guarded is None else (region, guarded)
 
 
 def covers(guards: Guards, region: str, wanted: Dependency) -> bool:

@@ -12,6 +12,9 @@ _ATTRIBUTE = "_antipode"
 
 InstanceT = TypeVar("InstanceT")
 
+#: The attribute of an application object that has something of ours around its requests.
+AROUND = "_antipode_around"
+
 
 def adopt(
     instance: InstanceT, mixin: type, hooks: object, *, direct: tuple[tuple[str, str], ...] = ()

@@ -102,7 +102,7 @@ def _judged(filename: str, names: Mapping[str, object]) -> int:
         return _HANDLER
     if module.partition(".")[0] in _LIBRARIES:
         # The contract suite's tests are as good as a user's.
-        return _OWN if module.startswith("antipode.testing._contract") else _LIBRARY
+        return _OWN if module.startswith("antipode_testing.contract.suite") else _LIBRARY
     if any(folder in filename for folder in _INSTALLED_IN):
         return _INSTALLED
     standard = filename.startswith((_STANDARD, "<frozen "))

@@ -1,4 +1,4 @@
-"""Time as the core sees it; ``antipode.testing.VirtualClock`` is the other implementation."""
+"""Time as the core sees it; ``antipode_testing.VirtualClock`` is the other implementation."""
 
 from __future__ import annotations
 

@@ -36,6 +36,11 @@ def is_set(text: str) -> bool:
 disabled = is_set(os.environ.get(VARIABLE, ""))
 
 
+def is_disabled() -> bool:
+    """Whether this process runs without the library."""
+    return disabled
+
+
 def switchable(function: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
     """Make an instrumentation return its first argument untouched where the library is disabled.
 

@@ -12,14 +12,13 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode._runtime.adoption import AROUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._session import SessionCookie
 
-#: The attribute of an application that has something of ours around it: an :class:`Around`.
-AROUND = "_antipode_around"
 #: The attributes of a method of ours: what it replaced, and the applications that it is for.
 _ORIGINAL = "_antipode_original"
 _APPS = "_antipode_apps"

@@ -16,11 +16,12 @@ from opentelemetry import context as otel_context
 
 from antipode._request.context import scope_in
 from antipode._runtime import switch
+from antipode._runtime.adoption import AROUND
 from antipode._runtime.metrics import logger
 from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 
-from ._apps import AROUND, Around, put_around, take_away
+from ._apps import Around, put_around, take_away
 from ._incoming import Incoming, propagating
 from .asyncio import follow_running_loop
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from antipode._request.context import scope_in
 from antipode._runtime import switch
+from antipode._runtime.adoption import AROUND
 from antipode._runtime.metrics import logger
 from antipode._runtime.switch import switchable
 from antipode.propagation import MEMBER, RESPONSE_HEADER
 
-from ._apps import AROUND, Around, put_around, take_away
+from ._apps import Around, put_around, take_away
 from ._incoming import Incoming, propagating
 
 if TYPE_CHECKING:

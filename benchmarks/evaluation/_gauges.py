@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from antipode_shims.embedded import EmbeddedStore
 
 if TYPE_CHECKING:
-    from antipode.testing import (
-        EmbeddedTopology,
+    from antipode_shims.embedded import EmbeddedTopology
+    from antipode_testing import (
         MariaDBTopology,
         MongoDBTopology,
         MySQLTopology,

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from antipode.testing import uninterrupted
+from antipode_testing import uninterrupted
 from benchmarks._machine import ROOT, code, machine
 
 if TYPE_CHECKING:

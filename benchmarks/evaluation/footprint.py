@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import antipode
-from antipode import testing
+import antipode_testing
 from benchmarks.post_notification._options import POST_STORAGES
 from benchmarks.post_notification._storage import open_post_storage
 from benchmarks.post_notification._storage_mysql import declare
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from antipode.testing import Topology
+    from antipode_testing import Topology
     from benchmarks.post_notification._storage import PostStorage, Spec
 
 FORMAT = 1
@@ -93,10 +93,10 @@ def measure(store: str, variant: str, *, posts: int, post_bytes: int) -> tuple[F
 @contextmanager
 def _running(store: str) -> Iterator[tuple[Topology, Spec]]:
     """Servers with nothing in them, and how the application finds them."""
-    made: Topology = getattr(testing, _TOPOLOGIES[store])()
+    made: Topology = getattr(antipode_testing, _TOPOLOGIES[store])()
     with made as topology:
         writer: Any = topology.primary
-        if isinstance(topology, (testing.MySQLTopology, testing.MariaDBTopology)):
+        if isinstance(topology, (antipode_testing.MySQLTopology, antipode_testing.MariaDBTopology)):
             writer = topology.url()
             declare({"writer": writer})
         yield topology, {"store": store, "writer": writer}

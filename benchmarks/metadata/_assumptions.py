@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Published: more than half of the requests call 5 or more unique stateful services, 10 % more than
 #: 20; more than 20 % make 20 or more calls to stateful services (paper, section 2.1, figure 1). For
@@ -114,3 +118,8 @@ def _quantile(tail: str, median: float, value: float, above: float, rank: float)
     shape = math.log((1 - above) / above) / math.log(value / median)
     odds: float = (rank / (1 - rank)) ** (1 / shape)
     return median * odds
+
+
+def label(changed: Mapping[str, object]) -> str:
+    """What a case changes of the default, for a person."""
+    return ", ".join(f"{name} = {value}" for name, value in changed.items()) or "default"

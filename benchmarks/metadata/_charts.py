@@ -10,7 +10,7 @@ mpl.use("Agg")
 
 from matplotlib.figure import Figure
 
-from ._assumptions import CALLS_TAIL, STORES_MEDIAN, STORES_TAIL
+from ._assumptions import CALLS_TAIL, STORES_MEDIAN, STORES_TAIL, label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +65,6 @@ def _mark(axes: Axes, value: float, share: float, offset: tuple[int, int]) -> No
 
 def sweep_picture(points: Sequence[dict[str, Any]]) -> Figure:
     """The mean and the 99th percentile with a call, a line for each point."""
-    from ._page import label
-
     ordered = sorted(points, key=lambda case: case["call_bytes"]["mean"])
     figure = Figure(figsize=(8, 0.26 * len(ordered) + 1.2), layout="constrained", facecolor="white")
     mean, p99 = figure.subplots(1, 2, sharey=True)
@@ -82,7 +80,7 @@ def sweep_picture(points: Sequence[dict[str, Any]]) -> Figure:
                 va="center",
                 fontsize=7,
             )
-    mean.set_yticks(range(len(ordered)), [label(case) for case in ordered])
+    mean.set_yticks(range(len(ordered)), [label(case["changed"]) for case in ordered])
     for axes, title in ((mean, "mean, bytes"), (p99, "99th percentile, bytes")):
         axes.set_title(title, fontsize=10)
         axes.margins(x=0.15)

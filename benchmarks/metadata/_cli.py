@@ -13,15 +13,13 @@ from benchmarks._machine import ROOT
 from benchmarks._report import Start, write
 
 from ._assumptions import TAILS, WORST, Assumptions
+from ._page import PAGE, REPORT, render
 from ._run import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 RESULTS = ROOT / "docs" / "results"
-#: The page is made of this file alone.
-REPORT = "metadata.json"
-PAGE = "metadata.md"
 REQUESTS, SWEPT = 1_000_000, 50_000
 WRONG = 2
 
@@ -60,8 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except ValueError as error:
             parser.error(str(error))
         return _run(given, cases)
-    from ._page import render
-
     try:
         render(given.results)
     except (OSError, ValueError) as error:

@@ -9,8 +9,7 @@ from benchmarks._machine import described
 from benchmarks._markdown import table
 from benchmarks._report import FORMAT
 
-from ._assumptions import CALLS_AT_MOST
-from ._cli import PAGE, REPORT
+from ._assumptions import CALLS_AT_MOST, label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
     Case = dict[str, Any]
 
+#: The page is made of this report alone.
+REPORT, PAGE = "metadata.json", "metadata.md"
 REQUESTS_PICTURE, SWEEP_PICTURE = "metadata-requests.png", "metadata-sweep.png"
 #: What was asked of the default and of the worst case.
 MEAN_BOUND, ENTRY_BOUND = 100, 32
@@ -121,11 +122,6 @@ def _named(report: dict[str, Any], name: str) -> Case:
 def swept(report: dict[str, Any]) -> list[Case]:
     """The points of the sweep; the first is the default."""
     return [case for case in report["cases"] if case["case"] == "sweep"]
-
-
-def label(case: Case) -> str:
-    """What a point of the sweep changes."""
-    return ", ".join(f"{name} = {value}" for name, value in case["changed"].items()) or "default"
 
 
 def page(report: dict[str, Any]) -> str:
@@ -245,8 +241,9 @@ def _sweep(points: list[Case]) -> Iterator[str]:
     least, most = ordered[0], ordered[-1]
     yield (
         f"Each point changes one assumption, with {points[0]['requests']:,} requests. The result "
-        f"moves most with `{label(most)}` ({most['call_bytes']['mean'] / default:.1f} times the "
-        f"default's mean with a call) and `{label(least)}` "
+        f"moves most with `{label(most['changed'])}` "
+        f"({most['call_bytes']['mean'] / default:.1f} times the default's mean with a call) and "
+        f"`{label(least['changed'])}` "
         f"({least['call_bytes']['mean'] / default:.1f} times)."
     )
     yield f"![Bytes with a call, by assumption]({SWEEP_PICTURE})"
@@ -257,7 +254,7 @@ def _sweep(points: list[Case]) -> Iterator[str]:
 
 def _point(case: Case) -> list[str]:
     return [
-        f"`{label(case)}`" if case["changed"] else "default",
+        f"`{label(case['changed'])}`" if case["changed"] else "default",
         f"{case['call_bytes']['mean']:.0f}",
         f"{case['call_bytes']['p99']:,}",
         f"{case['answer_bytes']['mean']:.0f}",

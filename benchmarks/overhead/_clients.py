@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from antipode.shim import ReadsFrom
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 #: Beside each value: servers leave out a write that changes nothing.
 _versions = itertools.count()
@@ -231,7 +231,7 @@ NETWORK_BOUND = 1.10
 @contextmanager
 def running(store: str) -> Iterator[Any]:
     """A primary and its replica, as every primary that matters has one."""
-    from antipode import testing
+    import antipode_testing
 
     topologies = {
         "redis": "RedisTopology",
@@ -239,5 +239,5 @@ def running(store: str) -> Iterator[Any]:
         "mariadb": "MariaDBTopology",
         "mongodb": "MongoDBTopology",
     }
-    with getattr(testing, topologies[store])() as topology:
+    with getattr(antipode_testing, topologies[store])() as topology:
         yield topology

@@ -20,7 +20,7 @@ from ._network import network
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
     from benchmarks._processors import Processors
 
     from ._clients import Make

@@ -1,6 +1,6 @@
 """A network of half a millisecond, in a process of its own: ``python -m`` this module.
 
-`antipode.testing.LagProxy` would do for longer delays; it waits in whole milliseconds.
+`antipode_testing.LagProxy` would do for longer delays; it waits in whole milliseconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from antipode.testing import Address
+from antipode_testing import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

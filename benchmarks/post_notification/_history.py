@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from antipode.checker import History, Operation, check, save
 
-from ._notifier import NOTIFICATIONS
+from ._delivery import NOTIFICATIONS
 from ._storage import POST_STORAGE
 
 if TYPE_CHECKING:

@@ -2,52 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
+    from ._delivery import Publisher, Subscriber
     from ._storage import Spec
-
-#: The datastore's name in lineages.
-NOTIFICATIONS = "notifications"
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A notification that has arrived.
-
-    Attributes:
-        body: what was published.
-        size: bytes of the body and of what the store carries beside it.
-        scope: the block in which it is handled: with the library, its lineage is current there.
-    """
-
-    body: bytes
-    size: int
-    scope: Callable[[], AbstractContextManager[object]]
-
-
-class Publisher(Protocol):
-    """The writer region's end. Thread-safe."""
-
-    def publish(self, body: bytes) -> None:
-        """Publish a notification; returns when the store has acknowledged it."""
-        ...
-
-    def close(self) -> None:
-        """Release the connections."""
-        ...
-
-
-class Subscriber(Protocol):
-    """The reader region's end. Used by one thread."""
-
-    def run(self, handle: Callable[[Delivery], None]) -> None:
-        """Hand over each notification as it arrives, for as long as this process lives."""
-        ...
 
 
 def open_publisher(spec: Spec, *, library: bool) -> Publisher:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from antipode_shims.embedded import EmbeddedStore
 
-from ._notifier import NOTIFICATIONS, Delivery
+from ._delivery import NOTIFICATIONS, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._notifier import Publisher, Subscriber
+    from ._delivery import Publisher, Subscriber
     from ._storage import Spec
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pika
 
-from ._notifier import NOTIFICATIONS, Delivery
-from ._servers import EXCHANGE
+from ._delivery import EXCHANGE, NOTIFICATIONS, Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ._notifier import Publisher, Subscriber
+    from ._delivery import Publisher, Subscriber
     from ._storage import Spec
 
 _QUEUE = "notifications"

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from antipode.testing import uninterrupted
+from antipode_testing import uninterrupted
 
 from ._options import BenchmarkError
 

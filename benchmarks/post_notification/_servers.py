@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import AntipodeError
-from antipode.testing import Topology
+from antipode_testing import Topology
 
+from ._delivery import EXCHANGE
 from ._options import BenchmarkError
 from ._process import Processes
 from ._rpc import RpcClient
@@ -21,7 +22,7 @@ from ._wander import Wander
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     from ._options import Options
     from ._storage import Spec
@@ -29,15 +30,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Topology)
 
-#: The class of each store's two regions, in `antipode.testing`.
+#: The class of each store's two regions, in `antipode_testing`.
 _TOPOLOGIES = {
     "redis": "RedisTopology",
     "mysql": "MySQLTopology",
     "mariadb": "MariaDBTopology",
     "mongodb": "MongoDBTopology",
 }
-#: The exchange that is federated from the writer's broker to the reader's.
-EXCHANGE = "geo.notifications"
 _RPC_S = 10.0
 
 
@@ -93,10 +92,10 @@ def post_storage_servers(options: Options) -> Iterator[PostServers]:
 @contextmanager
 def _own(store: str, options: Options) -> Iterator[PostServers]:
     """Servers of this run, behind what delays replication and its acknowledgements."""
-    from antipode import testing
+    import antipode_testing
 
     administer: Administer = _nothing_to_administer
-    with _started(getattr(testing, _TOPOLOGIES[store])()) as topology:
+    with _started(getattr(antipode_testing, _TOPOLOGIES[store])()) as topology:
         places = topology.primary, topology.replica
         port = topology.replica.port
         if store in ("mysql", "mariadb"):
@@ -131,7 +130,7 @@ def _nothing_to_administer(place: str, statement: str) -> list[dict[str, Any]]:
 @contextmanager
 def _link_to(place: Any, link_ms: float) -> Iterator[tuple[Any, LagProxy]]:  # noqa: ANN401
     """A place, a URL or host and port, as the other region sees it; and what delays it."""
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     url: Any = None
     if isinstance(place, str):
@@ -165,7 +164,7 @@ def notifier_servers(options: Options) -> Iterator[Spec]:
 
         yield _stack.notifier(EXCHANGE, options.notifier_lag_ms)
         return
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
     from ._notifier_rabbitmq import declare
 

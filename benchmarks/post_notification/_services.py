@@ -17,7 +17,7 @@ from ._options import EXPECTED_VERSION
 from ._storage import post_value, version_of
 
 if TYPE_CHECKING:
-    from ._notifier import Delivery, Publisher, Subscriber
+    from ._delivery import Delivery, Publisher, Subscriber
     from ._rpc import Payload, RpcClient
     from ._storage import PostStorage
     from ._strategies._none import Unprotected

@@ -8,8 +8,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from antipode import AntipodeError
-from antipode.testing import Address, wait_until
-from antipode.testing._management import PASSWORD, USER, Management
+from antipode_testing import Address, wait_until
+from antipode_testing.servers.rabbitmq.management import PASSWORD, USER, Management
 
 from ._options import BenchmarkError
 

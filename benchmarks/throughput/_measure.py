@@ -128,9 +128,9 @@ def measure(
 @contextmanager
 def _running(store: str) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
     """A primary and its replica, how clients find them, and the ports that they listen at."""
-    from antipode import testing
+    import antipode_testing
 
-    with getattr(testing, _TOPOLOGIES[store])() as topology:
+    with getattr(antipode_testing, _TOPOLOGIES[store])() as topology:
         places = topology.primary, topology.replica
         ports = tuple(place.port for place in places)
         if store in ("mysql", "mariadb"):

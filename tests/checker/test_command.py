@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from antipode._cli import main
 from antipode.checker import save
+from antipode_cli.main import main
 from tests.checker import large
 
 HISTORIES = Path(__file__).parent / "histories"
@@ -161,7 +161,7 @@ def test_progress_is_shown_and_erased(tmp_path: Path) -> None:
     save(large.history(17_000), path)
     ours, theirs = os.openpty()
     program = (
-        "import sys\nfrom antipode._cli import _check_command, main\n"
+        "import sys\nfrom antipode_cli import _check_command\nfrom antipode_cli.main import main\n"
         "_check_command.FIRST_S = _check_command.LIVE_S = 0.0\n"
         "sys.exit(main(['check', sys.argv[1]]))\n"
     )

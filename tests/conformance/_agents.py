@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing.agent.client import AgentFailed, AgentProcess, Unsupported
+from tests.agent.client import AgentFailed, AgentProcess, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ LACKING = {
 def command(language: str) -> list[str]:
     """What starts the agent of a language; skips the test where it was not built."""
     if language == "python":
-        return [sys.executable, "-m", "antipode.testing.agent"]
+        return [sys.executable, "-m", "tests.agent"]
     variable = f"ANTIPODE_AGENT_{language.upper()}"
     program = os.environ.get(variable) or str(BUILT[language])
     is_jar = program.endswith(".jar")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antipode.testing.agent._values import lineage_of, promise_of, write_of
+from tests.agent._values import lineage_of, promise_of, write_of
 
 #: Virtual seconds are sums of floats.
 ROUNDING_S = 1e-9

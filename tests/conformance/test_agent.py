@@ -9,8 +9,8 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing.agent._values import lineage_of, of_lineage, of_write
-from antipode.testing.agent.client import AgentFailed, Unsupported
+from tests.agent._values import lineage_of, of_lineage, of_write
+from tests.agent.client import AgentFailed, Unsupported
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import LACKING, LANGUAGES, agents, asked
 from tests.conformance._scripts import check
@@ -18,7 +18,7 @@ from tests.conformance._scripts import check
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing.agent.client import AgentProcess
+    from tests.agent.client import AgentProcess
 
 
 @pytest.fixture(scope="module", params=LANGUAGES)

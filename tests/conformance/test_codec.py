@@ -8,7 +8,7 @@ import pytest
 
 from antipode import LineageDecodeError, deserialize
 from antipode.shim import encode
-from antipode.testing.agent._values import lineage_of
+from tests.agent._values import lineage_of
 from tests.conformance import _vectors as vectors
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from antipode._cli import main
+from antipode_cli.main import main
 from tests.conformance import _vectors as vectors
 
 if TYPE_CHECKING:

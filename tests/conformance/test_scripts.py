@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from antipode.testing.agent import _scripts
+from tests.agent import _scripts
 from tests.conformance import _vectors as vectors
 from tests.conformance._scripts import check
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import Lineage
-from antipode.testing.agent._values import lineage_of
+from tests.agent._values import lineage_of
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import LANGUAGES, agents, asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing.agent.client import AgentProcess
+    from tests.agent.client import AgentProcess
 
 #: By the kind of vectors: by what the agent is asked for it, and what the answer has, with what is
 #: expected where a vector leaves that out.

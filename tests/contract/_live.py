@@ -13,11 +13,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status
-from antipode._cli import main
-from antipode.testing._contract_base import ELSEWHERE
-from antipode.testing._contract_dry import dry_run
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from antipode_cli.main import main
+from antipode_testing.contract.base import ELSEWHERE
+from antipode_testing.contract.dry import dry_run
 from tests._lines import records_in
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance import _vectors as vectors
 from tests.conformance._agents import command
 from tests.conformance.test_dry_run import SCHEMA

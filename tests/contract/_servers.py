@@ -14,7 +14,7 @@ from tests.integration.rabbitmq._bench import Region, remove
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 #: Where the agent keeps MongoDB's documents.
 DATABASE = "app"

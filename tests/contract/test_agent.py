@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from antipode import BarrierTimeout
-from antipode.testing import ContractStore, LagProxy, ShimContract
-from antipode.testing._contract_dry import dry_run
-from antipode.testing._wait import wait_until
-from antipode.testing.agent.client import (
-    AgentProcess,
-    RemoteAntipode,
-    RemoteShim,
-    StoreError,
-)
+from antipode_testing import ContractStore, LagProxy, ShimContract
+from antipode_testing._wait import wait_until
+from antipode_testing.contract.dry import dry_run
 from tests._lines import records_in
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract.test_redis import LONG_MS, RedisContractStore
 
@@ -26,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antipode import Lineage, Promise, WriteId
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.slow
 

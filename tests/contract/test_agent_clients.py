@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from antipode import BarrierTimeout
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance._agents import command
 from tests.contract._servers import regions
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from antipode.testing import ContractStore, EmbeddedTopology, LagProxy, ShimContract
-from antipode.testing.agent.client import RemoteAntipode, RemoteShim, StoreError
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing import ContractStore, LagProxy, ShimContract
+from tests.agent.client import RemoteAntipode, RemoteShim, StoreError
 from tests.contract import test_embedded, test_rabbitmq
 from tests.contract._servers import DATABASE, described
 from tests.contract.test_agent import Remote, remote
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antipode import Lineage, WriteId
-    from antipode.testing import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology
+    from antipode_testing import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology
 
 __all__ = ["remote"]
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from antipode.testing import ContractStore, EmbeddedTopology, ShimContract
 from antipode_shims import embedded
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing import ContractStore, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,14 +11,14 @@ import pymongo
 import pytest
 
 import antipode
-from antipode.testing import ContractStore, LagProxy, ShimContract
 from antipode_shims import mongodb
+from antipode_testing import ContractStore, LagProxy, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode import Lineage, Promise, WriteId
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -14,11 +14,11 @@ import pytest
 import antipode
 from antipode import Lineage
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy, ShimContract
 from antipode_shims import mongodb
 from antipode_shims.mongodb import instrument_client, uninstrument_client
 from antipode_shims.mongodb._beside import exchange as _beside
 from antipode_shims.mongodb._clients import call as _call
+from antipode_testing import LagProxy, ShimContract
 
 from ._noted import noted_read, noted_write, noting
 from .test_mongodb import MongoContractStore
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import Promise
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool, QueuePool
 
-from antipode.testing import ContractStore, LagProxy, MariaDBTopology, MySQLTopology, ShimContract
 from antipode_shims import mysql as shims
+from antipode_testing import ContractStore, LagProxy, MariaDBTopology, MySQLTopology, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

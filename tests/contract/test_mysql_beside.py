@@ -16,11 +16,11 @@ from sqlalchemy.pool import NullPool, QueuePool
 
 import antipode
 from antipode import Lineage
-from antipode.testing import LagProxy, MariaDBTopology, MySQLTopology
 from antipode_shims import mysql as shims
 from antipode_shims.mysql._beside import connection as _beside
 from antipode_shims.mysql._clients import sqlalchemy as _sqlalchemy
 from antipode_shims.mysql._clients import tap as _tap
+from antipode_testing import LagProxy, MariaDBTopology, MySQLTopology
 
 from ._noted import noted_later, noted_read, noted_write, noting
 from .test_mysql import LONG_MS, MySQLContract, MySQLContractStore, Topology

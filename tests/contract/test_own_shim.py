@@ -12,13 +12,13 @@ import redis
 
 import antipode.shim
 from antipode import Status
-from antipode.testing import ContractStore, LagProxy, ShimContract
+from antipode_testing import ContractStore, LagProxy, ShimContract
 from examples import own_shim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pika
 import pytest
 
-from antipode.testing import ContractStore, LagProxy, ShimContract
-from antipode.testing.agent._shims.rabbitmq import LastMessages
 from antipode_shims import rabbitmq
+from antipode_testing import ContractStore, LagProxy, ShimContract
+from tests.agent._shims.rabbitmq import LastMessages
 from tests.contract._servers import declare
 from tests.integration.rabbitmq._bench import Region, once_asked, remove
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode import Lineage, Promise
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

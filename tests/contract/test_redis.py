@@ -12,9 +12,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 import antipode
-from antipode.testing import ContractStore, LagProxy, RedisTopology, ShimContract
 from antipode_shims import redis as shims
 from antipode_shims.redis._beside.companion import digest
+from antipode_testing import ContractStore, LagProxy, RedisTopology, ShimContract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ import redis.asyncio
 
 import antipode
 from antipode import Lineage, PromiseAbandoned
-from antipode.testing import LagProxy, ShimContract
 from antipode_shims.redis import fulfil, instrument_client, uninstrument_client
 from antipode_shims.redis._clients import call as _call
+from antipode_testing import LagProxy, ShimContract
 
 from ._noted import noted_read, noted_write, noting
 from .test_redis import LONG_MS, RedisContractStore
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import Promise
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

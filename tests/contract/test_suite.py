@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from antipode.testing import ShimContract
+from antipode_testing import ShimContract
 
 SPEC = Path(__file__).resolve().parents[2] / "docs" / "spec" / "shim-contract.md"
 
@@ -23,7 +23,8 @@ TESTS: dict[str, Any] = {
 MODULE = """
 import pytest
 from antipode import Status
-from antipode.testing import ContractStore, EmbeddedTopology, ShimContract
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing import ContractStore, ShimContract
 from antipode_shims import embedded
 from antipode_shims.embedded import State, _shim
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from antipode._request.lineage_text import received
 from antipode.propagation import MEMBER, SENT_HEADER
 from antipode.shim import encode
-from antipode.testing.agent._values import lineage_of
+from tests.agent._values import lineage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

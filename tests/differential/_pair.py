@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antipode import AntipodeError
-from antipode.testing.agent.client import AgentFailed, AgentProcess, StoreError, Unsupported
+from tests.agent.client import AgentFailed, AgentProcess, StoreError, Unsupported
 
 from ._answers import difference
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import encode
-from antipode.testing.agent._values import lineage_of
+from tests.agent._values import lineage_of
 
 from ._values import HOUR, IDS, NOW_S
 

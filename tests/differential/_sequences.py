@@ -131,7 +131,7 @@ def _opening(values: Values, open_: list[str], *, baggage: bool) -> Request:
 
 
 def _token(promise: dict[str, Any]) -> str:
-    from antipode.testing.agent._values import promise_of
+    from tests.agent._values import promise_of
 
     return promise_of(promise).token
 

@@ -10,13 +10,13 @@ import pika
 import pymongo
 
 import antipode
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from antipode_shims import mongodb, rabbitmq
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance._agents import command
 from tests.integration.rabbitmq._bench import Region, remove
 
 if TYPE_CHECKING:
-    from antipode.testing import MongoDBTopology, RabbitMQTopology
+    from antipode_testing import MongoDBTopology, RabbitMQTopology
 
 TIMEOUT_S = 20.0
 DATABASE = "app"

@@ -16,14 +16,14 @@ import pytest
 
 import antipode
 from antipode.integrations.httpx import instrument_client
-from antipode.testing import wait_until
 from antipode_shims import mysql
+from antipode_testing import wait_until
 from tests.conformance._agents import REQUIRE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MySQLTopology
+    from antipode_testing import MySQLTopology
 
 BUILT = Path(__file__).resolve().parents[2] / "java" / "antipode-reader" / "target"
 STARTED = re.compile(r"Tomcat started on port (\d+)")

@@ -17,8 +17,8 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout
-from antipode.testing import wait_until
 from antipode_shims import embedded, mongodb, mysql, rabbitmq, redis
+from antipode_testing import wait_until
 from tests.integration.mysql._servers import prepare
 from tests.integration.rabbitmq._bench import Region, remove
 from tests.integration.redis import _clients as _redis_clients

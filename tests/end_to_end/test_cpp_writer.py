@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end._cpp_writer import violations
 
 if TYPE_CHECKING:
-    from antipode.testing import MongoDBTopology, RabbitMQTopology
+    from antipode_testing import MongoDBTopology, RabbitMQTopology
 
 ROUNDS = 1_000
 

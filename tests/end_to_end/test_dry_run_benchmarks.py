@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antipode._report import Report, load, report
+from antipode_cli.report import Report, load, report
 
 ROOT = Path(__file__).parents[2]
 SERVERS = "redis", "mysql", "mariadb", "mongodb"

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from antipode.checker import check, load
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from benchmarks import post_notification
 
 REQUESTS = 60

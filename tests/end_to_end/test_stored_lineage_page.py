@@ -28,7 +28,7 @@ from tests.integration.redis import _clients as _redis_clients
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology, RedisTopology
+    from antipode_testing import MongoDBTopology, RedisTopology
     from tests.integration.mysql._clients import Sql
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "concepts" / "stored-lineage.md"

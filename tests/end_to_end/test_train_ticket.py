@@ -18,7 +18,7 @@ import pika
 import pytest
 
 import antipode
-from antipode._report import load, report
+from antipode_cli.report import load, report
 from antipode_shims import mongodb, mysql, rabbitmq
 from tests.integration.mongodb._clients import client
 from tests.integration.mysql._clients import Sql, run
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from antipode.testing import MongoDBTopology, MySQLTopology, RabbitMQTopology
+    from antipode_testing import MongoDBTopology, MySQLTopology, RabbitMQTopology
 
 pytestmark = [
     pytest.mark.slow,

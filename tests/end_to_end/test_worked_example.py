@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from antipode._report import load, report
-from antipode.testing import ServerFailed, wait_until
+from antipode_cli.report import load, report
+from antipode_testing import ServerFailed, wait_until
 from examples.posts.run import Regions, Services, tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MySQLTopology, RabbitMQTopology, RedisTopology
+    from antipode_testing import MySQLTopology, RabbitMQTopology, RedisTopology
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "examples.posts"]

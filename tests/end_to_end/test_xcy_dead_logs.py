@@ -16,7 +16,7 @@ import antipode
 from antipode import Lineage, Status, VisibilityCheckError, WriteId
 from antipode._runtime.clock import SystemClock
 from antipode.telemetry import Metric
-from antipode.testing import RedisTopology
+from antipode_testing import RedisTopology
 from tests.end_to_end._xcy_stores import (
     TIMEOUT_S,
     EmbeddedStore,
@@ -29,7 +29,7 @@ from tests.end_to_end._xcy_stores import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import EmbeddedTopology
+    from antipode_shims.embedded import EmbeddedTopology
 
 HOURS = 24 * 8
 #: Logs that no server here ever had, as their stores name them.

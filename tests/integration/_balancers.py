@@ -8,13 +8,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antipode.testing._address import ReservedPort
-from antipode.testing._process import ServerProcess, find_executable
+from antipode_testing._address import ReservedPort
+from antipode_testing._process import ServerProcess, find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 _HAPROXY = """\
 defaults

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from antipode.testing import LagProxy, Traffic
+    from antipode_testing import LagProxy, Traffic
 
 
 async def sent(proxy: LagProxy, before: Traffic) -> None:

@@ -15,7 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import antipode
 from antipode import Lineage, WriteId
 from antipode.telemetry import Metric
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

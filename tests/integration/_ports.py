@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from antipode.testing._address import ReservedPort
+from antipode_testing._address import ReservedPort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing import LagProxy
 from antipode_shims import redis
+from antipode_testing import LagProxy
 from tests.integration.mysql._clients import STORES, Sql
 from tests.integration.redis._beside import KEYS
 from tests.integration.redis._clients import client
@@ -16,7 +16,7 @@ from tests.integration.redis._clients import client
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import BarrierResult, WriteId
-    from antipode.testing import ContractStore
+    from antipode_testing import ContractStore
 
     from ._subject import Subject
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from antipode.testing import ContractStore
+    from antipode_testing import ContractStore
 
 
 class Subject(ABC):

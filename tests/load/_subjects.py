@@ -25,9 +25,9 @@ from ._subject import Subject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import (
+    from antipode_shims.embedded import EmbeddedTopology
+    from antipode_testing import (
         ContractStore,
-        EmbeddedTopology,
         MariaDBTopology,
         MongoDBTopology,
         MySQLTopology,

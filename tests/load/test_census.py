@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from antipode.testing import LagProxy, wait_until
+from antipode_testing import LagProxy, wait_until
 
 from ._census import Census
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing import (
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing import (
     Address,
-    EmbeddedTopology,
     MariaDBTopology,
     MongoDBTopology,
     MySQLTopology,
@@ -22,7 +22,7 @@ from antipode.testing import (
     RedisTopology,
     wait_until,
 )
-from antipode_pytest import USE
+from antipode_testing.plugin import USE
 
 from ._census import Census
 from ._load import Load, Tally
@@ -39,7 +39,7 @@ from ._subjects import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import ContractStore, Topology
+    from antipode_testing import ContractStore, Topology
 
     from ._subject import Subject
 

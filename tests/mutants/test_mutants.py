@@ -18,7 +18,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PATCHES = sorted(HERE.glob("*.patch"))
 #: What the tests import and read.
-COPIED = ("antipode", "antipode_pytest", "shims", "tests", "pyproject.toml", "README.md", "docs")
+COPIED = (
+    *("antipode", "antipode_cli", "shims", "testing", "tests"),
+    *("pyproject.toml", "README.md", "docs"),
+)
 FAILED = 1
 
 

@@ -11,6 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "antipode"
+PROGRAM = ROOT / "antipode_cli"
+WORKSHOP = ROOT / "testing" / "antipode_testing"
+#: Where packages lie that are imported by their own names.
+ROOTS = (ROOT / "shims", ROOT / "testing", ROOT)
 PUBLIC = "public modules"
 #: From the ground up: a room imports those before it.
 ROOMS = (
@@ -24,21 +28,14 @@ ROOMS = (
     "_startup",
     PUBLIC,
     "integrations",
-    "_report",
     "_checker",
     "checker",
-    "testing",
-    "_cli",
 )
-#: What is above the public modules may be in a circle of its own room; the core may not.
-CORE_ROOMS = ROOMS[: ROOMS.index(PUBLIC)]
 
 
 def room_of(path: Path) -> str:
     """The room of a file of the core."""
     name = path.relative_to(CORE).parts[0].removesuffix(".py")
-    if name == "__main__":
-        return "_cli"
     if name.startswith("_") and name != "__init__":
         assert name in ROOMS, f"{name} is no room: what may import it?"
     return name if name in ROOMS else PUBLIC
@@ -46,7 +43,7 @@ def room_of(path: Path) -> str:
 
 def file_of(module: str) -> Path | None:
     """The file of *module*; None where that is no module of this project."""
-    for root in (ROOT, ROOT / "shims"):
+    for root in ROOTS:
         path = root.joinpath(*module.split("."))
         for file in (path.with_suffix(".py"), path / "__init__.py"):
             if file.is_file():
@@ -70,7 +67,7 @@ def modules_in(source: str, package: tuple[str, ...]) -> list[str]:
 @cache
 def imports_of(path: Path, folder: Path = CORE) -> frozenset[Path]:
     """The files below *folder* that *path* imports."""
-    root = ROOT / "shims" if path.is_relative_to(ROOT / "shims") else ROOT
+    root = next(root for root in ROOTS if path.is_relative_to(root))
     modules = modules_in(path.read_text(encoding="utf-8"), path.relative_to(root).parent.parts)
     files = (file_of(name) or file_of(name.rpartition(".")[0]) for name in modules)
     return frozenset(file for file in files if file and file.is_relative_to(folder)) - {path}
@@ -107,26 +104,46 @@ def test_imports_follow_the_order() -> None:
     assert not against
 
 
-def test_no_circles() -> None:
-    """No files of the core's rooms import each other, directly or by others."""
+@pytest.mark.parametrize(
+    "folder",
+    [CORE, PROGRAM, WORKSHOP, ROOT / "shims", ROOT / "benchmarks", ROOT / "tests" / "agent"],
+    ids=lambda folder: folder.name,
+)
+def test_no_circles(folder: Path) -> None:
+    """No files import each other, directly or by others: late and for types alone included."""
     circular = [
         told(path, file)
-        for path, file in imports(CORE)
-        if room_of(path) in CORE_ROOMS and path in reached(file)
+        for path in sorted(folder.rglob("*.py"))
+        for file in imports_of(path, folder)
+        if path in reached(file, folder)
     ]
     assert not circular
 
 
-def test_shims_import_public_modules() -> None:
-    """No shim needs a private module of the core: a shim of anybody's can do what ours do."""
+@pytest.mark.parametrize("folder", [ROOT / "shims", PROGRAM], ids=lambda folder: folder.name)
+def test_what_is_built_on_the_core_imports_public_modules(folder: Path) -> None:
+    """A shim or a program of anybody's can do what ours do."""
     private = [
         told(path, file)
-        for path, file in imports(ROOT / "shims")
+        for path, file in imports(folder)
         if any(
             part.startswith("_") and part != "__init__.py" for part in file.relative_to(CORE).parts
         )
     ]
     assert not private
+
+
+@pytest.mark.parametrize("outer", [PROGRAM, WORKSHOP], ids=lambda folder: folder.name)
+def test_nobody_needs_the_outer_rings(outer: Path) -> None:
+    """Neither core nor shims import the program or the workshop; ``python -m antipode`` does."""
+    needed = [
+        told(path, file)
+        for folder in (CORE, ROOT / "shims")
+        for path in sorted(folder.rglob("*.py"))
+        if path != CORE / "__main__.py"
+        for file in imports_of(path, outer)
+    ]
+    assert not needed
 
 
 def test_integrations_know_no_barrier_and_no_observer() -> None:

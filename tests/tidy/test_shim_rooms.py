@@ -25,6 +25,7 @@ ROOMS = {
 FURTHER = {
     ("mysql", "_functions"): "which functions are built in, a long table of the specification's",
     ("mysql", "django"): "public: Django finds an application by the name of its module",
+    ("embedded", "_topology"): "two regions: there is no server that a package of tests starts",
     ("embedded", "_store"): "there is no server: the database and its replicator are ours",
     ("rabbitmq", "_consumers"): "messages are pushed: waiting happens in a consumer, not in a read",
 }

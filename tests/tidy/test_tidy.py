@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("antipode", "antipode_pytest", "shims", "benchmarks", "examples", "tests", "tools")
+CODE = (
+    "antipode",
+    "antipode_cli",
+    "shims",
+    "testing",
+    "benchmarks",
+    "examples",
+    "tests",
+    "tools",
+)
+CLAIMS = ROOT / "testing" / "antipode_testing" / "contract"
 FUNCTION_LINES = 60
 # Extras that are not a datastore.
 OTHER_EXTRAS = {
@@ -152,8 +162,8 @@ def test_every_test_states_its_claim() -> None:
     """Every test function has a docstring."""
     silent = [
         where(path, function.lineno)
-        for path in python_files("tests", "antipode")
-        if path.name.startswith("test_") or path.is_relative_to(ROOT / "antipode" / "testing")
+        for path in python_files("tests", "testing")
+        if path.name.startswith("test_") or path.is_relative_to(CLAIMS)
         for function in functions_of(path)
         if function.name.startswith("test_") and not ast.get_docstring(function)
     ]
@@ -178,7 +188,7 @@ def test_no_path_of_a_machine() -> None:
 def test_exports_are_sorted() -> None:
     """Every `__all__` is sorted and names nothing twice."""
     wrong = []
-    for path in python_files("antipode", "antipode_pytest", "shims"):
+    for path in python_files("antipode", "antipode_cli", "shims", "testing"):
         for node in ast.parse(text_of(path)).body:
             if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0]):
                 names = ast.literal_eval(node.value)
@@ -194,7 +204,7 @@ def test_modules_are_private() -> None:
         for path in python_files("antipode")
         if not path.relative_to(ROOT / "antipode").parts[0].startswith("_")
     }
-    assert public == {"checker", "integrations", "propagation", "shim", "telemetry", "testing"}
+    assert public == {"checker", "diagnostics", "integrations", "propagation", "shim", "telemetry"}
 
 
 def test_licence_is_there() -> None:
@@ -207,9 +217,8 @@ def test_licence_is_there() -> None:
 
 def test_packages_are_typed() -> None:
     """All packages tell type checkers that they carry annotations."""
-    assert (ROOT / "antipode" / "py.typed").is_file()
-    assert (ROOT / "antipode_pytest" / "py.typed").is_file()
-    assert (ROOT / "shims" / "antipode_shims" / "py.typed").is_file()
+    for folder in ("antipode", "antipode_cli", "shims/antipode_shims", "testing/antipode_testing"):
+        assert (ROOT / folder / "py.typed").is_file()
 
 
 def test_each_datastore_has_its_extra_and_entry_point() -> None:
@@ -240,3 +249,12 @@ def test_verbs_are_the_same_everywhere(verb: str) -> None:
     """Each verb is in the Makefile with a line of help, and in CONTRIBUTING."""
     assert re.search(rf"^{verb}:.* ## ", text_of(ROOT / "Makefile"), flags=re.MULTILINE)
     assert f"`make {verb}`" in text_of(ROOT / "CONTRIBUTING.md")
+
+
+def test_the_changelog_is_short() -> None:
+    """A line an entry, of at most 200 characters, and none twice."""
+    lines = text_of(ROOT / "CHANGELOG.md").splitlines()
+    entries = [line for line in lines if line.startswith("- ")]
+    assert entries
+    assert len(set(entries)) == len(entries)
+    assert [line for line in lines if len(line) > 200 or line.startswith("  ")] == []

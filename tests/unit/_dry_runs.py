@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import antipode
 from antipode import WriteId
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from antipode import Lineage, Status, WriteId
 from antipode._barrier.barrier import Barrier, _run
 from antipode._barrier.watcher import CONNECT_S, LOOK_S
 from antipode.shim import Unreachable
-from antipode.testing import wait_until
-from antipode.testing._contract_base import in_time, seconds
+from antipode_testing import wait_until
+from antipode_testing.contract.base import in_time, seconds
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import antipode
 from antipode import Lineage, Status, WriteId
 from antipode._barrier import watcher
 from antipode.shim import Unreachable
-from antipode.testing._contract_base import in_time
+from antipode_testing.contract.base import in_time
 from tests.unit._fake_server import LINEAGE, POST, FakeServer
 from tests.unit._floors import floor_in
 

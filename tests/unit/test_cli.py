@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode import _cli
-from antipode._cli import main
-from antipode._report import FORMATS
-from antipode.testing import wait_until
+from antipode_cli import main as program
+from antipode_cli.main import main
+from antipode_cli.report import FORMATS
+from antipode_testing import wait_until
 from tests.unit._dry_run_files import guarded, post_notification, save
 
 if TYPE_CHECKING:
@@ -342,10 +342,25 @@ def test_the_guides_report_is_what_it_prints(records: Path) -> None:
     assert ran("report", records).stdout in guide
 
 
+@pytest.mark.parametrize("arguments", [["redis", "--lag-ms", "5"], []])
+def test_a_lab_without_its_package_says_what_to_install(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The library comes without servers; the other commands and the help do without them."""
+    for name in [each for each in sys.modules if each.startswith("antipode_testing.lab")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "antipode_testing", None)
+    assert main(["lab", *arguments]) == 2
+    assert 'pip install "antipode-xcy[testing]"' in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["lab", "--help"])
+    assert 'pip install "antipode-xcy[testing]"' in capsys.readouterr().out
+
+
 def test_the_installed_program_is_this_one() -> None:
     """The console script of the distribution is the same as `python -m antipode`."""
     found = [one.value for one in entry_points(group="console_scripts", name="antipode")]
     listed = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'antipode = "antipode._cli:main"' in listed
-    assert set(found) <= {"antipode._cli:main"}
-    assert _cli.__all__ == ["main"]
+    assert 'antipode = "antipode_cli.main:main"' in listed
+    assert set(found) <= {"antipode_cli.main:main"}
+    assert program.__all__ == ["main"]

@@ -18,18 +18,19 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
-from antipode._cli import _doctor_integrations, main
-from antipode._cli._doctor import examine
 from antipode._runtime import switch
 from antipode.integrations import aiohttp_server, wsgi
 from antipode.shim import Endpoint, Observation
-from antipode.testing import FakeStore, VirtualClock
+from antipode_cli import _doctor_integrations
+from antipode_cli._doctor import examine
+from antipode_cli.main import main
+from antipode_testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from antipode import WriteId
-    from antipode._cli._check import Check
+    from antipode_cli._check import Check
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode._cli import _doctor_integrations
-from antipode._cli._doctor import examine
-from antipode._cli._doctor_applications import applications
-from antipode._cli._doctor_integrations import integrations
 from antipode.shim import config
+from antipode_cli import _doctor_integrations
+from antipode_cli._doctor import examine
+from antipode_cli._doctor_applications import applications
+from antipode_cli._doctor_integrations import integrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode._cli._check import Check
+    from antipode_cli._check import Check
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antipode import Lineage, Promise, WriteId, serialize
-from antipode._cli import main
+from antipode_cli.main import main
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 POST = WriteId("posts", UUID, 1042, 490_003)

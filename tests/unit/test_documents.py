@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import antipode
-from antipode import testing
-from antipode.testing._lab import STORES
+import antipode_testing
+from antipode_testing.lab import STORES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,7 +58,7 @@ def test_the_extra_brings_what_the_readmes_engine_needs() -> None:
 @pytest.mark.parametrize("store", sorted(STORES))
 def test_every_topology_takes_a_lag(store: str) -> None:
     """As the README's `EmbeddedTopology(lag_ms=100)` does; what is no lag is refused."""
-    make = getattr(testing, STORES[store])
+    make = getattr(antipode_testing, STORES[store])
     make(lag_ms=100.0)
     for wrong in (-1.0, float("inf"), float("nan")):
         with pytest.raises(antipode.ConfigurationError, match="milliseconds"):

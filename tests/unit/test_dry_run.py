@@ -25,7 +25,7 @@ from antipode.shim import (
     stored_lineage,
 )
 from antipode.telemetry import Metric
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 
 from ._dry_runs import LOG, fake, lints, records, verdicts, write
 

@@ -20,7 +20,7 @@ from ._dry_runs import LOG, fake, records, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import FakeStore
+    from antipode_testing import FakeStore
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ import pytest
 
 import antipode
 from antipode import Lineage, Promise
-from antipode._cli._explain import explanation
 from antipode._dry_run.notes import Notes
 from antipode.shim import floor
+from antipode_cli._explain import explanation
 
 from ._dry_runs import fake, records, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import FakeStore
+    from antipode_testing import FakeStore
 
 PROMISE = Promise("posts", "00112233445566778899aabbccddeeff", 4_000_000_000)
 OTHER = Promise("posts", "f" * 32, 4_000_000_000)

@@ -22,7 +22,7 @@ from ._dry_runs import fake, records, verdicts, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import FakeStore
+    from antipode_testing import FakeStore
 
 #: Reads at two lines, and dies without a word.
 CRASHING = """

@@ -54,11 +54,10 @@ import sys
 import antipode
 from antipode import WriteId
 from antipode.shim import floor, record_write
-from antipode.testing import EmbeddedTopology
 from antipode_shims import embedded
 
 antipode.configure(mode="dry-run", dry_run_dir=sys.argv[1])
-with EmbeddedTopology() as topology:
+with embedded.EmbeddedTopology() as topology:
     topology.pause()
     writer = embedded.shim("posts", topology.primary, reads_from="primary")
     reader = embedded.shim("posts", topology.replica, reads_from="replica")

@@ -32,7 +32,7 @@ SERVICE = """
 import json, sys
 import antipode
 from antipode.shim import floor
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 

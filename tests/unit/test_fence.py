@@ -14,8 +14,8 @@ import pytest
 import antipode
 from antipode import BarrierResult, Lineage, Status, WriteId
 from antipode.shim import Incomplete, Unreachable
-from antipode.testing import wait_until
-from antipode.testing._contract_base import in_time
+from antipode_testing import wait_until
+from antipode_testing.contract.base import in_time
 from tests.unit._fake_server import POST, FakeServer
 from tests.unit._floors import floor_in
 

@@ -11,7 +11,7 @@ import pytest
 import antipode
 from antipode import Lineage, Status, WriteId
 from antipode.shim import Floor, Observation, Scope, Unreachable
-from antipode.testing._contract_base import in_time
+from antipode_testing.contract.base import in_time
 from tests._tiers import starved_s
 from tests.unit._floors import floor_in, floor_of, set_floor
 

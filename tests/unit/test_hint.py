@@ -12,7 +12,7 @@ import antipode
 from antipode import Status, WriteId
 from antipode._barrier.floor import RARELY
 from antipode.shim import SYSTEM_CLOCK, Floor, Observation, Pacer, Unreachable
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.unit._floors import floor_of
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from antipode.shim import (
     scope_in,
     stored_lineage,
 )
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from antipode.testing import uninterrupted
+from antipode_testing import uninterrupted
 
 
 def test_an_interrupt_comes_at_the_end() -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing._contract_base import in_time, seconds
-from antipode.testing._mongodb_link import Faults, MemberProxy
+from antipode_testing.contract.base import in_time, seconds
+from antipode_testing.servers.mongodb.link import Faults, MemberProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from tests.unit._dry_runs import fake, lints, records, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import FakeStore
+    from antipode_testing import FakeStore
 
 
 class Connection:

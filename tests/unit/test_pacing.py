@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import Pacer
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import antipode_pytest
-from antipode.testing import _provider
+from antipode_testing import _provider, plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +21,7 @@ def test_two(antipode_redis): pass
 def test_other(): pass
 """
 FAKE_TOPOLOGY = """
-import antipode.testing._redis as module
+import antipode_testing.servers.redis.topology as module
 
 class FakeTopology:
     def __init__(self):
@@ -46,7 +45,7 @@ module.RedisTopology = FakeTopology
 def no_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine on which no server is installed."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("antipode.testing._process.SERVER_DIRECTORIES", ())
+    monkeypatch.setattr("antipode_testing._process.SERVER_DIRECTORIES", ())
     monkeypatch.delenv("ANTIPODE_REQUIRE_STORES", raising=False)
 
 
@@ -165,13 +164,13 @@ def test_the_summary_is_complete_under_xdist(
 def test_the_plugin_costs_a_run_without_stores_nothing() -> None:
     """Loading it imports nothing of Antipode, and nothing else that pytest has not."""
     code = (
-        "import sys, pytest; before = set(sys.modules); import antipode_pytest;"
+        "import sys, pytest; before = set(sys.modules); import antipode_testing.plugin;"
         " print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(["antipode_pytest", "antipode_pytest._options"])
+    assert done.stdout.strip() == str(["antipode_testing", "antipode_testing.plugin"])
 
 
 def test_the_plugin_and_the_topologies_read_one_variable() -> None:
     """The plugin knows by its name alone whether a provider is asked for."""
-    assert antipode_pytest.PROVIDER_VARIABLE == _provider.VARIABLE
+    assert plugin.PROVIDER_VARIABLE == _provider.VARIABLE

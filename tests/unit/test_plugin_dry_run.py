@@ -271,10 +271,13 @@ def test_off_it_imports_its_option_module_alone(suite: pytest.Pytester) -> None:
     run(suite).assert_outcomes(passed=1)
     off = json.loads((suite.path / "modules.json").read_text(encoding="utf-8"))
     ours = {name for name in off if name.startswith("antipode")}
-    assert ours == {"antipode_pytest", "antipode_pytest._options"}
+    assert ours == {
+        *("antipode_cli", "antipode_cli._pytest_options", "antipode_cli.pytest_plugin"),
+        *("antipode_testing", "antipode_testing.plugin"),
+    }
     run(suite, DRY).assert_outcomes(passed=1)
     on = json.loads((suite.path / "modules.json").read_text(encoding="utf-8"))
-    assert {"antipode._dry_run.dry_run", "antipode._report"} <= set(on)
+    assert {"antipode._dry_run.dry_run", "antipode_cli.report"} <= set(on)
 
 
 @pytest.mark.parametrize(

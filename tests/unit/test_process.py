@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing import ServerFailed, ServerMissing, ServerProcess, wait_until
-from antipode.testing._process import find_executable
+from antipode_testing import ServerFailed, ServerMissing, ServerProcess, wait_until
+from antipode_testing._process import find_executable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,7 +120,7 @@ def test_stop_is_bounded(tmp_path: Path) -> None:
 def test_no_server_outlives_the_interpreter(tmp_path: Path, ending: str) -> None:
     """However an interpreter ends, the servers that it did not stop end with it."""
     script = (
-        "import os, sys; from pathlib import Path; from antipode.testing import ServerProcess;"
+        "import os, sys; from pathlib import Path; from antipode_testing import ServerProcess;"
         f" d = Path({str(tmp_path)!r}); o = d / 'it.out';"
         f" p = ServerProcess('it', {SLEEPS!r}, directory=d,"
         " ready=lambda: o.exists() and 'up' in o.read_text());"
@@ -140,7 +140,7 @@ def test_a_forked_child_does_not_stop_its_parents_servers(sleeper: ServerProcess
     sleeper.start()
     child = os.fork()
     if child == 0:
-        from antipode.testing._guard import GUARD
+        from antipode_testing._guard import GUARD
 
         GUARD.close()
         os._exit(0)

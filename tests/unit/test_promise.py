@@ -26,8 +26,8 @@ from antipode import (
 )
 from antipode.shim import Unreachable, record_seconds
 from antipode.telemetry import Metric
-from antipode.testing import FakeStore, VirtualClock
-from antipode.testing._contract_base import in_time
+from antipode_testing import FakeStore, VirtualClock
+from antipode_testing.contract.base import in_time
 from tests.unit._floors import floor_in
 
 if TYPE_CHECKING:

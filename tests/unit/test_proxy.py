@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing import LagProxy, wait_until
+from antipode_testing import LagProxy, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

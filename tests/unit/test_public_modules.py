@@ -16,10 +16,11 @@ from antipode import ConfigurationError, integrations
 CORE = (
     "antipode",
     "antipode.checker",
+    "antipode.diagnostics",
     "antipode.propagation",
     "antipode.shim",
     "antipode.telemetry",
-    "antipode.testing",
+    "antipode_testing",
 )
 PACKAGES = (antipode_shims, integrations)
 MODULES = (

@@ -14,7 +14,8 @@ import pytest
 
 import antipode
 from antipode import WriteId
-from antipode._report import (
+from antipode.shim import floor, record_write
+from antipode_cli.report import (
     Finding,
     RecordsError,
     Report,
@@ -25,8 +26,7 @@ from antipode._report import (
     report,
     summary,
 )
-from antipode.shim import floor, record_write
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 from tests.unit._dry_run_files import (
     OTHER_REQUEST,
     REQUEST,
@@ -40,7 +40,7 @@ from tests.unit._dry_run_files import (
 )
 
 if TYPE_CHECKING:
-    from antipode._report import FailOn
+    from antipode_cli.report import FailOn
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from antipode._report import FORMATS, Report, accept, load, render, report
+from antipode_cli.report import FORMATS, Report, accept, load, render, report
 from tests.unit._dry_run_files import Recorder, entry, save
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode._report import FORMATS, RecordsError, load, render, report
+from antipode_cli.report import FORMATS, RecordsError, load, render, report
 from tests.unit._dry_run_files import (
     REQUEST,
     SAVE,
@@ -26,7 +26,7 @@ from tests.unit._dry_run_files import (
 )
 
 if TYPE_CHECKING:
-    from antipode._report import FailOn, Format, Report
+    from antipode_cli.report import FailOn, Format, Report
 
 DOCS = Path(__file__).parents[2] / "docs"
 VOID = {"meta", "br", "rect"}

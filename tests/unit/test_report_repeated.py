@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode._report import RecordsError, load, render, report, summary
+from antipode_cli.report import RecordsError, load, render, report, summary
 from tests.unit._dry_run_files import SAVE, SHOW, Recorder, entry
 
 if TYPE_CHECKING:

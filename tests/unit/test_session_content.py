@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antipode import Lineage, LineageDecodeError
 from antipode._propagation.session import Part, content_of, joined, living, parts_of
-from antipode.testing import VirtualClock
+from antipode_testing import VirtualClock
 from tests.unit._lineages import lineages
 
 if TYPE_CHECKING:

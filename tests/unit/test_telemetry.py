@@ -16,8 +16,8 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode._telemetry import telemetry as _telemetry
 from antipode.shim import Observation, Unreachable, count, mark_incomplete, record_write
-from antipode.testing import wait_until
-from antipode.testing._contract_base import pass_time
+from antipode_testing import wait_until
+from antipode_testing.contract.base import pass_time
 from tests.conftest import antipode_threads
 from tests.unit._fake_server import LINEAGE, POST, FakeConnection, FakeServer
 from tests.unit._floors import floor_of

@@ -28,7 +28,7 @@ def spans():
 USE = """
 import antipode
 from antipode.shim import count
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.unit._fake_server import LINEAGE, FakeServer
 posts = FakeServer(pinned=True)
 posts.position = 7

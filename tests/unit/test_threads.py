@@ -14,7 +14,7 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode.integrations import threads
 from antipode.shim import Scope, scope_in
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

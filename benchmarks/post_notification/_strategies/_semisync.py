@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 from ._none import Unprotected
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine
 
-from antipode.testing import MySQLTopology, RabbitMQTopology, RedisTopology
+from antipode_testing import MySQLTopology, RabbitMQTopology, RedisTopology
 from examples.posts.schema import Base
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from antipode.testing import ServerProcess
+from antipode_testing import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

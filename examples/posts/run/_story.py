@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 import antipode
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,12 @@ from ._shim import EmbeddedShim, Message, shim
 from ._store.file import NotPrimary, StoreUnavailable
 from ._store.replicator import Replicator
 from ._store.store import EmbeddedStore, Entry, State, Token
+from ._topology import EmbeddedTopology
 
 __all__ = [
     "EmbeddedShim",
     "EmbeddedStore",
+    "EmbeddedTopology",
     "Entry",
     "Message",
     "NotPrimary",

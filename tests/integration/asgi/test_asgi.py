@@ -14,7 +14,7 @@ import pytest
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.integrations.asgi import AntipodeMiddleware, instrument_app, uninstrument_app
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._ingress import ADDED, CAME, asgi, ask, calling, late, sent
 
 fastapi = pytest.importorskip("fastapi")

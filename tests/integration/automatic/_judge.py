@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from antipode.testing import Topology
+    from antipode_testing import Topology
 
 LATE_S = 0.5
 #: No deadlock: no round of requests, and no fail-over, takes longer.

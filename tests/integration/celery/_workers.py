@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kombu import pools
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests._lines import records_in
 
 from . import _app as tasks

@@ -11,8 +11,8 @@ import antipode
 from antipode import BarrierTimeout, ConfigurationError, Lineage, UnmetError, WriteId
 from antipode.integrations import celery as antipode_celery
 from antipode.integrations.celery import when_visible
-from antipode.testing import wait_until
 from antipode_shims import embedded
+from antipode_testing import wait_until
 from tests._lines import records_in
 
 from . import _app as tasks
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

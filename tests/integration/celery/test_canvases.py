@@ -17,7 +17,7 @@ from ._workers import Worker, publishing, worker, writes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology, RedisTopology
+    from antipode_testing import RabbitMQTopology, RedisTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.store("redis")]
 

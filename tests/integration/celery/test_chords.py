@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from antipode.testing import RabbitMQTopology, RedisTopology
+    from antipode_testing import RabbitMQTopology, RedisTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

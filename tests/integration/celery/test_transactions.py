@@ -17,7 +17,7 @@ from ._workers import publishing
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 
 @pytest.mark.store("rabbitmq")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode._cli._doctor_stores import stores
-from antipode.testing import LagProxy
+from antipode_cli._doctor_stores import stores
+from antipode_testing import LagProxy
 from tests.integration.mysql._clients import STORES
 
 if TYPE_CHECKING:
-    from antipode._cli._check import Check
+    from antipode_cli._check import Check
 
 
 def examined(timeout_s: float = 5) -> Check:

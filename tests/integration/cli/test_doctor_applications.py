@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
-    from antipode.testing import MariaDBTopology
+    from antipode_testing import MariaDBTopology
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]

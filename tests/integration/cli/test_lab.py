@@ -15,8 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
-from antipode import testing
-from antipode.testing._lab import STORES
+import antipode_testing
+from antipode_shims.embedded import EmbeddedTopology
+from antipode_testing.lab import STORES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,5 +186,6 @@ def test_bad_usage_is_one_line_and_2() -> None:
 
 def test_every_store_of_the_testing_tools_is_there() -> None:
     """A new topology is offered by the lab, too."""
-    names = {name for name in testing.__all__ if name.endswith("Topology")} - {"Topology"}
-    assert set(STORES) == {getattr(testing, name).store for name in names}
+    names = {name for name in antipode_testing.__all__ if name.endswith("Topology")} - {"Topology"}
+    servers = {getattr(antipode_testing, name).store for name in names}
+    assert set(STORES) == {*servers, EmbeddedTopology.store}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from antipode import testing
-from antipode.testing._lab import STORES
+import antipode_testing
+from antipode_testing.lab import STORES
 
 REAL = [pytest.param(name, marks=pytest.mark.store(name)) for name in sorted(STORES)]
 
@@ -16,7 +16,7 @@ REAL = [pytest.param(name, marks=pytest.mark.store(name)) for name in sorted(STO
 @pytest.mark.parametrize("store", REAL)
 def test_a_lag_to_begin_with(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replication lags once the servers run, and again after a reset, without another call."""
-    kind: Any = getattr(testing, STORES[store])
+    kind: Any = getattr(antipode_testing, STORES[store])
     told: list[float] = []
     plain = kind.set_lag
 

@@ -14,16 +14,16 @@ import pytest
 import redis
 
 from antipode import ConfigurationError
-from antipode.testing import (
+from antipode_testing import (
     ComposeProvider,
     ContainerProvider,
     RedisTopology,
     ServerMissing,
     wait_until,
 )
-from antipode.testing._containers_guard import LABEL_NAME, SESSION
-from antipode.testing._containers_recipes import IMAGES, image_of
-from antipode.testing._provider import default_provider
+from antipode_testing._provider import default_provider
+from antipode_testing.containers.guard import LABEL_NAME, SESSION
+from antipode_testing.containers.recipes import IMAGES, image_of
 from benchmarks.post_notification._stack import _PORTS
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_CONTAINERS"
 TIMEOUT_S = 30.0
 LEAVES_BY_FORCE = """
 import os, sys
-from antipode.testing import ContainerProvider
+from antipode_testing import ContainerProvider
 ContainerProvider().start("redis", "orphan", {})
-from antipode.testing._containers_guard import SESSION
+from antipode_testing.containers.guard import SESSION
 print(SESSION, flush=True)
 sys.stdin.read()
 """

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MariaDBTopology
+    from antipode_testing import MariaDBTopology
 
 ROOT = Path(__file__).resolve().parents[3]
 LAG_MS = 1_000

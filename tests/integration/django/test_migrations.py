@@ -13,7 +13,7 @@ from antipode.shim import unscoped
 from antipode.telemetry import Metric
 
 if TYPE_CHECKING:
-    from antipode.testing import MariaDBTopology
+    from antipode_testing import MariaDBTopology
 
 PROGRAM = """
 import sys

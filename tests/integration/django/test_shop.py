@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from antipode.testing import MariaDBTopology
+    from antipode_testing import MariaDBTopology
 
 pytest.importorskip("oscar")
 pytest.importorskip("MySQLdb")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from antipode._report import load, report
+from antipode_cli.report import load, report
 
 URLS = """
 from django.urls import path
@@ -23,7 +23,7 @@ from django.views import View
 
 from antipode import WriteId
 from antipode.shim import floor, record_write, register
-from antipode.testing import FakeStore, VirtualClock
+from antipode_testing import FakeStore, VirtualClock
 
 from . import models
 

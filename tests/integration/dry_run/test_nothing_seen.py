@@ -15,11 +15,11 @@ from kombu import pools
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode._cli import main
 from antipode._runtime import observers
 from antipode.integrations import celery as antipode_celery
-from antipode.testing import wait_until
+from antipode_cli.main import main
 from antipode_shims import rabbitmq, redis
+from antipode_testing import wait_until
 from tests._lines import records_in
 from tests.integration.dry_run import _tasks as tasks
 from tests.integration.mongodb._clients import DB
@@ -30,7 +30,7 @@ from tests.integration.redis._clients import client
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology, RabbitMQTopology, RedisTopology
+    from antipode_testing import MongoDBTopology, RabbitMQTopology, RedisTopology
 
 ROOT = Path(__file__).parents[3]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from antipode.testing import LagProxy, MongoDBTopology, RedisTopology
+    from antipode_testing import LagProxy, MongoDBTopology, RedisTopology
 
 NEAR: dict[str, Any] = {"reads_from": "replica"}
 BESIDE: dict[str, Any] = {"lineage": "beside", "keys": ["k*"]}

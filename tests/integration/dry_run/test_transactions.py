@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from antipode.testing import MongoDBTopology, RabbitMQTopology
+    from antipode_testing import MongoDBTopology, RabbitMQTopology
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,8 @@ from antipode import (
     Promise,
     PromiseAbandoned,
 )
-from antipode.testing import EmbeddedTopology
 from antipode_shims import embedded
-from antipode_shims.embedded import EmbeddedStore, NotPrimary
+from antipode_shims.embedded import EmbeddedStore, EmbeddedTopology, NotPrimary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage, Status, WriteId
-from antipode.testing import EmbeddedTopology, wait_until
 from antipode_shims import embedded
-from antipode_shims.embedded import EmbeddedStore, Replicator, Token
+from antipode_shims.embedded import EmbeddedStore, EmbeddedTopology, Replicator, Token
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,10 +15,10 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, WriteId
 from antipode.shim import Unreachable
-from antipode.testing import wait_until
 from antipode_shims import embedded
 from antipode_shims.embedded import EmbeddedStore, NotPrimary, StoreUnavailable, Token
 from antipode_shims.embedded._store import store as _store
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

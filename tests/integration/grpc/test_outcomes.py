@@ -19,7 +19,7 @@ from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.integrations.grpc import _channel
 from antipode.shim import Incomplete
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._ports import refused_port
 
 from ._service import SERVICE, Seen, aio_methods, called, handler, made, served, write

@@ -13,7 +13,7 @@ from antipode import Lineage, WriteId
 from antipode.integrations import grpc as ours
 from antipode.integrations._outgoing import forget_services
 from antipode.shim import scope_in
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 from ._service import (
     CAUSE,

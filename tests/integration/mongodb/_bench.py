@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pymongo
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
-    from antipode.testing import Address, MongoDBTopology
+    from antipode_testing import Address, MongoDBTopology
 
 TIMEOUT_S = 15.0
 

@@ -15,7 +15,7 @@ from ._clients import DB, client, plain_client
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 BESIDE: dict[str, Any] = {"lineage": "beside", "collections": ["posts", f"{DB}.likes"]}
 

@@ -21,7 +21,7 @@ from antipode_shims.mongodb import instrument_client, uninstrument_client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from antipode.testing import Address, LagProxy
+    from antipode_testing import Address, LagProxy
 
 SET = "antipode"
 DB = "app"

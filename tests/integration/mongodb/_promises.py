@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import antipode
 from antipode import Lineage, Promise, Status
-from antipode.testing import wait_until
 from antipode_shims import mongodb
+from antipode_testing import wait_until
 
 from ._clients import DB, client
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from antipode.shim import Outcome
-    from antipode.testing import Address, MongoDBTopology
+    from antipode_testing import Address, MongoDBTopology
 
 TIMEOUT_S = 10.0
 WHERE = {"database": "app", "collection": "posts"}

@@ -32,7 +32,7 @@ from ._clients import DB, client, counted, plain_client
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

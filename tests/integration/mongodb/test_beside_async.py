@@ -13,7 +13,7 @@ from pymongo.write_concern import WriteConcern
 
 import antipode
 from antipode import Lineage
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 from ._beside import BESIDE, CAUSE, OTHER, causes, covering, write_id
 from ._clients import DB, Names, async_client, plain_client
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
     from antipode import WriteId
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = [pytest.mark.store("mongodb"), pytest.mark.asyncio]
 

@@ -29,7 +29,7 @@ from ._clients import DB, client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -17,8 +17,8 @@ from pymongo.write_concern import WriteConcern
 
 import antipode
 from antipode import Lineage
-from antipode.testing import LagProxy, wait_until
 from antipode_shims.mongodb._beside import request as _request
+from antipode_testing import LagProxy, wait_until
 
 from ._beside import BESIDE, CAUSE, OTHER, Both, both, causes, covering
 from ._clients import DB, UNWATCHED, Names, client, counted, exchanges, plain_client
@@ -26,7 +26,7 @@ from ._clients import DB, UNWATCHED, Names, client, counted, exchanges, plain_cl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

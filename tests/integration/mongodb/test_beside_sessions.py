@@ -19,7 +19,7 @@ from ._clients import DB, client, exact, failing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -22,8 +22,8 @@ from pymongo.server_api import ServerApi
 import antipode
 from antipode import ConfigurationError
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims.mongodb import instrument_client, uninstrument_client
+from antipode_testing import LagProxy, NativeProvider, wait_until
 
 from ._clients import (
     DB,
@@ -40,7 +40,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -12,8 +12,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 import antipode
 from antipode import BarrierTimeout, StaleSnapshot
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy, wait_until
 from antipode_shims.mongodb import instrument_client, uninstrument_client
+from antipode_testing import LagProxy, wait_until
 
 from ._clients import (
     DB,
@@ -31,7 +31,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -12,7 +12,7 @@ from pymongo.errors import ConnectionFailure, OperationFailure
 import antipode
 from antipode import IncompleteLineage
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy
+from antipode_testing import LagProxy
 from tests.integration._in_flight import sent
 
 from ._clients import DB, UNWATCHED, async_client, client, exact, failing, plain_client
@@ -20,7 +20,7 @@ from ._clients import DB, UNWATCHED, async_client, client, exact, failing, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -16,8 +16,8 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError
 from antipode.shim import Incomplete, Wake
-from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import mongodb
+from antipode_testing import LagProxy, NativeProvider, wait_until
 
 from ._clients import UNWATCHED, Names, counted, failing
 from ._regions import TIMEOUT_S, WHERE, Regions, outcome, regions_of
@@ -25,7 +25,7 @@ from ._regions import TIMEOUT_S, WHERE, Regions, outcome, regions_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address, MongoDBTopology
+    from antipode_testing import Address, MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

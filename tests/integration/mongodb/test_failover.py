@@ -12,7 +12,7 @@ from pymongo.errors import PyMongoError, WTimeoutError
 from pymongo.write_concern import WriteConcern
 
 from antipode import ConfigurationError
-from antipode.testing import MongoDBTopology, wait_until
+from antipode_testing import MongoDBTopology, wait_until
 
 from ._bench import (
     TIMEOUT_S,

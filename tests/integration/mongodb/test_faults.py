@@ -10,9 +10,9 @@ from pymongo.write_concern import WriteConcern
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status
-from antipode.testing import LagProxy, MongoDBTopology, wait_until
 from antipode_shims import mongodb
 from antipode_shims.mongodb._position.timestamps import version_of
+from antipode_testing import LagProxy, MongoDBTopology, wait_until
 
 from ._clients import UNWATCHED
 from ._regions import (

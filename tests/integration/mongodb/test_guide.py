@@ -12,7 +12,7 @@ import pytest
 from antipode_shims import mongodb
 
 if TYPE_CHECKING:
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -11,8 +11,8 @@ from pymongo.errors import OperationFailure
 
 from antipode import BarrierTimeout, Lineage, StaleSnapshot, WriteId
 from antipode.shim import Incomplete
-from antipode.testing import wait_until
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
+from antipode_testing import wait_until
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import described
 from tests.integration._dry_run import lints
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("mongodb")]
 

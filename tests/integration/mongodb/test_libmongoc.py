@@ -18,7 +18,7 @@ from .test_java_client import elected_again
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("mongodb")]
 

@@ -15,7 +15,7 @@ from tests.integration._tracing import ORDERS, Tracing
 from ._clients import DB, arguments, exact
 
 if TYPE_CHECKING:
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 TIMEOUT_S = 15.0

@@ -19,8 +19,8 @@ from antipode import (
     StaleSnapshot,
     Status,
 )
-from antipode.testing import wait_until
 from antipode_shims import mongodb
+from antipode_testing import wait_until
 
 from ._clients import DB, async_client, client, plain_client
 from ._promises import (
@@ -39,7 +39,7 @@ from ._promises import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -13,8 +13,8 @@ from pymongo import MongoClient
 import antipode
 from antipode import BarrierTimeout, Lineage, PromiseAbandoned, Status, WriteId
 from antipode.shim import Incomplete
-from antipode.testing import MongoDBTopology
 from antipode_shims import mongodb
+from antipode_testing import MongoDBTopology
 
 from ._clients import DB, Names, failing, plain_client, position
 from ._promises import STORE, floor, outcome, promised

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._balancers import haproxy
 
 from ._clients import DB, client, plain_client
 
 if TYPE_CHECKING:
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

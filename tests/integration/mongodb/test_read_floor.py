@@ -13,9 +13,9 @@ from pymongo.read_preferences import Secondary
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, StaleSnapshot, UnmetError, WriteId
-from antipode.testing import LagProxy, MongoDBTopology, wait_until
 from antipode_shims.mongodb._clients import guard
 from antipode_shims.mongodb._clients.known import Defaults
+from antipode_testing import LagProxy, MongoDBTopology, wait_until
 
 from ._clients import (
     DB,

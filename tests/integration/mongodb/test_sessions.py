@@ -12,7 +12,7 @@ from pymongo.read_concern import ReadConcern
 import antipode
 from antipode import StaleSnapshot
 from antipode.shim import Incomplete
-from antipode.testing import LagProxy
+from antipode_testing import LagProxy
 
 from ._clients import (
     DB,
@@ -29,7 +29,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

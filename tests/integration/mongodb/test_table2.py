@@ -17,9 +17,9 @@ import antipode
 from antipode import Lineage, Status, WriteId
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy
 from antipode_shims import mongodb
 from antipode_shims.mongodb._beside.document import MOST_PARTS
+from antipode_testing import LagProxy
 from tests.integration._in_flight import sent
 
 from ._clients import UNWATCHED
@@ -28,7 +28,7 @@ from ._regions import TIMEOUT_S, WHERE, Regions, only, regions_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

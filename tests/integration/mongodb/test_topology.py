@@ -15,7 +15,7 @@ import pytest
 from pymongo.errors import OperationFailure, PyMongoError
 
 from antipode import ConfigurationError
-from antipode.testing import MongoDBTopology, TopologyTimeout, wait_until
+from antipode_testing import MongoDBTopology, TopologyTimeout, wait_until
 
 from ._bench import (
     TIMEOUT_S,
@@ -32,7 +32,7 @@ from ._bench import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("mongodb")
 

@@ -14,7 +14,7 @@ from ._clients import DB, async_client, client, counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import MongoDBTopology
+    from antipode_testing import MongoDBTopology
 
 pytestmark = pytest.mark.store("mongodb")
 

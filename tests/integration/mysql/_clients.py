@@ -17,7 +17,7 @@ from antipode_shims import mysql
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address, LagProxy, MariaDBTopology, MySQLTopology
+    from antipode_testing import Address, LagProxy, MariaDBTopology, MySQLTopology
 
     Topology = MySQLTopology | MariaDBTopology
 

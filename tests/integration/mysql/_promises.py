@@ -10,8 +10,8 @@ from sqlalchemy import create_engine
 
 import antipode
 from antipode import Lineage, Promise, Status
-from antipode.testing import wait_until
 from antipode_shims import mysql
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

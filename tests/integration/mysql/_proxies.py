@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from antipode.testing import Address
+from antipode_testing import Address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from typing_extensions import Self
 
-    from antipode.testing import MariaDBTopology, MySQLTopology
+    from antipode_testing import MariaDBTopology, MySQLTopology
 
 SESSION_TRACK = 1 << 23
 #: What the proxy offers: neither TLS nor compression, for it reads what passes.

@@ -9,8 +9,8 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing import MariaDBTopology, MySQLTopology
 from antipode_shims import mysql as shims
+from antipode_testing import MariaDBTopology, MySQLTopology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

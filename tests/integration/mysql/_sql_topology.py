@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from antipode.testing import MariaDBTopology, MySQLTopology, wait_until
+from antipode_testing import MariaDBTopology, MySQLTopology, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 TIMEOUT_S = 15.0
 KINDS: dict[str, type[MySQLTopology | MariaDBTopology]] = {

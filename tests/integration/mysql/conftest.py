@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing import LagProxy
+from antipode_testing import LagProxy
 from tests.integration.mysql._beside import IN_COLUMNS, IN_SIDE_TABLES, make_posts
 from tests.integration.mysql._clients import STORES, Sql
 from tests.integration.mysql._promises import Branches

@@ -12,8 +12,8 @@ from pymysql.cursors import DictCursor, SSCursor
 
 import antipode
 from antipode import BarrierTimeout, ConfigurationError, IncompleteLineage
-from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql
+from antipode_testing import LagProxy, wait_until
 
 from ._clients import (
     IN_DOUBT,

@@ -11,8 +11,8 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, ConfigurationError, StaleSnapshot
-from antipode.testing import LagProxy
 from antipode_shims import mysql
+from antipode_testing import LagProxy
 
 from ._clients import (
     IN_DOUBT,
@@ -26,7 +26,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
     from ._clients import Sql
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from antipode.testing import MariaDBTopology, MySQLTopology
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
+from antipode_testing import MariaDBTopology, MySQLTopology
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import described
 from tests.contract.test_mysql import prepare

@@ -11,8 +11,8 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, Status
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql as shims
+from antipode_testing import LagProxy, wait_until
 
 from ._servers import (
     FLAVORS,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 from ._sql_topology import (
     KINDS,

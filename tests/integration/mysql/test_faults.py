@@ -13,8 +13,8 @@ import pytest
 import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status, WriteId
 from antipode.shim import PRIMARY_KEY, Unreachable
-from antipode.testing import MariaDBTopology, MySQLTopology, wait_until
 from antipode_shims import mysql as shims
+from antipode_testing import MariaDBTopology, MySQLTopology, wait_until
 
 from ._servers import (
     FLAVORS,

@@ -10,8 +10,8 @@ import pytest
 
 import antipode
 from antipode import Lineage, Status, VisibilityCheckError
-from antipode.testing import MariaDBTopology, MySQLTopology
 from antipode_shims import mysql as shims
+from antipode_testing import MariaDBTopology, MySQLTopology
 
 from ._servers import FLAVORS, GRANTS, Regions, regions, revoke
 

@@ -23,7 +23,7 @@ from ._sessions import CLIENTS, Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     from ._clients import Sql
 

@@ -11,7 +11,7 @@ from tests.end_to_end._java_reader import violations
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import MySQLTopology
+    from antipode_testing import MySQLTopology
 
 ROUNDS = 50
 

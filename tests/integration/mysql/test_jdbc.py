@@ -17,9 +17,9 @@ from antipode import (
     WriteId,
 )
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy, wait_until
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
+from antipode_testing import LagProxy, wait_until
 from tests._lines import records_in
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import described, regions
 from tests.integration.mysql._clients import IN_DOUBT, NOTES, STORES, UNSAMPLED, Sql, minted, run

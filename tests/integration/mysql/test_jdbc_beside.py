@@ -10,7 +10,7 @@ import pytest
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.telemetry import Metric
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode
+from tests.agent.client import AgentProcess, RemoteAntipode
 from tests.conformance._agents import command
 from tests.contract._servers import described, regions
 from tests.integration.mysql.test_beside import beside, found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import ConfigurationError
-from antipode.testing.agent.client import StoreError
+from tests.agent.client import StoreError
 from tests.integration.mysql._clients import Sql, run
 from tests.integration.mysql.test_jdbc import TIMEOUT_S, application
 from tests.integration.mysql.test_jdbc_pool import opened

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode import StaleSnapshot
-from antipode.testing import LagProxy
-from antipode.testing.agent.client import StoreError
+from antipode_testing import LagProxy
+from tests.agent.client import StoreError
 from tests.integration.mysql._clients import IN_DOUBT
 from tests.integration.mysql.test_jdbc import INSERT, TIMEOUT_S, application
 

@@ -15,7 +15,7 @@ from tests.integration.mysql._clients import STORES
 from tests.integration.mysql._proxies import StatementProxy, by_plain_reads
 
 if TYPE_CHECKING:
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from ._clients import NOTES, TIMEOUT_S, exchanges
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     from ._clients import Sql
 

@@ -11,8 +11,8 @@ import pytest
 import antipode
 from antipode import Lineage, Status, WriteId
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy
 from antipode_shims import mysql as shims
+from antipode_testing import LagProxy
 from tests.unit._fake_server import FakeServer
 
 from ._servers import FLAVORS, prepare

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from antipode_shims import mysql
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance._agents import LANGUAGES, command
 from tests.contract._servers import described
 
 if TYPE_CHECKING:
-    from antipode.testing import MariaDBTopology, MySQLTopology
+    from antipode_testing import MariaDBTopology, MySQLTopology
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from antipode import (
     StaleSnapshot,
     Status,
 )
-from antipode.testing import wait_until
 from antipode_shims import mysql
+from antipode_testing import wait_until
 
 from ._clients import run
 from ._promises import (

@@ -11,8 +11,8 @@ from sqlalchemy.pool import NullPool
 
 import antipode
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Promise
-from antipode.testing import LagProxy, wait_until
 from antipode_shims import mysql
+from antipode_testing import LagProxy, wait_until
 
 from ._clients import exchanges
 from ._promises import (

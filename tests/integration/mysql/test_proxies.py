@@ -19,10 +19,10 @@ from antipode import (
     VisibilityCheckError,
     WriteId,
 )
-from antipode._cli._check import Verdict
-from antipode._cli._doctor_stores import stores
-from antipode.testing import wait_until
+from antipode_cli._check import Verdict
+from antipode_cli._doctor_stores import stores
 from antipode_shims import mysql as shims
+from antipode_testing import wait_until
 from tests.integration._balancers import haproxy, mysqlrouter
 
 from ._clients import NOTES, TRACK, UNSAMPLED, Sql, minted, run
@@ -41,7 +41,7 @@ from ._servers import FLAVORS, Regions, only, regions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address, MySQLTopology
+    from antipode_testing import Address, MySQLTopology
 
 RULES = [by_reads, by_reads_and_shows]
 

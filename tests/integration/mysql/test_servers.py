@@ -13,13 +13,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from antipode import ConfigurationError
-from antipode.testing import (
-    MariaDBTopology,
-    MySQLTopology,
-    ServerFailed,
-    ServerMissing,
-    _mysql_install,
-)
+from antipode_testing import MariaDBTopology, MySQLTopology, ServerFailed, ServerMissing
+from antipode_testing.servers.mysql import install as mysql_install
 
 from ._servers import revoke
 from ._sql_topology import KINDS, STORES, client, keys, new_table, put, run
@@ -181,7 +176,7 @@ def test_an_initialisation_disturbs_no_server(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    install = _mysql_install.mysql if topology.store == "mysql" else _mysql_install.mariadb
+    install = mysql_install.mysql if topology.store == "mysql" else mysql_install.mariadb
     assert install().template().is_dir()
     assert at_work.exists()
 
@@ -212,7 +207,7 @@ def test_a_failed_initialisation_leaves_nothing(
     """Where no data directory can be made there is an error, and no half of one in the cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = ("/bin/sh", "-c", 'mkdir "$0"; echo broken; exit 1', "")
-    broken = _mysql_install.Installation(Path("/bin/sh"), "none", script)
+    broken = mysql_install.Installation(Path("/bin/sh"), "none", script)
     with pytest.raises(ServerFailed, match="broken"):
         broken.template()
     assert {path.name for path in (tmp_path / "antipode-testing").iterdir()} == {"lock"}
@@ -226,11 +221,11 @@ def test_mariadb_under_mysqls_name_is_not_mysql(
     impostor.write_text("#!/bin/sh\necho mysqld Ver 10.11.19-MariaDB\n")
     impostor.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_mysql_install, "SERVER_DIRECTORIES", ())
-    _mysql_install.mysql.cache_clear()
+    monkeypatch.setattr(mysql_install, "SERVER_DIRECTORIES", ())
+    mysql_install.mysql.cache_clear()
     with pytest.raises(ServerMissing, match="MySQL's own"):
-        _mysql_install.mysql()
-    _mysql_install.mysql.cache_clear()
+        mysql_install.mysql()
+    mysql_install.mysql.cache_clear()
 
 
 def test_bad_arguments_are_refused(topology: Any) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage
-from antipode._cli._doctor_stores import stores
-from antipode.testing import MySQLTopology
+from antipode_cli._doctor_stores import stores
+from antipode_testing import MySQLTopology
 
 from ._clients import IN_DOUBT, NOTES, Sql, counted, minted, run
 from ._servers import FLAVORS, Regions, regions
@@ -17,7 +17,7 @@ from ._servers import FLAVORS, Regions, regions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
 
 class Unlogged(MySQLTopology):

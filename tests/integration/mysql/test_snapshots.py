@@ -28,7 +28,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     from ._clients import Sql
 

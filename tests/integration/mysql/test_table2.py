@@ -14,8 +14,8 @@ import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric
-from antipode.testing import LagProxy
 from antipode_shims import mysql as shims
+from antipode_testing import LagProxy
 
 from ._servers import FLAVORS, Regions, only, regions
 

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 
 from antipode import ConfigurationError
-from antipode.testing import ServerFailed, TopologyTimeout, wait_until
+from antipode_testing import ServerFailed, TopologyTimeout, wait_until
 
 from ._sql_topology import (
     KINDS,

@@ -10,7 +10,7 @@ import pytest
 
 import antipode
 from antipode import IncompleteLineage, StaleSnapshot
-from antipode.testing import LagProxy
+from antipode_testing import LagProxy
 
 from ._clients import (
     IN_DOUBT,

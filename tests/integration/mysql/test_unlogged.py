@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing import MariaDBTopology
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from antipode_testing import MariaDBTopology
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance._agents import LANGUAGES, command
 from tests.contract._servers import regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
 pytestmark = [pytest.mark.slow, pytest.mark.store("mariadb")]
 

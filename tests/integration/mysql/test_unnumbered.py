@@ -10,13 +10,13 @@ import pytest
 
 import antipode
 from antipode import IncompleteLineage
-from antipode.testing import MySQLTopology
 from antipode_shims import mysql
+from antipode_testing import MySQLTopology
 
 from ._clients import IN_DOUBT, NOTES, TIMEOUT_S, TRACK, Sql, counted, exchanges, minted, run
 
 if TYPE_CHECKING:
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
 MySQLdb: Any = pytest.importorskip("MySQLdb")
 INSERT = "INSERT INTO notes VALUES (%s, 'a')"

@@ -15,7 +15,7 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._ingress import ADDED, CAME, ask, sent
 
 if TYPE_CHECKING:

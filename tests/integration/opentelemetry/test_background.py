@@ -19,7 +19,7 @@ from antipode import Lineage, WriteId
 from antipode.integrations import asyncio as antipode_asyncio
 from antipode.integrations import threads
 from antipode.shim import scope_in
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

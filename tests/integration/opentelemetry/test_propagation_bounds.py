@@ -20,7 +20,7 @@ from antipode import Lineage, WriteId
 from antipode.integrations import asgi
 from antipode.integrations import httpx as lineages
 from antipode.integrations._outgoing import forget_services
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._processes import process
 from tests.integration._served import served
 

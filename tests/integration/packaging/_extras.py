@@ -17,12 +17,7 @@ from tests.integration.mysql._servers import prepare
 from tools.clients import clients_of
 
 if TYPE_CHECKING:
-    from antipode.testing import (
-        MongoDBTopology,
-        MySQLTopology,
-        RabbitMQTopology,
-        RedisTopology,
-    )
+    from antipode_testing import MongoDBTopology, MySQLTopology, RabbitMQTopology, RedisTopology
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(__file__).with_name("programs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
+from zipfile import ZipFile
 
 import pytest
 
@@ -13,7 +14,7 @@ from ._extras import ROOT, Extras, environment, wheel, works
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import MySQLTopology, RedisTopology
+    from antipode_testing import MySQLTopology, RedisTopology
 
 __all__ = ["wheel"]
 
@@ -32,6 +33,15 @@ class TestNewest(Extras):
         """The embedded store needs nothing."""
         python = self.alone(wheel, "embedded", tmp_path / "venv")
         works(python, "embedded", str(tmp_path / "posts.db"))
+
+
+def test_the_library_comes_without_servers(wheel: Path) -> None:
+    """Its wheel holds the core, the shims and the program: what starts servers is another's."""
+    with ZipFile(wheel) as archive:
+        packages = {name.partition("/")[0] for name in archive.namelist()}
+    assert {name for name in packages if not name.endswith(".dist-info")} == {
+        *("antipode", "antipode_cli", "antipode_shims")
+    }
 
 
 @pytest.mark.store("mysql")

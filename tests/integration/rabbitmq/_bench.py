@@ -11,12 +11,12 @@ import pika
 
 from antipode import Lineage, WriteId
 from antipode.telemetry import Metric, metrics
-from antipode.testing import LagProxy, wait_until
+from antipode_testing import LagProxy, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 TIMEOUT_S = 20.0
 NEWS = "news"

@@ -11,8 +11,8 @@ import pika
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode.testing import wait_until
 from antipode_shims import embedded, rabbitmq
+from antipode_testing import wait_until
 
 from ._bench import NEWS, TIMEOUT_S, Bench, counted
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 #: Delays that tests can wait for.
 SOON = (0.05, 0.4)

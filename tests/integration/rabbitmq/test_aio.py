@@ -12,8 +12,8 @@ import pytest
 
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
-from antipode.testing import wait_until
 from antipode_shims import rabbitmq
+from antipode_testing import wait_until
 
 from ._bench import (
     CAUSES,
@@ -28,7 +28,7 @@ from ._bench import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from antipode.testing import LagProxy, RabbitMQTopology
+    from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

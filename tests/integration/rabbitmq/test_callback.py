@@ -21,7 +21,7 @@ from ._bench import CAUSES, IN_DOUBT, NEWS, TIMEOUT_S, Bench, counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
 pytestmark = pytest.mark.store("rabbitmq")
 

@@ -9,8 +9,8 @@ import pytest
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode.testing import wait_until
 from antipode_shims import rabbitmq
+from antipode_testing import wait_until
 
 from ._bench import CAUSES, NEWS, POST, TIMEOUT_S, Bench
 

@@ -15,9 +15,9 @@ from opentelemetry import context as otel_context
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import Cancellable
-from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq._consumers import consumer as _consumer
+from antipode_testing import wait_until
 
 from ._bench import NEWS, TIMEOUT_S, counted
 from ._workers import Posts, Seen, Workers

@@ -23,7 +23,7 @@ from ._workers import SOON
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from antipode.testing import LagProxy
+    from antipode_testing import LagProxy
 
     from ._workers import Posts, Workers
     from .conftest import WallClock

@@ -10,9 +10,9 @@ import pika
 import pytest
 
 from antipode import ConfigurationError
-from antipode.testing import LagProxy, wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq._consumers import delays as _delays
+from antipode_testing import LagProxy, wait_until
 
 from ._bench import NEWS, TIMEOUT_S, counted
 from ._workers import SOON, Seen

@@ -15,7 +15,7 @@ from ._bench import NEWS, counted
 from ._workers import SOON, Seen
 
 if TYPE_CHECKING:
-    from antipode.testing import EmbeddedTopology
+    from antipode_shims.embedded import EmbeddedTopology
 
     from ._workers import Posts, Workers
     from .conftest import WallClock

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.testing import TopologyTimeout, wait_until
 from antipode_shims import rabbitmq
+from antipode_testing import TopologyTimeout, wait_until
 
 from ._bench import NEWS, counted
 

@@ -20,7 +20,7 @@ from tests.integration.rabbitmq._bench import CAUSES, NEWS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

@@ -10,16 +10,16 @@ import pika
 import pytest
 
 from antipode import Lineage, Promise, WriteId
-from antipode.testing import LagProxy
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from antipode_shims import rabbitmq
+from antipode_testing import LagProxy
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.integration.rabbitmq._bench import CAUSES, IN_DOUBT, once_asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

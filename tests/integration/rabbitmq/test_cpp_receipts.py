@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from antipode import BarrierTimeout, ConfigurationError, Lineage, Status, UnmetError
-from antipode.testing import wait_until
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim
+from antipode_testing import wait_until
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim
 from tests.conformance._agents import command
 from tests.integration.rabbitmq._bench import NEWS, TIMEOUT_S, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

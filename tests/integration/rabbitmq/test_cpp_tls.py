@@ -13,7 +13,7 @@ import pika
 import pytest
 
 from antipode import Lineage
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.integration._certificates import certificates
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
-    from antipode.testing import Address, RabbitMQTopology
+    from antipode_testing import Address, RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

@@ -13,14 +13,14 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 
 from ._bench import TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

@@ -10,9 +10,9 @@ import pika
 import pytest
 
 import antipode
-from antipode.testing import LagProxy, wait_until
-from antipode.testing.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from antipode_shims import rabbitmq
+from antipode_testing import LagProxy, wait_until
+from tests.agent.client import AgentProcess, RemoteAntipode, RemoteShim, StoreError
 from tests.conformance._agents import command
 from tests.contract._servers import regions
 from tests.integration.rabbitmq._bench import NEWS, TIMEOUT_S, counted
@@ -20,7 +20,7 @@ from tests.integration.rabbitmq._bench import NEWS, TIMEOUT_S, counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

@@ -15,8 +15,8 @@ import pytest
 
 import antipode
 from antipode import Lineage
-from antipode.testing import LagProxy
 from antipode_shims import rabbitmq
+from antipode_testing import LagProxy
 from tests.conformance._agents import command
 from tests.integration._dry_run import dry_run_into, lints
 from tests.integration.rabbitmq._bench import CAUSES, IN_DOUBT, once_asked
@@ -24,7 +24,7 @@ from tests.integration.rabbitmq._bench import CAUSES, IN_DOUBT, once_asked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = [pytest.mark.store("rabbitmq"), pytest.mark.slow]
 

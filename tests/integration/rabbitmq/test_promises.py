@@ -13,16 +13,16 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, Lineage, Promise, Status, VisibilityCheckError
-from antipode.testing import wait_until
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq import Receipts
+from antipode_testing import wait_until
 
 from ._bench import NEWS, TIMEOUT_S, Bench, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RabbitMQTopology
+    from antipode_testing import RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

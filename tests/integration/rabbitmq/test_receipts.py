@@ -13,17 +13,17 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, Lineage, Status
-from antipode.testing import wait_until
-from antipode.testing._contract_base import in_time
 from antipode_shims import rabbitmq
 from antipode_shims.rabbitmq import Receipts
+from antipode_testing import wait_until
+from antipode_testing.contract.base import in_time
 
 from ._bench import CAUSES, NEWS, TIMEOUT_S, Bench, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy, RabbitMQTopology
+    from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

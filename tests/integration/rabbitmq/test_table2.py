@@ -27,7 +27,7 @@ from ._bench import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import LagProxy, RabbitMQTopology
+    from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
 

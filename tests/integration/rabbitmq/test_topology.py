@@ -15,7 +15,7 @@ import pika
 import pytest
 
 from antipode import ConfigurationError
-from antipode.testing import RabbitMQTopology, TopologyTimeout, wait_until
+from antipode_testing import RabbitMQTopology, TopologyTimeout, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from antipode.telemetry import Metric
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address, LagProxy
+    from antipode_testing import Address, LagProxy
 
 TIMEOUT_S = 15.0
 

@@ -9,7 +9,7 @@ import threading
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from antipode.testing import Address
+from antipode_testing import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from redis.retry import Retry
 
 import antipode
 from antipode import Lineage, Status, WriteId
-from antipode.testing import wait_until
 from antipode_shims import redis as shims
+from antipode_testing import wait_until
 
 from ._clients import TIMEOUT_S, writes_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
 
-    from antipode.testing import RedisSentinelTopology
+    from antipode_testing import RedisSentinelTopology
 
 
 class Watched:

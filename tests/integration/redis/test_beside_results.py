@@ -21,7 +21,7 @@ from ._table import TABLES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -16,7 +16,7 @@ from ._clients import client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -24,7 +24,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode.testing import LagProxy, RedisTopology
+    from antipode_testing import LagProxy, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

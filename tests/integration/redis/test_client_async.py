@@ -26,7 +26,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from antipode.testing import Address, LagProxy, RedisTopology
+    from antipode_testing import Address, LagProxy, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

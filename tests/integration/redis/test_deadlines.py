@@ -21,7 +21,7 @@ from ._clients import client, position
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -16,7 +16,7 @@ from . import _disabled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -15,8 +15,8 @@ import redis
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError, WriteId
 from antipode.shim import Unreachable, Wake
-from antipode.testing import LagProxy, NativeProvider, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import LagProxy, NativeProvider, wait_until
 
 from ._clients import (
     TIMEOUT_S,
@@ -30,7 +30,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address, RedisTopology
+    from antipode_testing import Address, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -13,15 +13,15 @@ import redis
 
 import antipode
 from antipode import BarrierTimeout, DependencyLost, Lineage, Status, VisibilityCheckError, WriteId
-from antipode.testing import NativeProvider, RedisTopology, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import NativeProvider, RedisTopology, wait_until
 
 from ._clients import TIMEOUT_S, client, info, writes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("redis")
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.testing import RedisSentinelTopology
 from antipode_shims import redis as shims
+from antipode_testing import RedisSentinelTopology
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

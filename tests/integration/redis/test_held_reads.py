@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.testing import RedisTopology, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import RedisTopology, wait_until
 
 from ._clients import TIMEOUT_S, async_client, client, counted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from antipode import Lineage
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("redis")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conformance._agents import command
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = [pytest.mark.store("redis"), pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from tests.conformance._agents import command
 from tests.integration.redis._proxies import info_proxy
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = [pytest.mark.store("redis"), pytest.mark.slow]
 

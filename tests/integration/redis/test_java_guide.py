@@ -13,7 +13,7 @@ from tests.conformance._agents import ROOT, command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = [pytest.mark.store("redis"), pytest.mark.slow]
 

@@ -11,8 +11,8 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, Lineage, VisibilityCheckError
-from antipode.testing import RedisTopology
 from antipode_shims import redis as shims
+from antipode_testing import RedisTopology
 
 from ._clients import TIMEOUT_S, client
 from ._sentinels import write
@@ -20,7 +20,7 @@ from ._sentinels import write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("redis")
 

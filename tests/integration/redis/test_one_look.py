@@ -11,8 +11,8 @@ import pytest
 
 import antipode
 from antipode import BarrierTimeout, Lineage, Status, VisibilityCheckError, WriteId
-from antipode.testing import LagProxy, NativeProvider, RedisTopology, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import LagProxy, NativeProvider, RedisTopology, wait_until
 from tests.unit._fake_server import FakeServer
 
 from ._clients import TIMEOUT_S, client, counted, position
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from antipode import BarrierResult
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("redis")
 

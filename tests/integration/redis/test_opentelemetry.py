@@ -14,7 +14,7 @@ from tests.integration._tracing import ORDERS, Tracing
 from ._clients import TIMEOUT_S, async_client, client, writes_of
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

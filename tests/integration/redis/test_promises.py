@@ -26,7 +26,7 @@ from antipode_shims import redis as shims
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

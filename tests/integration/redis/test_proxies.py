@@ -26,7 +26,7 @@ from ._proxies import InfoProxy, info_proxy
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from antipode.testing import LagProxy, RedisTopology
+    from antipode_testing import LagProxy, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import antipode
-from antipode.testing import wait_until
 from antipode_shims import redis as shims
+from antipode_testing import wait_until
 
 from ._clients import (
     TIMEOUT_S,
@@ -24,7 +24,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import Address, RedisTopology
+    from antipode_testing import Address, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -13,16 +13,16 @@ import pytest
 
 import antipode
 from antipode.shim import Wake
-from antipode.testing import NativeProvider
 from antipode_shims import redis as shims
 from antipode_shims.redis._endpoint import RedisEndpoint
+from antipode_testing import NativeProvider
 
 from ._clients import TIMEOUT_S, client, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from antipode.testing import Address, RedisTopology
+    from antipode_testing import Address, RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

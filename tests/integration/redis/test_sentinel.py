@@ -21,9 +21,9 @@ from antipode import (
     VisibilityCheckError,
 )
 from antipode.shim import Incomplete
-from antipode.testing import RedisSentinelTopology
-from antipode.testing._contract_base import in_time
 from antipode_shims import redis as shims
+from antipode_testing import RedisSentinelTopology
+from antipode_testing.contract.base import in_time
 
 from ._clients import TIMEOUT_S, writes_of
 from ._sentinels import Watched, eventually, outcome, patiently, read, write

@@ -23,8 +23,8 @@ from antipode import (
     VisibilityCheckError,
 )
 from antipode.shim import Incomplete
-from antipode.testing import RedisSentinelTopology, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import RedisSentinelTopology, wait_until
 
 from ._clients import TIMEOUT_S, client, position, writes_of
 from ._sentinels import Watched, eventually, outcome, patiently, read, write

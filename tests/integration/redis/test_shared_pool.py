@@ -13,7 +13,7 @@ from antipode_shims import redis
 from ._clients import client, writes_of
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -11,8 +11,8 @@ import redis
 
 import antipode
 from antipode import Lineage, WriteId
-from antipode.testing import LagProxy, wait_until
 from antipode_shims import redis as shims
+from antipode_testing import LagProxy, wait_until
 
 from ._clients import (
     TIMEOUT_S,
@@ -25,7 +25,7 @@ from ._clients import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -14,12 +14,12 @@ import pytest
 import redis
 
 from antipode import ConfigurationError
-from antipode.testing import RedisTopology, TopologyTimeout, wait_until
+from antipode_testing import RedisTopology, TopologyTimeout, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import Address
+    from antipode_testing import Address
 
 pytestmark = pytest.mark.store("redis")
 

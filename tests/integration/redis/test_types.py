@@ -11,9 +11,9 @@ import redis
 
 import antipode
 from antipode import BarrierTimeout
-from antipode.testing import wait_until
 from antipode_shims import redis as shims
 from antipode_shims.redis._commands import Kind, kind_of, name_of
+from antipode_testing import wait_until
 
 from ._clients import (
     TIMEOUT_S,
@@ -28,7 +28,7 @@ from ._table import FUNCTION, TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 import antipode
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from tests.integration._ingress import ask, sent
 from tests.integration._processes import ROOT, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 pytestmark = pytest.mark.store("redis")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from benchmarks._machine import ROOT
 from benchmarks.evaluation import _runner
 from benchmarks.evaluation._plan import Run

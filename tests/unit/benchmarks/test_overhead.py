@@ -18,7 +18,7 @@ from benchmarks.overhead._network import network
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 
 def measured(ratio: float) -> _measure.Measured:

@@ -22,7 +22,7 @@ from benchmarks.throughput._measure import WAYS, Turn
 from benchmarks.throughput._profile import package_of, profile
 
 if TYPE_CHECKING:
-    from antipode.testing import RedisTopology
+    from antipode_testing import RedisTopology
 
 
 @pytest.mark.store("redis")

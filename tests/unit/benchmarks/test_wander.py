@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from antipode.testing import wait_until
+from antipode_testing import wait_until
 from benchmarks.post_notification._wander import Wander, factors
 
 

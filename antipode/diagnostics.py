@@ -1,0 +1,50 @@
+"""What a program shows of a process, a lineage and a dry run, such as ``antipode`` and its plugin.
+
+Names here follow the library's inside more closely than those of an application or a shim.
+"""
+
+from __future__ import annotations
+
+from ._barrier.registry import follows, holds_any, looking_shim, registered
+from ._barrier.store import Store
+from ._dry_run.notes import guard_of, request_of
+from ._lineage.codec import may_be_dependency
+from ._lineage.grammar import foreign_of
+from ._request.context import context_with
+from ._runtime import observers
+from ._runtime.adoption import AROUND
+from ._runtime.config import exchange_config
+from ._runtime.switch import VARIABLE as DISABLED_VARIABLE
+from ._runtime.switch import is_disabled
+
+__all__ = [
+    "AROUND",
+    "DISABLED_VARIABLE",
+    "Store",
+    "context_with",
+    "exchange_config",
+    "follows",
+    "foreign_of",
+    "guard_of",
+    "holds_any",
+    "is_disabled",
+    "looking_shim",
+    "may_be_dependency",
+    "registered",
+    "request_of",
+    "settle",
+]
+
+
+def settle(timeout_s: float) -> None:
+    """Wait until each read that is over was checked once, where this process is in a dry run.
+
+    Args:
+        timeout_s: seconds after which to go on anyway.
+    """
+    if observers.dry_run is not None:
+        observers.dry_run.settle(timeout_s)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Servers as containers, and those of a compose file."""

@@ -1,0 +1,1 @@
+"""The claims that every shim is tested against; `ShimContract` has them all."""

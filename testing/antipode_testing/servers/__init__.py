@@ -1,0 +1,1 @@
+"""Replicated servers of each store: a package a store, and what they share."""

@@ -1,0 +1,1 @@
+"""MongoDB: a replica set of a primary and its secondaries."""

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB: a primary and its replicas."""

@@ -1,0 +1,1 @@
+"""RabbitMQ: two federated brokers."""

@@ -1,0 +1,1 @@
+"""Redis: a primary and its replicas, with Sentinels where asked for."""
