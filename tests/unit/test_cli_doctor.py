@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from aiohttp import web
-from flask import Flask
 from opentelemetry import propagate
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import antipode
 from antipode._runtime import switch
-from antipode.integrations import aiohttp_server, wsgi
+from antipode.integrations import wsgi
 from antipode.shim import Endpoint, Observation
 from antipode_cli import _doctor_integrations
 from antipode_cli._doctor import examine
@@ -36,8 +34,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def _stock() -> None:
-    """A process with OpenTelemetry's stock propagators."""
+def _stock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process with OpenTelemetry's stock propagators, and without variables of this test run."""
+    for name in [each for each in os.environ if each.startswith("ANTIPODE_")]:
+        monkeypatch.delenv(name)
     propagate.set_global_textmap(W3CBaggagePropagator())
 
 
@@ -65,9 +65,10 @@ def verdicts(*objects: object, imported: bool = True) -> dict[str, str]:
 
 def test_a_service_that_is_set_up_has_no_problem() -> None:
     """Propagation, scope, an application with middleware, and a replica that answers."""
+    flask = pytest.importorskip("flask")
     antipode.instrument()
     antipode.shim.register(store())
-    found = verdicts(wsgi.instrument_app(Flask("shop")))
+    found = verdicts(wsgi.instrument_app(flask.Flask("shop")))
     assert set(found.values()) == {"ok"}
     assert set(found) == {
         "settings", "propagation", "ingress", "requests", "datastores", "posts"
@@ -76,6 +77,9 @@ def test_a_service_that_is_set_up_has_no_problem() -> None:
 
 def test_an_instrumentation_that_takes_the_span_alone(modules: set[str]) -> None:
     """No lineage arrives by it, whatever else is loaded; an application is judged by itself."""
+    web = pytest.importorskip("aiohttp.web")
+    from antipode.integrations import aiohttp_server
+
     modules |= {f"opentelemetry.instrumentation.{name}" for name in ("aiohttp_server", "flask")}
     ours = "antipode.integrations.aiohttp_server"
     check = examined()["requests"]
