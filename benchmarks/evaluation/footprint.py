@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import antipode
-import antipode_testing
+from antipode_testing.lab import topology_class
 from benchmarks.post_notification._options import POST_STORAGES
 from benchmarks.post_notification._storage import open_post_storage
 from benchmarks.post_notification._storage_mysql import declare
@@ -39,13 +39,6 @@ VARIANTS = ("none", "first", "dependent")
 _SEED = 1
 #: Posts whose payload is asked for.
 _ASKED = 100
-_TOPOLOGIES = {
-    "embedded": "EmbeddedTopology",
-    "redis": "RedisTopology",
-    "mysql": "MySQLTopology",
-    "mariadb": "MariaDBTopology",
-    "mongodb": "MongoDBTopology",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +86,9 @@ def measure(store: str, variant: str, *, posts: int, post_bytes: int) -> tuple[F
 @contextmanager
 def _running(store: str) -> Iterator[tuple[Topology, Spec]]:
     """Servers with nothing in them, and how the application finds them."""
-    made: Topology = getattr(antipode_testing, _TOPOLOGIES[store])()
-    with made as topology:
+    with topology_class(store)() as topology:
         writer: Any = topology.primary
-        if isinstance(topology, (antipode_testing.MySQLTopology, antipode_testing.MariaDBTopology)):
+        if store in ("mysql", "mariadb"):
             writer = topology.url()
             declare({"writer": writer})
         yield topology, {"store": store, "writer": writer}

@@ -231,13 +231,7 @@ NETWORK_BOUND = 1.10
 @contextmanager
 def running(store: str) -> Iterator[Any]:
     """A primary and its replica, as every primary that matters has one."""
-    import antipode_testing
+    from antipode_testing.lab import topology_class
 
-    topologies = {
-        "redis": "RedisTopology",
-        "mysql": "MySQLTopology",
-        "mariadb": "MariaDBTopology",
-        "mongodb": "MongoDBTopology",
-    }
-    with getattr(antipode_testing, topologies[store])() as topology:
+    with topology_class(store)() as topology:
         yield topology

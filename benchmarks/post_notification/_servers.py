@@ -30,13 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Topology)
 
-#: The class of each store's two regions, in `antipode_testing`.
-_TOPOLOGIES = {
-    "redis": "RedisTopology",
-    "mysql": "MySQLTopology",
-    "mariadb": "MariaDBTopology",
-    "mongodb": "MongoDBTopology",
-}
 _RPC_S = 10.0
 
 
@@ -92,10 +85,10 @@ def post_storage_servers(options: Options) -> Iterator[PostServers]:
 @contextmanager
 def _own(store: str, options: Options) -> Iterator[PostServers]:
     """Servers of this run, behind what delays replication and its acknowledgements."""
-    import antipode_testing
+    from antipode_testing.lab import topology_class
 
     administer: Administer = _nothing_to_administer
-    with _started(getattr(antipode_testing, _TOPOLOGIES[store])()) as topology:
+    with _started(topology_class(store)()) as topology:
         places = topology.primary, topology.replica
         port = topology.replica.port
         if store in ("mysql", "mariadb"):

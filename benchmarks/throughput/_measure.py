@@ -41,12 +41,6 @@ _POST_BYTES = 1024
 _KEYS = 1000
 #: Of posts: servers leave out a write that changes nothing, and it has no position.
 _versions = itertools.count(1)
-_TOPOLOGIES = {
-    "redis": "RedisTopology",
-    "mysql": "MySQLTopology",
-    "mariadb": "MariaDBTopology",
-    "mongodb": "MongoDBTopology",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +122,9 @@ def measure(
 @contextmanager
 def _running(store: str) -> Iterator[tuple[dict[str, Any], tuple[int, ...]]]:
     """A primary and its replica, how clients find them, and the ports that they listen at."""
-    import antipode_testing
+    from antipode_testing.lab import topology_class
 
-    with getattr(antipode_testing, _TOPOLOGIES[store])() as topology:
+    with topology_class(store)() as topology:
         places = topology.primary, topology.replica
         ports = tuple(place.port for place in places)
         if store in ("mysql", "mariadb"):

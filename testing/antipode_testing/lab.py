@@ -165,17 +165,28 @@ def milliseconds(text: str) -> float:
     return ms
 
 
-def _topology(store: str, replicas: int) -> Topology:
+def topology_class(store: str) -> Callable[..., Any]:
+    """The class of a store's topology, a `Topology` with more than all have.
+
+    Raises:
+        ConfigurationError: there is no such store.
+    """
     import antipode_testing
-    from antipode_shims.embedded import EmbeddedTopology
+    from antipode_shims import embedded
 
     if store not in STORES:
         msg = f"no store {store!r}: one of {', '.join(STORES)}"
         raise ConfigurationError(msg)
+    home = embedded if store == "embedded" else antipode_testing
+    found: Callable[..., Any] = getattr(home, STORES[store])
+    return found
+
+
+def _topology(store: str, replicas: int) -> Topology:
+    make: Callable[..., Topology] = topology_class(store)
     if store not in ("embedded", "rabbitmq"):
-        several: Callable[[int], Topology] = getattr(antipode_testing, STORES[store])
-        return several(replicas)
+        return make(replicas)
     if replicas != 1:
         msg = f"{store} has one replica, not {replicas}"
         raise ConfigurationError(msg)
-    return EmbeddedTopology() if store == "embedded" else antipode_testing.RabbitMQTopology()
+    return make()

@@ -95,6 +95,7 @@ def test_a_client_of_which_some_are_instrumented(load: Callable[..., None]) -> N
 
 def test_grpc_that_was_imported_and_not_called(load: Callable[..., None]) -> None:
     """Its package is active once `instrument()` ran, and no longer."""
+    pytest.importorskip("grpc")
     from antipode.integrations import grpc
 
     load("grpc", "antipode.integrations.grpc")

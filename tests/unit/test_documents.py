@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import antipode
-import antipode_testing
-from antipode_shims.embedded import EmbeddedTopology
-from antipode_testing.lab import STORES
+from antipode_testing.lab import STORES, topology_class
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md"), ROOT / "README.md"]
@@ -53,7 +51,7 @@ def test_the_extra_brings_what_the_readmes_engine_needs() -> None:
 @pytest.mark.parametrize("store", sorted(STORES))
 def test_every_topology_takes_a_lag(store: str) -> None:
     """As the README's `EmbeddedTopology(lag_ms=100)` does; what is no lag is refused."""
-    make = EmbeddedTopology if store == "embedded" else getattr(antipode_testing, STORES[store])
+    make = topology_class(store)
     make(lag_ms=100.0)
     for wrong in (-1.0, float("inf"), float("nan")):
         with pytest.raises(antipode.ConfigurationError, match="milliseconds"):

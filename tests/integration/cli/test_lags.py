@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-import antipode_testing
-from antipode_testing.lab import STORES
+from antipode_testing.lab import STORES, topology_class
 
 REAL = [pytest.param(name, marks=pytest.mark.store(name)) for name in sorted(STORES)]
 
@@ -16,7 +15,7 @@ REAL = [pytest.param(name, marks=pytest.mark.store(name)) for name in sorted(STO
 @pytest.mark.parametrize("store", REAL)
 def test_a_lag_to_begin_with(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replication lags once the servers run, and again after a reset, without another call."""
-    kind: Any = getattr(antipode_testing, STORES[store])
+    kind: Any = topology_class(store)
     told: list[float] = []
     plain = kind.set_lag
 
