@@ -132,6 +132,8 @@ def test_each_way_to_write_is_recorded(
 
 def test_a_transaction_is_recorded_at_its_commit(application: Application, primary: Client) -> None:
     """Nothing before, one position then, and nothing for what is rolled back."""
+    with application.remote.scope():
+        primary.call("update", INSERT)  # From now on replies are known to tell positions.
     with application.remote.scope() as scope:
         primary.call("begin")
         primary.call("update", INSERT)

@@ -44,6 +44,9 @@ def hidden(application: Application) -> Application:
         "CREATE TABLE app.kept (id INT PRIMARY KEY)",
         "INSERT INTO app.kept VALUES (9)",
         f"CREATE TABLE app.loose (id INT PRIMARY KEY) ENGINE={engine}",
+        "DROP FUNCTION IF EXISTS app.loosely",
+        """CREATE FUNCTION app.loosely(i INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA
+        BEGIN INSERT INTO app.loose VALUES (i); RETURN i; END""",
     ):
         topology.execute(statement)
     return application
@@ -130,6 +133,26 @@ def test_rows_that_a_rollback_leaves_are_waited_for(hidden: Application, pool: s
             assert len(scope.lineage), calls
             assert not scope.lineage.incomplete
             assert shown(hidden, "SELECT id FROM loose") == [(1,)]
+
+
+@pools
+def test_what_no_rollback_undoes_is_waited_for_within_its_transaction(
+    hidden: Application, pool: str
+) -> None:
+    """A table without transactions has it before the end, where a lineage may be used already."""
+    for call, statement in (
+        ("prepared_update", "INSERT INTO loose VALUES (1)"),
+        ("update", "INSERT INTO loose VALUES (1), (1)"),
+        ("query", "SELECT loosely(1)"),
+    ):
+        with fresh(hidden, pool) as (client, scope):
+            client.call("begin")
+            with contextlib.suppress(StoreError):  # The second row fails.
+                client.call(call, statement)
+            assert len(scope.lineage), statement
+            assert not scope.lineage.incomplete
+            assert shown(hidden, "SELECT id FROM loose") == [(1,)]
+            client.call("rollback")
 
 
 @pools

@@ -1,6 +1,9 @@
 package io.antipode.mysql;
 
+import io.antipode.Antipode;
+import io.antipode.Lineage;
 import io.antipode.Recording;
+import io.antipode.ScopeBlock;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.mysql.Session.Due;
@@ -15,6 +18,7 @@ import java.sql.Statement;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -54,6 +58,12 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   /** That reply, where it may tell of a write. */
   private Tap.@Nullable Unread unread;
+
+  /** Held while the application, or the library, has a statement on the connection. */
+  private final ReentrantLock using = new ReentrantLock();
+
+  /** What the open transaction may have left that no rollback undoes; null for nothing. */
+  private volatile @Nullable Lasting lasting;
 
   private boolean isUncommitted;
   private boolean isClosed;
@@ -147,6 +157,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       Beside rows = beside;
       asking(() -> rows.before(execution.getStatement(), queries, flight));
     }
+    using.lock();
     tap.starts(flight, Known.UNKNOWN);
   }
 
@@ -274,9 +285,22 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
 
   @Override
   public void afterQuery(ExecutionInfo execution, List<QueryInfo> queries) {
-    if (isClosed) {
-      return;
+    try {
+      if (!isClosed) {
+        answered(execution);
+      }
+    } finally {
+      release();
     }
+  }
+
+  private void release() {
+    if (using.isHeldByCurrentThread()) {
+      using.unlock();
+    }
+  }
+
+  private void answered(ExecutionInfo execution) {
     Throwable error = execution.getThrowable();
     if (error != null) {
       failed(error);
@@ -337,6 +361,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
         beside.settle(name.equals("close"));
       }
       isUncommitted = session.transaction().isUncommitted();
+      settleLasting(name.equals("close"));
       return;
     }
     Called called = Called.of(call);
@@ -362,6 +387,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     settleStream();
     flight = onServer(effects);
     await(flight);
+    using.lock();
     tap.starts(flight, autocommit);
   }
 
@@ -410,10 +436,14 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
   }
 
   private void over(@Nullable Throwable error, Word word) {
-    if (error == null) {
-      ended(End.DONE, -1, 0, word);
-    } else {
-      failed(error);
+    try {
+      if (error == null) {
+        ended(End.DONE, -1, 0, word);
+      } else {
+        failed(error);
+      }
+    } finally {
+      release();
     }
   }
 
@@ -427,6 +457,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
         beside.lost();
       }
       uncommitted(false);
+      settleLasting(false);
       if (session.lost()) {
         Recording.markIncomplete(shim.datastore(), "in_doubt");
       }
@@ -460,8 +491,14 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     uncommitted(session.transaction().isUncommitted());
     if (due == Due.UNCOVERED) {
       tap.uncovered("it is prepared for anybody to commit, or it is not logged with a number");
+    } else if (due == Due.LASTING) {
+      putOff();
     } else if (due != Due.NOTHING) {
       sample(due == Due.SAMPLE);
+    }
+    Lasting held = lasting;
+    if (held != null && (due == Due.UNCOVERED || !session.transaction().isUncommitted())) {
+      held.ended();
     }
     if (end == End.DONE) {
       tap.raisePending();
@@ -488,6 +525,40 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
       }
     } catch (SQLException error) {
       shim.unsampled(String.valueOf(error.getMessage()));
+    }
+  }
+
+  /** Asks later what the open transaction may have left, if the lineage is used before its end. */
+  private void putOff() {
+    if (!tap.canSample()) {
+      return; // Its end says what is missing.
+    }
+    Lasting held = lasting;
+    if (held == null || held.isSettled()) {
+      held = new Lasting(shim, using, this::askLasting);
+      lasting = held;
+    }
+    Recording.deferRead(held);
+  }
+
+  private Lineage askLasting() {
+    try (ScopeBlock own = Antipode.scope()) {
+      if (isStreamed) {
+        shim.unsampled("a reply on its connection is not read to its end");
+      } else {
+        sample(false);
+      }
+      return own.scope().lineage();
+    }
+  }
+
+  /** Asks for what was put off, before somebody else gets the connection. */
+  private void settleLasting(boolean isAlive) {
+    Lasting held = lasting;
+    if (held != null && isAlive) {
+      Lineage unused = held.get();
+    } else if (held != null) {
+      held.lost();
     }
   }
 

@@ -558,7 +558,8 @@ public final class MySqlShim extends Shim {
     return written;
   }
 
-  private Lineage unsampled(Lineage base, String cause) {
+  /** Notes that a write has no position; returns a lineage with the mark that says so. */
+  Lineage unsampled(Lineage base, String cause) {
     unsampled(cause);
     return base.marked(new Incomplete(datastore(), "unsampled"));
   }

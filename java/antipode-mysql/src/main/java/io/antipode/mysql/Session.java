@@ -36,6 +36,8 @@ final class Session {
     SAMPLE,
     /** The same, where only the server knows whether there was a write. */
     PERHAPS,
+    /** The same of an open transaction, whose end will be asked about: what no rollback undoes. */
+    LASTING,
     /** There will never be one. */
     UNCOVERED
   }
@@ -76,6 +78,9 @@ final class Session {
   private Transaction transaction = Transaction.UNKNOWN;
   private Call call = new Call(Set.of(), Known.UNKNOWN, transaction, false);
   private boolean isUnlogged;
+
+  /** Whether replies tell of what is committed. */
+  private boolean isTold;
 
   /** Whether replies have told of what was committed. */
   private boolean isProved;
@@ -164,6 +169,11 @@ final class Session {
       proofs.show();
     }
     transaction = transaction.starting(effects);
+  }
+
+  /** Notes whether replies tell of what is committed. */
+  void listens(boolean isListening) {
+    isTold = isListening;
   }
 
   /** Notes that writes of this session were committed. */
@@ -280,7 +290,9 @@ final class Session {
     boolean mayBeCommitted =
         end == End.DONE ? transaction.mayBeAlone() : call.before.mayBeAutonomous();
     if (!commits && !stays && !mayBeCommitted) {
-      return Due.NOTHING;
+      // Tables without transactions, and sequences, have it by now.
+      boolean isKnown = changed == Wrote.YES && end == End.DONE;
+      return !isTold ? Due.LASTING : isKnown ? Due.NOTHING : Due.PERHAPS;
     }
     return isUnlogged ? Due.UNCOVERED : all == Wrote.YES ? Due.SAMPLE : Due.PERHAPS;
   }

@@ -78,6 +78,7 @@ final class Tap {
   /** Keeps what listens to the connection; null where its driver tells no positions. */
   void listens(@Nullable Object kept) {
     listener = kept;
+    session.listens(kept != null);
   }
 
   /** Notes what the server behind the connection is. */
@@ -211,6 +212,14 @@ final class Tap {
                 + name
                 + "(), which may write: whether it did is asked after it. Where it only reads,"
                 + " declare it by readonlyFunctions");
+  }
+
+  /** Returns whether the server can be asked for the position of a write that has none. */
+  boolean canSample() {
+    return facts != null
+        && trouble.isEmpty()
+        && facts.lacking().isEmpty()
+        && facts.unminted().isEmpty();
   }
 
   /** Returns the question for the position of a write that has none; null where none helps. */

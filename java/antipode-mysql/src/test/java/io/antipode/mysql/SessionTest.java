@@ -15,6 +15,7 @@ class SessionTest {
 
   @BeforeEach
   void begin() {
+    session.listens(true);
     session.told(new Word(Known.YES, Known.NO));
   }
 
@@ -70,7 +71,7 @@ class SessionTest {
     return session.ended(End.REFUSED, -1, number, Word.SILENT);
   }
 
-  /** A function that is not built in may write: asked once, at the end of its transaction. */
+  /** A function that is not built in may write: asked after it, and at its transaction's end. */
   @Test
   void callsOfFunctions() {
     assertThat(calling("SELECT f()", false, -1)).isEqualTo(Due.PERHAPS);
@@ -78,7 +79,7 @@ class SessionTest {
     assertThat(calling("DELETE FROM t WHERE f(id)", false, 1)).isEqualTo(Due.SAMPLE);
     for (String end : new String[] {"COMMIT", "ROLLBACK"}) {
       call("BEGIN", true);
-      assertThat(calling("SELECT f()", true, -1)).isEqualTo(Due.NOTHING);
+      assertThat(calling("SELECT f()", true, -1)).isEqualTo(Due.PERHAPS);
       assertThat(call(end, false)).isEqualTo(Due.PERHAPS);
     }
     call("BEGIN", true);
@@ -93,9 +94,21 @@ class SessionTest {
     assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.PERHAPS);
     assertThat(refused(insert, 1146)).isEqualTo(Due.NOTHING);
     call("BEGIN", true);
-    assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.NOTHING);
+    assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.PERHAPS);
     assertThat(call("COMMIT", false)).isEqualTo(Due.PERHAPS);
     assertThat(call("COMMIT", false)).isEqualTo(Due.NOTHING);
+  }
+
+  /** Where no reply tells what is committed, each write may have left something by now. */
+  @Test
+  void whatNoReplyTells() {
+    session.listens(false);
+    String insert = "INSERT INTO t VALUES (1)";
+    call("BEGIN", true);
+    assertThat(call(insert, true)).isEqualTo(Due.LASTING);
+    assertThat(calling("SELECT f()", true, -1)).isEqualTo(Due.LASTING);
+    assertThat(refused(insert, DUPLICATE)).isEqualTo(Due.LASTING);
+    assertThat(call("COMMIT", false)).isEqualTo(Due.SAMPLE);
   }
 
   /** A warning of a rollback says that not all was rolled back. */

@@ -1,0 +1,91 @@
+package io.antipode.mysql;
+
+import io.antipode.Lineage;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What an open transaction may have left that no rollback undoes, such as rows in a table without
+ * transactions. Where replies do not tell its position, the connection is asked once: by whoever
+ * uses the lineage first, unless the transaction's end told of it before. Thread-safe.
+ */
+final class Lasting implements Supplier<Lineage> {
+  /** The longest wait for a statement that is in flight on the connection. */
+  private static final Duration LONGEST = Duration.ofSeconds(1);
+
+  /** Held by whoever uses the connection. */
+  private final ReentrantLock using;
+
+  private final MySqlShim shim;
+  private final Supplier<Lineage> question;
+  private final AtomicReference<@Nullable Lineage> answer = new AtomicReference<>();
+
+  /**
+   * Puts a question off.
+   *
+   * @param using the lock of the connection
+   * @param question throws nothing; a lineage that says so where there is no answer
+   */
+  Lasting(MySqlShim shim, ReentrantLock using, Supplier<Lineage> question) {
+    this.shim = shim;
+    this.using = using;
+    this.question = question;
+  }
+
+  @Override
+  public Lineage get() {
+    Lineage found = answer.get();
+    if (found != null) {
+      return found;
+    }
+    if (!isFree()) {
+      return settle(unknown("another statement is on its connection"));
+    }
+    try {
+      found = answer.get();
+      return found == null ? settle(question.get()) : found;
+    } finally {
+      using.unlock();
+    }
+  }
+
+  private boolean isFree() {
+    try {
+      return using.tryLock(LONGEST.toNanos(), TimeUnit.NANOSECONDS);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
+  private Lineage unknown(String why) {
+    return shim.unsampled(Lineage.empty(), why);
+  }
+
+  /** The connection cannot be asked any more. */
+  void lost() {
+    if (!isSettled()) {
+      Lineage unused = settle(unknown("its connection was lost"));
+    }
+  }
+
+  /** The transaction is over, and its end told of what it left. */
+  void ended() {
+    Lineage unused = settle(Lineage.empty());
+  }
+
+  private Lineage settle(Lineage found) {
+    boolean ignored = answer.compareAndSet(null, found);
+    return Objects.requireNonNull(answer.get());
+  }
+
+  /** Returns whether it was answered: what is written later needs another question. */
+  boolean isSettled() {
+    return answer.get() != null;
+  }
+}
