@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._evidence import Rule
-from ._history import WRITE
+from ._history import READ, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Longest name of an operation or a process in a drawing.
 _WIDTH = 36
-_COLUMN, _ROW, _TOP, _LEFT = 280, 56, 60, 60
 
 
 def text(headline: str, found: Evidence | None) -> str:
@@ -113,36 +112,78 @@ def _short(name: str) -> str:
 
 
 def svg(found: Evidence) -> str:
-    """A picture: a line for each process, the time downwards, an arrow for each edge.
+    """A picture: a column for each process, the time downwards, an arrow for each edge.
 
-    What the process must have seen, or has read too late, is dashed.
+    What the process must have seen, or has read too late, is dashed. The sentences are below.
     """
     columns = {name: number for number, name in enumerate(_columns(found))}
-    width = _LEFT * 2 + _COLUMN * len(columns)
-    height = _TOP + _ROW * (len(found.operations) + 1)
-    places = [
-        (_LEFT + _COLUMN * columns[one.process], _TOP + _ROW * (number + 1))
-        for number, one in enumerate(found.operations)
+    texts = [_numbered(found, number) for number in range(len(found.operations))]
+    half = _half(max(map(len, (*texts, *map(_short, columns)))))
+    step = 2 * half + _GAP
+    boxes = [
+        _Box(
+            _LEFT + half + step * columns[one.process], _TOP + _ROW * (number + 1), _half(len(text))
+        )
+        for number, (one, text) in enumerate(zip(found.operations, texts, strict=True))
     ]
-    body = [_lifeline(name, _LEFT + _COLUMN * n, height) for name, n in columns.items()]
-    body += [_arrow(found, edge, places) for edge in _all(found.cycle)]
-    body += [_point(found, number, place) for number, place in enumerate(places)]
+    bottom = _TOP + _ROW * (len(boxes) + 1) - _ROW // 4
+    sentences = [*_LEGEND, *_sentences(found)]
+    width = max(
+        2 * _LEFT + step * len(columns) - _GAP, 2 * _LEFT + _CHAR * max(map(len, sentences))
+    )
+    height = bottom + _LINE * (len(sentences) + 2)
+    body = [_lifeline(name, _LEFT + half + step * n, bottom) for name, n in columns.items()]
+    body += [_arrow(found, edge, boxes) for edge in _all(found.cycle)]
+    body += [
+        _card(found, number, *pair) for number, pair in enumerate(zip(boxes, texts, strict=True))
+    ]
+    body += [
+        f'<text class="said" x="{_LEFT}" y="{bottom + _LINE * (n + 1)}" xml:space="preserve">'
+        f"{escape(sentence)}</text>"
+        for n, sentence in enumerate(sentences, start=1)
+    ]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">\n'
-        f"<style>{_STYLE}</style>\n{_MARKER}\n" + "\n".join(body) + "\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height}" '
+        f'viewBox="0 0 {width:g} {height}" font-family="sans-serif" font-size="13">\n'
+        f"<style>{_STYLE}</style>\n{_MARKERS}\n" + "\n".join(body) + "\n</svg>\n"
     )
 
 
+class _Box(NamedTuple):
+    """Where an operation is drawn: the middle of its box, and half of its width."""
+
+    x: float
+    y: int
+    half: float
+
+
+#: Pixels: what a row takes, a line of text, a character, half of a box; what is around.
+_ROW, _LINE, _CHAR, _TALL, _GAP, _TOP, _LEFT = 58, 19, 7.4, 14, 56, 30, 30
+_LEGEND = ("Solid: comes before. Dashed: contradicts that. Grey: why.", "")
+_COLOURS = {"edge": "#1f5fae", "against": "#c8321f", "reason": "#8a8f98"}
 _STYLE = (
-    "svg{background:#fff;color:#222}.life{stroke:#bbb}.edge{fill:none;stroke:#36c;stroke-width:1.6}"
-    ".against{stroke:#c22;stroke-dasharray:6 4}.reason{stroke:#888}"
-    "text{fill:#222;stroke:#fff;stroke-width:3px;paint-order:stroke}"
+    "svg{background:#fff;max-width:100%;height:auto}text{fill:#1d2129}.life{stroke:#d5d9e0;stroke-width:2}"
+    ".edge{fill:none;stroke:#1f5fae;stroke-width:1.8}"
+    ".reason{stroke:#8a8f98}.against{stroke:#c8321f;stroke-dasharray:7 4}"
+    ".card rect{fill:#f3f6fb;stroke:#9db4d3}.read rect{fill:#fff8ec;stroke:#dcb777}"
+    ".message rect{fill:#f6f6f7;stroke:#c9ccd2}.said{font-size:12.5px;fill:#444b57}"
 )
-_MARKER = (
-    '<defs><marker id="tip" viewBox="0 0 8 8" refX="12" refY="4" markerWidth="8" markerHeight="8" '
-    'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#555"/></marker></defs>'
+_MARKERS = "<defs>{}</defs>".format(
+    "".join(
+        f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" '
+        'markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">'
+        f'<path d="M0,0 L10,5 L0,10 z" fill="{colour}"/></marker>'
+        for name, colour in _COLOURS.items()
+    )
 )
+
+
+def _half(characters: int) -> float:
+    return characters * _CHAR / 2 + 12
+
+
+def _numbered(found: Evidence, number: int) -> str:
+    return f"{number + 1}  {_short(str(found.operations[number]))}"
 
 
 def _all(edges: Sequence[Edge], *, reason: bool = False) -> Iterator[tuple[Edge, bool]]:
@@ -151,37 +192,54 @@ def _all(edges: Sequence[Edge], *, reason: bool = False) -> Iterator[tuple[Edge,
         yield from _all(edge.because, reason=True)
 
 
-def _lifeline(name: str, x: int, height: int) -> str:
+def _lifeline(name: str, x: float, bottom: int) -> str:
     return (
-        f'<line class="life" x1="{x}" y1="{_TOP}" x2="{x}" y2="{height - 20}"/>'
-        f'<text x="{x}" y="{_TOP - 20}" font-weight="bold">{escape(_short(name))}</text>'
+        f'<line class="life" x1="{x:g}" y1="{_TOP + 10}" x2="{x:g}" y2="{bottom}"/>'
+        f'<text x="{x:g}" y="{_TOP}" text-anchor="middle" font-weight="bold">'
+        f"{escape(_short(name))}</text>"
     )
 
 
-def _arrow(found: Evidence, of: tuple[Edge, bool], places: Sequence[tuple[int, int]]) -> str:
+def _arrow(found: Evidence, of: tuple[Edge, bool], boxes: Sequence[_Box]) -> str:
     edge, reason = of
-    (x1, y1), (x2, y2) = places[edge.earlier], places[edge.later]
+    one, other = boxes[edge.earlier], boxes[edge.later]
     kinds = ["edge"]
-    if edge.rule in (Rule.SEEN, Rule.OVERWRITTEN, Rule.INITIAL):
-        kinds.append("against")
     if reason:
         kinds.append("reason")
-    # Beside the line of one process, and clear of other points on a straight way.
-    bend = -46 if x1 == x2 else 0
-    middle = f"{(x1 + x2) / 2 + bend:g},{(y1 + y2) / 2 - (0 if bend else 18):g}"
+    if edge.rule in (Rule.SEEN, Rule.OVERWRITTEN, Rule.INITIAL):
+        kinds.append("against")
     title = f"{edge.earlier + 1} before {edge.later + 1}: {rule(found, edge)}"
     return (
-        f'<path class="{" ".join(kinds)}" d="M{x1},{y1} Q{middle} {x2},{y2}" '
-        f'marker-end="url(#tip)"><title>{escape(title)}</title></path>'
+        f'<path class="{" ".join(kinds)}" d="{_way(one, other)}" '
+        f'marker-end="url(#{kinds[-1]})"><title>{escape(title)}</title></path>'
     )
 
 
-def _point(found: Evidence, number: int, place: tuple[int, int]) -> str:
+def _way(one: _Box, other: _Box) -> str:
+    """From box to box: straight to the next one below, else out at the sides and around."""
+    down = 1 if one.y < other.y else -1
+    if one.x == other.x:
+        if other.y - one.y == _ROW:
+            return f"M{one.x:g},{one.y + _TALL} L{other.x:g},{other.y - _TALL}"
+        # Around what lies between, on the left downwards and on the right upwards.
+        side = -down * max(one.half, other.half)
+        x1, x2 = one.x - down * one.half, other.x - down * other.half
+        bent = one.x + 1.25 * side
+        return f"M{x1:g},{one.y} C{bent:g},{one.y} {bent:g},{other.y} {x2:g},{other.y}"
+    right = 1 if one.x < other.x else -1
+    x1, x2 = one.x + right * one.half, other.x - right * other.half
+    bend = right * _GAP / 2
+    # What goes up leaves above the middle, so that it is apart from what comes the same way.
+    y1, y2 = one.y + down * 4, other.y - down * 4
+    return f"M{x1:g},{y1} C{x1 + bend:g},{y1} {x2 - bend:g},{y2} {x2:g},{y2}"
+
+
+def _card(found: Evidence, number: int, box: _Box, label: str) -> str:
     one = found.operations[number]
-    x, y = place
-    label = escape(f"{number + 1}  {_short(str(one))}")
     title = escape(shown(", ".join(part for part in (str(one), one.site, one.where) if part)))
+    kind = one.kind if one.kind in (WRITE, READ) else "message"
     return (
-        f'<g><title>{title}</title><circle cx="{x}" cy="{y}" r="5"/>'
-        f'<text x="{x + 12}" y="{y + 4}">{label}</text></g>'
+        f'<g class="card {kind}"><title>{title}</title><rect x="{box.x - box.half:g}" '
+        f'y="{box.y - _TALL}" width="{2 * box.half:g}" height="{2 * _TALL}" rx="6"/>'
+        f'<text x="{box.x:g}" y="{box.y + 5}" text-anchor="middle">{escape(label)}</text></g>'
     )

@@ -84,14 +84,14 @@ def test_an_explanation_can_be_followed(capsys: pytest.CaptureFixture[str]) -> N
     ],
 )
 def test_the_picture_is_drawn(name: str, tmp_path: Path) -> None:
-    """--svg writes well-formed SVG with a point for each operation and an arrow for each edge."""
+    """--svg writes well-formed SVG with a box for each operation and an arrow for each edge."""
     picture = tmp_path / "new" / "why.svg"
     assert main(["check", str(HISTORIES / f"{name}.jsonl"), "--svg", str(picture)]) == 1
     root = ET.fromstring(picture.read_text(encoding="utf-8"))  # noqa: S314 - ours.
     space = "{http://www.w3.org/2000/svg}"
-    points = len(root.findall(f".//{space}circle"))
+    boxes = len(root.findall(f".//{space}rect"))
     arrows = len(root.findall(f".//{space}path[@d][@marker-end]"))
-    assert (points, arrows) == (1, 0) if name == "thin-air.memory" else arrows + 1 >= points > 2
+    assert (boxes, arrows) == (1, 0) if name == "thin-air.memory" else arrows + 1 >= boxes > 2
 
 
 def test_names_cannot_command_a_terminal(
