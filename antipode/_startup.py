@@ -15,20 +15,27 @@ if TYPE_CHECKING:
 
 
 def _follow(held: Config | None, new: Config | None) -> None:
-    """Begin and end dry runs, where the settings that one has are others than before."""
-    if held is not None and new is not None and _of_dry_run(held) == _of_dry_run(new):
+    """Begin and end dry runs and histories, where their settings are others than before."""
+    if held is not None and new is not None and _of_observers(held) == _of_observers(new):
         return
-    ended, observers.dry_run = observers.dry_run, None
-    if ended is not None:
-        ended.close()
-    if new is not None and new.mode == "dry-run" and not switch.disabled:
+    for ended in (observers.dry_run, observers.history):
+        if ended is not None:
+            ended.close()
+    observers.noting = observers.dry_run = observers.history = None
+    if new is None or switch.disabled:
+        return
+    if new.mode == "dry-run":
         from ._dry_run.dry_run import DryRun
 
-        observers.dry_run = DryRun(new.dry_run_dir, new.region)
+        observers.noting = observers.dry_run = DryRun(new.dry_run_dir, new.region)
+    if new.history_dir is not None:
+        from ._history.recorder import HistoryRecorder
+
+        observers.noting = observers.history = HistoryRecorder(new.history_dir, observers.dry_run)
 
 
-def _of_dry_run(settings: Config) -> tuple[str, str | None, str | None]:
-    return settings.mode, settings.dry_run_dir, settings.region
+def _of_observers(settings: Config) -> tuple[str | None, ...]:
+    return settings.mode, settings.dry_run_dir, settings.region, settings.history_dir
 
 
 observers.telemetry = telemetry

@@ -22,7 +22,14 @@ from ._lineage.outcomes import Outcome
 from ._lineage.unmet_errors import error_of
 from ._lineage.write_id import Incomplete
 from ._request.context import scope_in
-from ._request.lineage_text import readable, stored_lineage, stored_text, unreadable
+from ._request.lineage_text import (
+    readable,
+    stored_lineage,
+    stored_text,
+    unlabelled,
+    unreadable,
+)
+from ._request.recorded import recorded
 from ._request.recording import (
     defer_read,
     mark_incomplete,
@@ -87,12 +94,14 @@ __all__ = [
     "record_uncommitted",
     "record_unlabelled",
     "record_write",
+    "recorded",
     "register",
     "scope_in",
     "shims_of",
     "stored_lineage",
     "stored_text",
     "switchable",
+    "unlabelled",
     "unread",
     "unreadable",
     "unregister",

@@ -19,7 +19,8 @@ HELP = "check a recorded history for cross-service causal consistency"
 DESCRIPTION = """\
 Check a history of writes, reads and messages by three readings of the paper's definition: causal
 memory, what lineages carry, and whole lineages. Name the weakest that is violated, and explain it
-by the smallest cycle of what must come before what."""
+by the smallest cycle of what must come before what. ANTIPODE_HISTORY_DIR=history in each service
+records one, where Table 2 shims of Python write and read; then: antipode check history"""
 EPILOG = """\
 Exit status: 0 ok, 1 violation, 3 unknown, 2 usage, or a history that is malformed, contradictory
 or cut off."""

@@ -40,6 +40,7 @@ class Store(ABC):
         clock: by which its watcher paces itself.
         claimed: what tells its server from others of this process; None where nothing does.
         barriers: whether the reads of its clients wait by themselves; None: as configured.
+        keyspace: where its keys are: a table, a collection; empty where a datastore has one place.
     """
 
     waitable: bool = True
@@ -51,6 +52,7 @@ class Store(ABC):
     clock: Clock = SYSTEM_CLOCK
     claimed: Hashable | None = None
     barriers: Barriers | None = None
+    keyspace: str = ""
 
     def __init__(self, datastore: str, *, reads_from: ReadsFrom = "primary") -> None:
         """Name the datastore and say which of its servers this process reads from.

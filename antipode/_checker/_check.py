@@ -91,6 +91,9 @@ def check(
         found = _unfit(index) or _Check(index, meter).result()
     except ExhaustedError as error:
         found = Result(Verdict.UNKNOWN, reason=str(error))
+    if found.verdict is Verdict.OK and history.left_out:
+        reason = f"of {history.left_out:,} operations nobody knows what they read or received"
+        found = Result(Verdict.UNKNOWN, reason=reason)
     return replace(found, operations=index.total, processes=len(index.column))
 
 

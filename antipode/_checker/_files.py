@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._history import READ, RECEIVE, SEND, WRITE, History, HistoryError, Operation
 from ._limits import EVERY, Meter
+from ._partial import known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +50,10 @@ def load(
     parts = _Parts(Meter(memory_limit_mib=memory_limit_mib, progress=progress))
     for path in _files(paths):
         parts.read(path)
-    return History(tuple(parts.operations), parts.initial)
+    if not parts.partial:
+        return History(tuple(parts.operations), parts.initial)
+    kept = tuple(known(parts.operations, parts.initial, parts.vanishing))
+    return History(kept, parts.initial, len(parts.operations) - len(kept))
 
 
 def save(history: History, path: Path) -> None:
@@ -97,26 +101,30 @@ class _Parts:
     def __init__(self, meter: Meter) -> None:
         self.operations: list[Operation] = []
         self.initial: dict[tuple[str, str], str] = {}
+        self.vanishing: set[tuple[str, str]] = set()
+        self.partial = False
         self._meter = meter
         self._home: dict[str, Path] = {}
         self._path: Path
-        self._before, self._ended = 0, False
+        self._before, self._ended, self._endless = 0, False, False
         # Equal texts of a million lines are one text.
         self._texts: dict[str, str] = {}
 
     def read(self, path: Path) -> None:
         self._path = path
-        self._before, self._ended = len(self.operations), False
+        self._before, self._ended, self._endless = len(self.operations), False, False
         number = 0
         try:
             with path.open("rb") as lines:
                 for number, line in enumerate(lines, start=1):
+                    if self._endless and not line.endswith(b"\n"):
+                        break  # Its process was killed, or still writes it.
                     self._line(_object(line), number)
         except _LineError as error:
             raise HistoryError(f"{path}:{number}: {error}") from None
         except OSError as error:
             raise HistoryError(f"cannot read {path}: {error.strerror or error}") from None
-        if not self._ended:
+        if not (self._ended or self._endless):
             why = "the history is cut off: its last line is not of kind 'end'"
             raise HistoryError(f"{path}:{number}: {why}")
 
@@ -126,6 +134,8 @@ class _Parts:
             raise _LineError("it follows the line of kind 'end'")
         if number == 1:
             _first(data)
+            self._endless = data.get("partial") is True
+            self.partial |= self._endless
         elif kind == "end":
             _last(data, len(self.operations) - self._before)
             self._ended = True
@@ -134,6 +144,8 @@ class _Parts:
             if subject in self.initial:
                 raise _LineError(f"{':'.join(subject)} has an initial version already")
             self.initial[subject] = self._text(data, "version")
+        elif kind == "vanishes":
+            self.vanishing.add((self._text(data, "datastore"), self._text(data, "key")))
         elif kind in _KINDS:
             self._add(self._operation(str(kind), data, f"{self._path}:{number}"))
         else:

@@ -68,6 +68,8 @@ class History:
     Attributes:
         operations: of all processes.
         initial: the version that a datastore and key had before; nothing for every other key.
+        left_out: how many operations were recorded and are not here, since nobody knows what they
+            read or received.
 
     Raises:
         HistoryError: an operation is of no known kind, or lacks what its kind needs.
@@ -75,6 +77,7 @@ class History:
 
     operations: tuple[Operation, ...]
     initial: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    left_out: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no operation."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .write_id import Promise, PromiseName
 
 #: How the notes of a dry run begin (docs/spec/dry-run.md).
-NOTE_KINDS = ("0g", "0r")
+NOTE_KINDS = ("0g", "0h", "0m", "0r", "0v")
 
 #: Where a write lives: integers of one log share a slot, opaque versions have one each.
 _Slot = tuple[str, str, str | None]
@@ -396,7 +396,7 @@ def without_promises(lineage: Lineage, names: Collection[PromiseName]) -> Lineag
 
 
 def without_notes(lineage: Lineage) -> Lineage:
-    """*lineage* without what a dry run sends along, which is of one request and never stored."""
+    """*lineage* without what dry runs and recorders of histories note, which is no dependency."""
     items = lineage.unknown
     kept = frozenset(item for item in items if not item.startswith(NOTE_KINDS))
     return lineage if len(kept) == len(items) else with_unknown(lineage, kept)

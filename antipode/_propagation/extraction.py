@@ -44,9 +44,9 @@ def arrived(carrier: object, texts: tuple[str, ...], context: Context) -> Contex
     held = Scope(incoming=texts)
     held.arrived = True
     held.carrier = carrier
-    observer = observers.dry_run
+    observer, noting = observers.dry_run, observers.noting
     # As context_with() does for a scope that others may know: every request pays for this.
-    handle = LiveText(held.snapshot() if texts or observer is not None else EMPTY_SNAPSHOT)
+    handle = LiveText(held.snapshot() if texts or noting is not None else EMPTY_SNAPSHOT)
     handle.scope = held
     entries = context.get(BAGGAGE_KEY)
     others: dict[str, object] = entries if isinstance(entries, dict) else {}

@@ -49,4 +49,4 @@ def extract_response(
     held = scope_in(context)
     if held is not None and held.open:
         held.merge(lineage)
-    return lineage if observers.dry_run is None else without_notes(lineage)
+    return lineage if observers.noting is None else without_notes(lineage)

@@ -27,7 +27,7 @@ class Branch(Scope):
         self._joined: Scope | None = None
         self.answered = outer.answered
         self.own = outer.own | {promise.name}
-        self.notes = outer.notes
+        self.notes, self.recorded = outer.notes, outer.recorded
         self._allowance = outer.allowance()
         lineage, self._came, self._deferred, attached, self._branches = outer.parts()
         self._lineage = self._noted(lineage)

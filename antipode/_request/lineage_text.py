@@ -146,8 +146,13 @@ def stored_text(lineage: Lineage) -> str:
     """
     if lineage.unknown:
         lineage = without_notes(lineage)
-    settings = config()
-    text = encode_bounded(lineage, max_bytes=settings.max_lineage_bytes, egress=settings.egress)
+    settings, recorder = config(), observers.history
+    text = encode_bounded(
+        lineage,
+        max_bytes=settings.max_lineage_bytes,
+        egress=settings.egress,
+        notes=frozenset() if recorder is None else recorder.label(),
+    )
     observers.telemetry.left("stored", text, lineage)
     return text
 
@@ -160,5 +165,11 @@ def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
     """
     if text is None:
         return Lineage()
-    found = readable(datastore, text)
+    return unlabelled(readable(datastore, text))
+
+
+def unlabelled(found: Lineage) -> Lineage:
+    """The lineage *found* stored with a value, without the notes in it, which say who wrote it."""
+    if (recorder := observers.history) is not None:
+        recorder.found(found.unknown)
     return without_notes(found) if found.unknown else found

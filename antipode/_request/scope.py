@@ -85,6 +85,8 @@ class Scope:
     carrier: object = None
     #: What travels for a dry run; None without one.
     notes: object = None
+    #: What a recorder of histories keeps; None without one.
+    recorded: object = None
     #: The promises that this branch fulfils itself: they never enter its lineage.
     own: frozenset[PromiseName] = frozenset()
     #: The context around its block, until that has ended and been left.
@@ -145,11 +147,11 @@ class Scope:
         return frozenset(transaction.datastore for _, transaction in open_in(self))
 
     def _noted(self, lineage: Lineage) -> Lineage:
-        """*lineage* without notes, which a dry run keeps apart and others pass on."""
+        """*lineage* without notes, which who sends some keeps apart and others pass on."""
         if self.own:
             lineage = without_promises(lineage, self.own)
-        observer = observers.dry_run
-        return lineage if observer is None else observer.absorb(self, lineage)
+        noting = observers.noting
+        return lineage if noting is None else noting.absorb(self, lineage)
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
         """Add what *sample* returns, when somebody looks at the lineage."""
@@ -318,9 +320,9 @@ class Scope:
         return text
 
     def _plain(self, notes: frozenset[str]) -> bool:
-        """Whether what leaves is the lineage alone: no branch, no read, no dry run, no *notes*."""
+        """Whether what leaves is the lineage alone: no branch, no read, no *notes* to come."""
         more = self._incoming or self._deferred or self._branches or notes
-        return not more and observers.dry_run is None
+        return not more and observers.noting is None
 
     def leaves(self) -> None:
         """Tell a dry run that something is sent, whether or not a lineage goes with it."""
@@ -341,7 +343,7 @@ class Scope:
     def answer(self) -> str:
         """What the response carries: the text of what was added."""
         added = self.added()
-        if added is _EMPTY and observers.dry_run is None:
+        if added is _EMPTY and observers.noting is None:
             return NOTHING
         self.leaves()
         settings, notes = config(), self._notes()
@@ -354,7 +356,7 @@ class Scope:
     def snapshot(self) -> str:
         """The lineage of this moment, as :meth:`text`, with a mark that it may be older than it."""
         settings = config()  # First: it is with this that a dry run begins.
-        more = self._incoming or self._deferred or observers.dry_run is not None
+        more = self._incoming or self._deferred or observers.noting is not None
         if self._lineage is _EMPTY and not more:
             return EMPTY_SNAPSHOT
         incoming = self._passing(settings, more=len(_SNAPSHOT_ITEM))
@@ -363,16 +365,16 @@ class Scope:
         return _text(self.lineage.marked(_SNAPSHOT), settings, self._notes())
 
     def _notes(self) -> frozenset[str]:
-        """What travels for a dry run besides; behind the lineage, which may have come with it."""
-        observer = observers.dry_run
-        return _NO_NOTES if observer is None else observer.notes(self)
+        """What travels besides; asked for after the lineage, with which some may have come."""
+        noting = observers.noting
+        return _NO_NOTES if noting is None else noting.notes(self)
 
     def _passing(self, settings: Config, *, more: int = 0) -> str | None:
         """What came in, where it may leave as it is: nothing was added, no limit applies."""
         incoming = self._incoming
         if len(incoming) != 1 or self._lineage is not _EMPTY or settings.egress is not None:
             return None
-        if self._deferred or self._branches or observers.dry_run is not None:
+        if self._deferred or self._branches or observers.noting is not None:
             return None
         (text,) = incoming
         fits = len(text) + MEMBER_OVERHEAD + more <= settings.max_lineage_bytes

@@ -52,6 +52,7 @@ class Config:
     egress_hosts: frozenset[str] | None = None
     peers: _peers.Peers = ()
     dry_run_dir: str | None = None
+    history_dir: str | None = None
     app_packages: frozenset[str] | None = None
 
 
@@ -75,6 +76,7 @@ class Settings(TypedDict, total=False):
     egress_hosts: Iterable[str] | None
     peers: Mapping[str, _peers.Answers]
     dry_run_dir: str | os.PathLike[str] | None
+    history_dir: str | os.PathLike[str] | None
     app_packages: Iterable[str] | None
 
 
@@ -170,6 +172,8 @@ def configure(**settings: Unpack[Settings]) -> None:
             ``orders.internal/v1=always`` as variable.
         dry_run_dir (str | PathLike[str] | None): the directory into which a dry run writes its
             records, a file for each process; made where it is missing. None: it writes none.
+        history_dir (str | PathLike[str] | None): the same for what Table 2 shims write and read,
+            for ``antipode check``. None: nothing is recorded.
         app_packages (Iterable[str] | None): installed packages, or modules, that are the
             application's, whose lines logs and dry runs name. None: as the frameworks' handlers
             show.
@@ -178,14 +182,13 @@ def configure(**settings: Unpack[Settings]) -> None:
         ConfigurationError: a value is outside what its setting takes.
         TypeError: there is no such setting.
     """
-    given: dict[str, object] = {**settings}
-    if unknown := given.keys() - Settings.__annotations__.keys():
-        msg = f"configure() has no setting {', '.join(sorted(unknown))}"
-        raise TypeError(msg)
-    _configured(given)
+    _configured({**settings})
 
 
 def _configured(given: dict[str, object]) -> None:
+    if unknown := given.keys() - Settings.__annotations__.keys():
+        msg = f"configure() has no setting {', '.join(sorted(unknown))}"
+        raise TypeError(msg)
     with _lock:
         base = _current if _current is not None else _from_environment()
         for name, take in _TAKEN.items():
@@ -230,9 +233,10 @@ def _validated(new: Config) -> Config:
         if not isinstance(span, timedelta) or span <= timedelta(0):
             _refuse(name, span, "a positive timedelta")
     _validate_hosts(new)
-    (directory,) = _untyped(new, "dry_run_dir")
-    if directory is not None and not (isinstance(directory, str) and directory):
-        _refuse("dry_run_dir", directory, "the path of a directory")
+    for name in ("dry_run_dir", "history_dir"):
+        (directory,) = _untyped(new, name)
+        if directory is not None and not (isinstance(directory, str) and directory):
+            _refuse(name, directory, "the path of a directory")
     return new
 
 
@@ -310,6 +314,7 @@ _TAKEN: dict[str, Callable[[str, object], object]] = {
     "app_packages": _take_names,
     "peers": _take_peers,
     "dry_run_dir": _take_path,
+    "history_dir": _take_path,
 }
 
 

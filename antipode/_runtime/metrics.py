@@ -51,6 +51,8 @@ def count(name: str, datastore: str = "", amount: int = 1) -> None:
         observers.telemetry.counted(name)
     if (observer := observers.dry_run) is not None:
         observer.counted(name, datastore)
+    if (recorder := observers.history) is not None:
+        recorder.counted(name)
 
 
 def metrics() -> dict[Metric, int]:

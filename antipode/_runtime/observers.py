@@ -1,4 +1,4 @@
-"""Who may observe: a dry run, telemetry. They are put into their slots at start-up."""
+"""Who may observe: a dry run, a recorder of histories, telemetry. Start-up fills their slots."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ class Request(Protocol):
 
     Attributes:
         notes: what an observer keeps there; for the branches of the request the same object.
+        recorded: what a recorder of histories keeps there, in the same way.
         answered: whether its response has left.
     """
 
     notes: object
+    recorded: object
     answered: bool
 
     @property
@@ -112,7 +114,53 @@ class BarrierCall:
     settled: bool
 
 
-class Observer(Protocol):
+class Notes(Protocol):
+    """Who sends notes with lineages: what is no dependency. Nothing here raises or waits."""
+
+    def absorb(self, request: Request, lineage: Lineage) -> Lineage:
+        """*lineage* without the notes in it, which *request* keeps."""
+        ...
+
+    def notes(self, request: Request) -> frozenset[str]:
+        """The items that travel with the lineage of *request*, which leaves now."""
+        ...
+
+
+class Recorder(Notes, Protocol):
+    """Who records what processes write, read, send and receive (docs/spec/history.md)."""
+
+    def operation(
+        self, kind: str, datastore: str, keyspace: str, key: object, *, vanishes: bool
+    ) -> AbstractContextManager[Callable[[object], None]]:
+        """A block that is one ``write``, ``delete`` or ``read``; it hands over what came of it.
+
+        Args:
+            kind: which.
+            datastore: where.
+            keyspace: where in it: a table, say; empty where it has one place.
+            key: of what.
+            vanishes: whether the store deletes by itself, later, what is written.
+        """
+        ...
+
+    def label(self) -> frozenset[str]:
+        """The note that names the version which is being written; empty outside of a write."""
+        ...
+
+    def found(self, notes: frozenset[str]) -> None:
+        """A lineage with these *notes* was found stored with a value that is being read."""
+        ...
+
+    def counted(self, name: str) -> None:
+        """Something was counted."""
+        ...
+
+    def close(self) -> None:
+        """The history is over."""
+        ...
+
+
+class Observer(Notes, Protocol):
     """What a dry run is told, by the thread or task that does it. Nothing here raises or waits."""
 
     def opened(self, request: Request, *, incoming: bool) -> None:
@@ -157,16 +205,8 @@ class Observer(Protocol):
         """Something found no scope."""
         ...
 
-    def absorb(self, request: Request, lineage: Lineage) -> Lineage:
-        """*lineage* without the notes of a dry run in it, which *request* keeps."""
-        ...
-
     def leaves(self, request: Request) -> None:
         """Something of *request* is sent."""
-        ...
-
-    def notes(self, request: Request) -> frozenset[str]:
-        """The items that travel with the lineage of *request*."""
         ...
 
     def site(self) -> FrameType:
@@ -218,6 +258,10 @@ class Telemetry(Protocol):
 
 #: The dry run of this process; None where there is none: one comparison.
 dry_run: Observer | None = None
+#: The recorder of this process; None where none was asked for.
+history: Recorder | None = None
+#: Who notes something with the lineages that leave: the recorder, else the dry run; None: nobody.
+noting: Notes | None = None
 #: What records for OpenTelemetry. ``antipode._startup`` puts it here before anything is called.
 telemetry = cast("Telemetry", None)
 

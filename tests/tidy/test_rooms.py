@@ -25,6 +25,7 @@ ROOMS = (
     "_barrier",
     "_telemetry",
     "_dry_run",
+    "_history",
     "_startup",
     PUBLIC,
     "integrations",

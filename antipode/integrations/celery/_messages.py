@@ -60,5 +60,5 @@ def joined(held: Scope, others: list[str]) -> Scope:
     if all(other == text for other in others):
         return held
     found = Scope(held.leaving.merge(*(readable(SERVICE, other) for other in others)))
-    found.notes = held.notes
+    found.notes, found.recorded = held.notes, held.recorded
     return found

@@ -14,11 +14,13 @@ from antipode.shim import (
     ReadsFrom,
     Shim,
     Unreachable,
+    config,
     floor,
     mark_incomplete,
     record_read,
     record_shown,
     record_write,
+    recorded,
     register,
     stored_lineage,
     stored_text,
@@ -88,6 +90,7 @@ class EmbeddedShim(Shim):
         self.fences = self.abandons = reads_from == "primary"
         self._merges = on_read == "merge"
 
+    @recorded("write")
     def write(
         self,
         key: str,
@@ -116,6 +119,7 @@ class EmbeddedShim(Shim):
         check_types(key, value, absent=False)
         return self._write(key, value, lineage, fulfils)
 
+    @recorded("delete")
     def delete(
         self, key: str, lineage: Lineage | None = None, *, fulfils: Promise | None = None
     ) -> Lineage:
@@ -132,7 +136,9 @@ class EmbeddedShim(Shim):
         self, key: str, value: bytes | None, lineage: Lineage | None, fulfils: Promise | None
     ) -> Lineage:
         stored = current() if lineage is None else lineage
-        text = None if stored.empty else stored_text(stored)
+        # A recorder of histories puts a note into the text.
+        unwanted = stored.empty and config().history_dir is None
+        text = None if unwanted else stored_text(stored)
         in_doubt = False
 
         def committing() -> None:
@@ -149,6 +155,7 @@ class EmbeddedShim(Shim):
         record_write(write)
         return stored.append(write)
 
+    @recorded("read")
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
         """The value of *key*, and the lineage stored beside it with the write that wrote it.
 
@@ -173,6 +180,7 @@ class EmbeddedShim(Shim):
                 return self._result(entry)
             held.hold(lambda _: _show(held.writes, *self.store.records(held.promises)))
 
+    @recorded("read")
     async def read_async(self, key: str) -> tuple[bytes | None, Lineage]:
         """As :meth:`read`, without blocking the event loop while the read is held back.
 

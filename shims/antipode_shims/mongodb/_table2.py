@@ -93,6 +93,7 @@ class MongoTable2(BaseMongoShim):
         )
         self._database = database
         self._collection = collection
+        self.keyspace = collection.full_name
         self._name: str = collection.name
         self._field = field
         self._numbers = Numbers()

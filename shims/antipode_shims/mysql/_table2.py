@@ -158,7 +158,7 @@ class MySQLTable2(BaseMySQLShim):
     ) -> None:
         """Keep values where *layout* says."""
         super().__init__(datastore, settings, **options)
-        self.layout = layout
+        self.layout, self.keyspace = layout, layout.name
         where = layout
         self._table, self._key = quoted(where.table), quoted(where.key)
         self._value, self._lineage = quoted(where.value), quoted(where.lineage)

@@ -24,7 +24,7 @@ from hashlib import sha256
 from typing import Any
 
 from antipode import Lineage
-from antipode.shim import stored_lineage, stored_text, unreadable
+from antipode.shim import stored_lineage, stored_text, unlabelled, unreadable
 
 from .numbers import MOST_LOGS, lineage_of
 
@@ -205,7 +205,9 @@ def held_in(beside: Any, datastore: str) -> tuple[Lineage, Match]:
     lineage = lineage.merge(*(_part(each, datastore) for each in texts))
     if _LOGS in beside:
         logs = lineage_of(beside[_LOGS])
-        lineage = lineage.merge(logs or unreadable(datastore, "document_field"))
+        lineage = lineage.merge(
+            unlabelled(logs) if logs else unreadable(datastore, "document_field")
+        )
     return lineage, Match.OWN
 
 

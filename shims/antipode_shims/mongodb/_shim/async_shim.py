@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antipode.shim import recorded
 from antipode_shims.mongodb._clients.pymongo import pymongo_module, refusals, slow_errors
 from antipode_shims.mongodb._look import HELLO, converse_async
 from antipode_shims.mongodb._promises.fulfil import fulfil_async
@@ -30,6 +31,7 @@ class MongoAsyncShim(MongoTable2):
         self._client = client
         self._owned = owned
 
+    @recorded("write")
     async def write(
         self,
         key: Any,
@@ -54,6 +56,7 @@ class MongoAsyncShim(MongoTable2):
         base = self.base(lineage)
         return await self._send(self._change(key, changes, base), base, fulfils)
 
+    @recorded("delete")
     async def delete(
         self, key: Any, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
     ) -> Lineage:
@@ -109,6 +112,7 @@ class MongoAsyncShim(MongoTable2):
         if not (self.set_name or self.learned()):
             self.learn(await self._ask(HELLO))
 
+    @recorded("read")
     async def read(self, key: Any) -> tuple[Any, Lineage]:
         """As :meth:`MongoShim.read`."""
         await self._prepare()

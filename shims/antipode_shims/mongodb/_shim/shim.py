@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage
-from antipode.shim import register
+from antipode.shim import recorded, register
 from antipode_shims.mongodb._beside.document import FIELD
 from antipode_shims.mongodb._clients.pymongo import (
     ServerSettings,
@@ -41,6 +41,7 @@ class MongoShim(MongoTable2):
         self._client = client
         self._owned = owned
 
+    @recorded("write")
     def write(
         self,
         key: Any,
@@ -98,6 +99,7 @@ class MongoShim(MongoTable2):
         base = self.base(lineage)
         return self._send(self._change(key, changes, base), base, fulfils)
 
+    @recorded("delete")
     def delete(
         self, key: Any, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
     ) -> Lineage:
@@ -158,6 +160,7 @@ class MongoShim(MongoTable2):
         if not (self.set_name or self.learned()):
             self.learn(self._ask(HELLO))
 
+    @recorded("read")
     def read(self, key: Any) -> tuple[Any, Lineage]:
         """The value of *key*, None when there is none, and what it depends on.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import ConfigurationError, Lineage
-from antipode.shim import register
+from antipode.shim import recorded, register
 from antipode_shims.mysql._clients.sqlalchemy import (
     attach_engine,
     detach_engine,
@@ -40,6 +40,7 @@ class MySQLShim(MySQLTable2):
         self._engine = engine
         self._owned = owned
 
+    @recorded("write")
     def write(
         self,
         key: Key,
@@ -91,6 +92,7 @@ class MySQLShim(MySQLTable2):
         base = self.base(lineage)
         return self._commit(self.append_steps(key, value, base), base, fulfils)
 
+    @recorded("delete")
     def delete(
         self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
     ) -> Lineage:
@@ -112,6 +114,7 @@ class MySQLShim(MySQLTable2):
             _run(connection, steps)
         return self.written(base, own.lineage)
 
+    @recorded("read")
     def read(self, key: Key) -> tuple[Any, Lineage]:
         """The value of *key*, None when there is none, and what it depends on.
 
@@ -149,6 +152,7 @@ class MySQLAsyncShim(MySQLTable2):
         self._engine = engine
         self._owned = owned
 
+    @recorded("write")
     async def write(
         self,
         key: Key,
@@ -173,6 +177,7 @@ class MySQLAsyncShim(MySQLTable2):
         base = self.base(lineage)
         return await self._commit(self.append_steps(key, value, base), base, fulfils)
 
+    @recorded("delete")
     async def delete(
         self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | str | None = None
     ) -> Lineage:
@@ -190,6 +195,7 @@ class MySQLAsyncShim(MySQLTable2):
                 await _run_async(connection, steps)
         return self.written(base, own.lineage)
 
+    @recorded("read")
     async def read(self, key: Key) -> tuple[Any, Lineage]:
         """As :meth:`MySQLShim.read`."""
         with self.explaining():

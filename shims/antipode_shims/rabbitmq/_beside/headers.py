@@ -120,7 +120,8 @@ def _put_lineage(sent: dict[str, Any], held: Scope, datastore: str) -> None:
     if present is not None and as_text(present) is None:
         count("baggage_replaced", datastore)
     # In a dry run the request's id goes with it: whoever consumes it knows that it lost nothing.
-    if held.leaving.empty and not ours and config().mode != "dry-run":
+    noted = config().mode == "dry-run" or config().history_dir is not None
+    if held.leaving.empty and not ours and not noted:
         held.leaves()
         return
     text = held.text()

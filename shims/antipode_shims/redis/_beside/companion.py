@@ -11,6 +11,7 @@ from enum import Enum
 from hashlib import sha1
 
 from antipode import Lineage, LineageDecodeError, deserialize
+from antipode.shim import unlabelled
 
 _DELETED = b"-"
 _OTHER = b"~"
@@ -68,7 +69,7 @@ def unpack(value: bytes | Shown | None, companion: object, datastore: str) -> tu
         return Lineage(), Match.FOREIGN
     try:
         if bar:
-            return deserialize(text.decode("ascii")), Match.OWN
+            return unlabelled(deserialize(text.decode("ascii"))), Match.OWN
     except (LineageDecodeError, UnicodeDecodeError):
         pass  # Said below, as for a companion that is none.
     return Lineage(incomplete=[(datastore, "unreadable")]), Match.UNREADABLE

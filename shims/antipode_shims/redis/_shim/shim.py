@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import Unreachable, register, watcher_beside
+from antipode.shim import Unreachable, recorded, register, watcher_beside
 from antipode_shims.redis._clients.exchange import (
     exchange,
     exchange_async,
@@ -50,6 +50,7 @@ class RedisShim(RedisTable2):
         self._client = client
         self._owned = owned
 
+    @recorded("write", expires=("ex", "px"))
     def write(
         self,
         key: Key,
@@ -83,6 +84,7 @@ class RedisShim(RedisTable2):
         commands = self.write_commands(key, encoded, base, ex=ex, px=px, fulfils=fulfils)
         return self._send(commands, base, fulfils)
 
+    @recorded("delete")
     def delete(
         self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | None = None
     ) -> Lineage:
@@ -133,6 +135,7 @@ class RedisShim(RedisTable2):
             sent.sent = False  # Another record came first: nothing was written.
         raise watch_error()(f"the record of {fulfils} changes all the time")
 
+    @recorded("read")
     def read(self, key: Key) -> tuple[Any, Lineage]:
         """The value of *key*, None when there is none, and what it depends on.
 
@@ -230,6 +233,7 @@ class RedisAsyncShim(RedisTable2):
         self._client = client
         self._owned = owned
 
+    @recorded("write", expires=("ex", "px"))
     async def write(
         self,
         key: Key,
@@ -246,6 +250,7 @@ class RedisAsyncShim(RedisTable2):
         commands = self.write_commands(key, encoded, base, ex=ex, px=px, fulfils=fulfils)
         return await self._send(commands, base, fulfils)
 
+    @recorded("delete")
     async def delete(
         self, key: Key, lineage: Lineage | None = None, *, fulfils: Promise | None = None
     ) -> Lineage:
@@ -291,6 +296,7 @@ class RedisAsyncShim(RedisTable2):
             sent.sent = False  # Another record came first: nothing was written.
         raise watch_error()(f"the record of {fulfils} changes all the time")
 
+    @recorded("read")
     async def read(self, key: Key) -> tuple[Any, Lineage]:
         """As :meth:`RedisShim.read`."""
         held = self.floor()
