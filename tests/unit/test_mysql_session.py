@@ -19,7 +19,7 @@ from antipode_shims.mysql._position.ok_packet import (
     STATE_CHANGED,
     Ok,
 )
-from antipode_shims.mysql._statements import meaning
+from antipode_shims.mysql._statements import WRITES, meaning
 from tests.unit._floors import floor_of
 
 if TYPE_CHECKING:
@@ -175,6 +175,25 @@ def test_rows_of_a_write_are_sampled() -> None:
     told.ok("BEGIN", OPEN)
     assert told.rows("INSERT INTO t VALUES (1) RETURNING a", OPEN) is Due.NOTHING
     assert told.rows("INSERT INTO t VALUES (1) RETURNING a", OPEN, changed=True) is Due.INSIDE
+
+
+def test_a_position_says_nothing_of_later_statements() -> None:
+    """Of several, one that answers with rows or an error may have written after it."""
+    told = Told()
+    told.session.may_stop = True  # MySQL: rows come without a hint.
+    for later in (b"SELECT f()", b"EXECUTE s"):
+        told.session.starts(meaning(b"INSERT INTO t VALUES (1); " + later) | WRITES)
+        told.session.replied(Ok(AUTOCOMMIT | MORE_RESULTS, 1, b"", "g:1"))
+        told.session.rows_ended(AUTOCOMMIT, changed=False)
+        assert told.session.ended() is Due.PERHAPS
+    assert told.rows("EXECUTE s") is Due.SAMPLE
+    told.session.starts(meaning(b"CALL p()"))
+    told.session.rows_ended(AUTOCOMMIT | MORE_RESULTS, changed=False)
+    told.session.replied(Ok(AUTOCOMMIT, 0, b""))
+    assert told.session.ended() is Due.NOTHING
+    told.session.starts(meaning(b"INSERT INTO t VALUES (1); UPDATE t SET a = 1"))
+    told.session.replied(Ok(AUTOCOMMIT | MORE_RESULTS, 1, b"", "g:2"))
+    assert told.session.ended(failed=True) is Due.PERHAPS
 
 
 def test_what_is_not_logged_is_uncovered() -> None:

@@ -200,8 +200,10 @@ Due SessionState::DueOf(End end, Wrote wrote, bool told) const {
   const bool ends = May(kCommits);
   const bool undone = outlasts_ && May(kEnds) && !ends;
   const Wrote all = undone ? Wrote::kPerhaps : ends ? std::max(wrote, wrote_) : wrote;
-  // The position of one of several statements says nothing of what a function wrote in a later one, which returns rows.
-  const bool known = committed_ && !(May(kCalls) && May(kSeveral));
+  // The position of one of several statements says nothing of what a later one wrote that returns rows, or fails.
+  const Effects anything = kReads | kWrites | kCommits;
+  const bool hides = end != End::kDone || May(kCalls) || (flight_ & anything) == anything;
+  const bool known = committed_ && !(May(kSeveral) && hides);
   if (known || all == Wrote::kNo) return Due::kNothing;
   if (!undone && (!commits_ || (end == End::kDone && flags_.in_transaction && !ends))) {
     // In a table without transactions, and of a sequence, it is there before the end: rows and errors do not tell it.

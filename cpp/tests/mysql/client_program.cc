@@ -290,6 +290,20 @@ void Leaves(Connection& near, Connection& far, const std::vector<std::string>& s
   Same(Ask(far, shown), "1");
 }
 
+/// The lineage of several statements has the position of the last write.
+void LeavesLast(Connection& near, const std::string& statements) {
+  const antipode::ScopeGuard request;
+  near.client.Query(statements);
+  const std::vector<antipode::WriteId> found = antipode::Current().writes();
+  const antipode::ScopeGuard other;
+  Check(near.client.Query("DELETE FROM kept WHERE id = 1") == 0, "writes");
+  const antipode::WriteId next = antipode::Current().writes().at(0);
+  const bool last = std::any_of(found.begin(), found.end(), [&](const antipode::WriteId& each) {
+    return each.key == next.key && std::get<std::uint64_t>(each.version) + 1 == std::get<std::uint64_t>(next.version);
+  });
+  Check(last, statements + " enters the position of its last write");
+}
+
 /// A function that is not built in may write: its position enters, also on a connection that has heard of none before.
 void Functions(Connection& near, Connection& far) {
   const auto shown = [](int id) {
@@ -302,6 +316,11 @@ void Functions(Connection& near, Connection& far) {
   Leaves(near, far, {"BEGIN", "SELECT noting(4)", "COMMIT"}, shown(4));
   Leaves(near, far, {"DELETE FROM words WHERE id = 99; SELECT noting(5)"}, shown(5));
   Same(std::to_string(UnknownFunctions() - before), "5");
+  // A position that came before, in the same call, says nothing of what a prepared statement wrote.
+  Ask(near, "PREPARE calling FROM 'SELECT noting(7)'");
+  Leaves(near, far, {"EXECUTE calling"}, shown(7));
+  Ask(near, "PREPARE calling FROM 'SELECT noting(8)'");
+  LeavesLast(near, "INSERT INTO kept VALUES (1); EXECUTE calling");
   {
     const antipode::ScopeGuard request;
     MYSQL_STMT* call = mysql_stmt_init(near.native);

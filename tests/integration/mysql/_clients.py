@@ -113,15 +113,19 @@ def run(connection: Any, statement: str, *args: Any) -> list[Any]:
 
 
 def drop_triggers(topology: Topology) -> None:
-    """Drop those that other tests left: a transaction that wrote cannot be told from one that read.
+    """Drop triggers and functions that other tests left.
 
-    Tests make their own anew.
+    While there are some, a transaction that wrote cannot be told from one that read. Tests make
+    their own anew.
     """
     found = topology.execute(
-        "SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'app'"
+        "SELECT 'TRIGGER' AS kind, TRIGGER_NAME AS name FROM information_schema.TRIGGERS"
+        " WHERE TRIGGER_SCHEMA = 'app' UNION SELECT ROUTINE_TYPE, ROUTINE_NAME"
+        " FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'app'"
+        " AND ROUTINE_TYPE = 'FUNCTION'"
     )
     for row in found:
-        topology.execute(f"DROP TRIGGER app.`{row['name']}`")
+        topology.execute(f"DROP {row['kind']} app.`{row['name']}`")
 
 
 def writes_of(lineage: Lineage) -> list[WriteId]:

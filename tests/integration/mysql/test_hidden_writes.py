@@ -96,6 +96,41 @@ def test_what_a_function_writes_is_waited_for(
     assert counted("unknown_function") == before + 1
 
 
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("INSERT INTO mine (body) VALUES ('a'); SELECT noting(1)", "notes"),
+        ("INSERT INTO mine (body) VALUES ('a'); SELECT noting(1); SELECT 1", "notes"),
+        ("INSERT INTO mine (body) VALUES ('a'); EXECUTE calling", "notes"),
+        ("INSERT INTO mine (body) VALUES ('a'); INSERT INTO loose VALUES (1), (1)", "loose"),
+    ],
+    ids=["function", "more", "prepared", "failed"],
+)
+def test_a_statement_after_one_whose_position_came_is_waited_for(
+    hidden: Sql, one: Connection, statement: str, table: str
+) -> None:
+    """The position of the first of several statements says nothing of what a later one wrote."""
+    one.run("PREPARE calling FROM 'SELECT noting(1)'")
+    with antipode.scope() as scope:
+        with contextlib.suppress(pymysql.IntegrityError, MySQLdb.IntegrityError):
+            one.run(statement)
+        assert hidden.position() in [(write.key, write.version) for write in scope.lineage]
+        assert not scope.lineage.incomplete
+        assert shown(hidden, f"SELECT id FROM {table}") == [(1,)]  # noqa: S608 - a name
+
+
+@pytest.mark.parametrize("statement", ["EXECUTE calling", "SELECT 1; EXECUTE calling"])
+def test_a_prepared_function_is_waited_for(hidden: Sql, one: Connection, statement: str) -> None:
+    """What a prepared statement does is not known: after its rows a position is asked for."""
+    one.run("PREPARE calling FROM 'SELECT noting(1)'")
+    one.run("INSERT INTO mine (body) VALUES ('a')")
+    with antipode.scope() as scope:
+        one.run(statement)
+        assert hidden.position() in [(write.key, write.version) for write in scope.lineage]
+        assert not scope.lineage.incomplete
+        assert shown(hidden, "SELECT id FROM notes") == [(1,)]
+
+
 def test_rows_that_an_error_leaves_are_waited_for(hidden: Sql, one: Connection) -> None:
     """The second row fails, and the first stays in a table without transactions."""
     with antipode.scope() as scope:

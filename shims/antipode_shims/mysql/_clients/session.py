@@ -298,10 +298,11 @@ class Session:
             self._snapshot = _NONE
         if ok.gtid is not None:
             self._committed = self._proved = True
-            self._hinted = False
             self._lacks = False
         elif ok.affected and self._flight & WRITES and _UNCHANGED not in ok.plain:
             self._lacks = True
+        if ok.gtid is not None or self.may_stop:
+            self._hinted = False  # MySQL's OK packet has the position of rows before it, too.
         if self._flight & ENDS and self._wrote and ok.warned:
             self._lasting = True  # What is in tables without transactions was not rolled back.
         unseen = self._flight & MANY and not self._told  # Only the first of them is heard of.
@@ -336,9 +337,12 @@ class Session:
         self._changed = self._changed or bool(self._flight & WRITES)
         calls = bool(self._flight & CALLS)
         self._certain = self._certain or changed or (self._changed and not calls)
-        if self._flight & WRITES and not self._flight & (COMMITS | MANY):
-            self._hinted = True  # INSERT ... RETURNING: rows come without a position.
-            self._untold = changed or self.may_stop
+        alone = not self._flight & (COMMITS | MANY)
+        unknown = self.may_stop and (calls or self._flight & OPAQUE == OPAQUE)
+        if self._flight & WRITES and (alone or unknown):
+            # Rows come without a position: INSERT ... RETURNING, a function, a prepared statement.
+            self._hinted = True
+            self._untold = self._untold or changed or self.may_stop
 
     def minted(self, writes: Iterable[WriteId]) -> None:
         """Writes of this connection were committed on its server."""
@@ -354,8 +358,9 @@ class Session:
         """
         flight, self._flight = self._flight, 0
         if failed and flight & WRITES and (flight & COMMITS or number not in _UNWRITTEN):
-            # What came before the error may be committed, or in a table without transactions.
-            self._changed = self._untold = True
+            # What came before the error may be committed, or in a table without transactions; the
+            # position of an earlier statement says nothing of that.
+            self._changed = self._untold = self._hinted = True
             self._certain = self._certain or bool(flight & COMMITS)
         self._untold = self._told and (self._untold or (self._changed and not self.tracked))
         due = self._due(flight, failed=failed)
@@ -381,7 +386,8 @@ class Session:
         if self._unlogged and not self._committed:
             return Due.UNCOVERED
         if self._hinted or failed or undone or not self.proved:
-            return Due.SAMPLE if self._certain and not undone else Due.PERHAPS
+            certain = self._certain and not (undone or self._committed)
+            return Due.SAMPLE if certain else Due.PERHAPS
         return Due.CHECK if self.may_stop and self._lacks else _NOTHING
 
     def _settle(self, flight: int) -> None:

@@ -7,6 +7,7 @@ import io.antipode.barrier.Status;
 import io.antipode.mysql.Transaction.Snapshot;
 import io.antipode.mysql.Transaction.Word;
 import io.antipode.mysql.Transaction.Wrote;
+import java.util.EnumSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -73,6 +74,10 @@ final class Session {
       return new Call(effects, autocommit, before, true);
     }
   }
+
+  /** Of a statement whose text does not tell what it does. */
+  private static final Set<Effect> ANYTHING =
+      EnumSet.of(Effect.READS, Effect.WRITES, Effect.COMMITS);
 
   private final Proofs proofs = new Proofs();
   private Transaction transaction = Transaction.UNKNOWN;
@@ -283,7 +288,7 @@ final class Session {
     }
     boolean commits = call.has(Effect.COMMITS);
     Wrote all = stays ? Wrote.PERHAPS : commits ? changed.or(wrote) : changed;
-    if (call.isCommitted || all == Wrote.NO) {
+    if (isKnown(end) || all == Wrote.NO) {
       return Due.NOTHING;
     }
     // The word of its reply may say where it was; an error's has none.
@@ -294,7 +299,20 @@ final class Session {
       boolean isKnown = changed == Wrote.YES && end == End.DONE;
       return !isTold ? Due.LASTING : isKnown ? Due.NOTHING : Due.PERHAPS;
     }
-    return isUnlogged ? Due.UNCOVERED : all == Wrote.YES ? Due.SAMPLE : Due.PERHAPS;
+    if (isUnlogged && !call.isCommitted) {
+      return Due.UNCOVERED;
+    }
+    return all == Wrote.YES && !call.isCommitted ? Due.SAMPLE : Due.PERHAPS;
+  }
+
+  /**
+   * Returns whether the position that came is of all that the call committed: that of one of
+   * several statements says nothing of what a later one wrote that returns rows, or fails.
+   */
+  private boolean isKnown(End end) {
+    boolean mayHide =
+        end != End.DONE || call.has(Effect.CALLS) || call.effects.containsAll(ANYTHING);
+    return call.isCommitted && !(call.has(Effect.SEVERAL) && mayHide);
   }
 
   // What others say.

@@ -52,6 +52,16 @@ class SessionTest {
     }
   }
 
+  /** A position of several statements is not of a later one that returns rows, or fails. */
+  @Test
+  void aPositionBeforeTheLastOfSeveralStatements() {
+    String insert = "INSERT INTO t VALUES (1); ";
+    assertThat(call(insert + "SELECT a FROM t", false, true, End.DONE)).isEqualTo(Due.NOTHING);
+    assertThat(call(insert + "SELECT f()", false, true, End.DONE)).isEqualTo(Due.PERHAPS);
+    assertThat(call(insert + "EXECUTE s", false, true, End.DONE)).isEqualTo(Due.PERHAPS);
+    assertThat(call(insert + insert, false, true, End.REFUSED)).isEqualTo(Due.PERHAPS);
+  }
+
   private static final int DUPLICATE = 1062;
 
   private Due call(String sql, boolean isInTransaction) {
