@@ -37,7 +37,9 @@ class ANTIPODE_EXPORT Client {
   /// stay, but for a message's own name that was copied with them. Throws Error as `Confirm` does.
   void Publish(std::string_view exchange, std::string_view key, bool mandatory,
                const amqp_basic_properties_t_* properties, std::string_view body);
-  /// Publishes, and leaves the confirm to the next `Confirm` or `Publish`. Throws Error where that fails.
+  /// Publishes, and leaves the confirm to the next `Confirm` or `Publish`. Throws Error where that fails: where it says
+  /// that nothing was sent, as for a routing key of over 255 bytes, the client goes on. A lineage that does not fit in
+  /// the frame beside your headers is cut to it, and marked.
   void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t_* properties,
             std::string_view body);
   /// Waits until all that was sent is confirmed, for the shim's `confirm_timeout`. Throws Error where a message came

@@ -171,6 +171,9 @@ bool Channel::Alive() {
 
 void Channel::Publish(const std::string& exchange, std::string_view key, std::string_view body, const Headers& headers,
                       bool mandatory, double timeout_s) {
+  if (const std::string why = Unpublishable(exchange, key); !why.empty()) {
+    throw Refused("publishing: " + why + ": nothing was sent");
+  }
   std::vector<amqp_table_entry_t> entries;
   for (const auto& [name, value] : headers) entries.push_back(EntryOf(name, value));
   amqp_basic_properties_t properties{};

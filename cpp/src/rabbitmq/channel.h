@@ -58,7 +58,7 @@ enum class For {
   kListening,  ///< With heartbeats, which somebody must wait for.
 };
 
-/// Used by one thread at a time. Any error but Refused by a return ends it.
+/// Used by one thread at a time. Any error but a refusal by a return, or before it is sent, ends it.
 class Channel {
  public:
   /// Connects. Throws Error where that fails, Closed where the broker refuses it; then nothing was sent. `interrupter`,

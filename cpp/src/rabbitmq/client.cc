@@ -100,6 +100,7 @@ class Client::Traffic {
     const AnswerWithin limit(connection_, shim_->inside().options.confirm_timeout);
     amqp_confirm_select(connection_, channel_);
     const amqp_rpc_reply_t reply = amqp_get_rpc_reply(connection_);
+    frame_.resize(RoomInFrame(connection_));
     if (reply.reply_type == AMQP_RESPONSE_NORMAL) return;
     throw Error(reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION
                     ? SaidAtTheEnd(reply.reply).second
@@ -112,11 +113,10 @@ class Client::Traffic {
   void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t* properties,
             std::string_view body) {
     if (closed_) throw Error("publishing: the channel was closed");
+    RequireSendable(exchange, key, properties);
     Publication publication;
     if (!Disabled()) publication = Named(exchange, key);
-    const Headers given = properties == nullptr ? Headers() : HeadersOf(*properties);
-    const Outfitted outfitted(properties,
-                              Disabled() ? Headers() : Outgoing(given, publication.write, shim_->datastore()));
+    const Outfitted outfitted(properties, Disabled() ? Headers() : Carried(properties, publication));
     const TakenWithin limit(amqp_get_sockfd(connection_), shim_->inside().options.confirm_timeout);
     const int status = amqp_basic_publish(connection_, channel_, BytesOf(exchange), BytesOf(key), mandatory ? 1 : 0, 0,
                                           Disabled() ? properties : outfitted.get(), BytesOf(body));
@@ -147,6 +147,61 @@ class Client::Traffic {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Throws Error for what the broker would never see, which librabbitmq says when a part of it is sent.
+  void RequireSendable(std::string_view exchange, std::string_view key, const amqp_basic_properties_t* properties) {
+    std::string why = Unpublishable(exchange, key);
+    if (why.empty() && properties != nullptr && !SizeIn(frame_, *properties)) {
+      why = "the properties do not fit in a frame of the connection, or one of their texts has over 255 bytes";
+    }
+    if (!why.empty()) throw Error("publishing: " + why + ": nothing was sent");
+  }
+
+  /// Our headers of a message, as far as its frame has room for them and those of the application: the lineage is cut.
+  Headers Carried(const amqp_basic_properties_t* properties, Publication& publication) {
+    const Headers given = properties == nullptr ? Headers() : HeadersOf(*properties);
+    Headers ours = Outgoing(given, publication.write, shim_->datastore());
+    if (Size(properties, ours)) return ours;
+    const auto baggage = ValuesOf(ours, kBaggage);
+    const auto texts = Members(baggage);
+    const std::string others = baggage.empty() ? "" : WithoutMember(baggage.front()).value_or("");
+    if (!texts.empty()) {
+      ours.back().second = WithMember(others, "");
+      const std::size_t used = Size(properties, ours).value_or(frame_.size());
+      ours.back().second = WithMember(others, Cut(texts.front(), frame_.size() - used));
+      if (!Members({ours.back().second}).front().empty() && Size(properties, ours)) return ours;
+    }
+    NothingFits(publication);
+    return others.empty() ? Headers() : Headers{{std::string(kBaggage), others}};
+  }
+
+  /// How many bytes the properties of a message take; none where they do not fit in a frame.
+  std::optional<std::size_t> Size(const amqp_basic_properties_t* properties, const Headers& ours) {
+    return SizeIn(frame_, *Outfitted(properties, ours).get());
+  }
+
+  /// A text of a lineage within so many bytes, marked; empty where not even its mark fits.
+  static std::string Cut(const std::string& text, std::size_t room) {
+    constexpr std::size_t kMemberBytes = 9;
+    constexpr std::size_t kLeast = 16;
+    const auto lineage = Lineage::TryDeserialize(text);
+    if (!lineage || room < kLeast) return "";
+    return lineage->Serialize(Bound{room + kMemberBytes, CurrentSettings().egress});
+  }
+
+  /// The message goes as the application gave it: who consumes it knows neither what it depends on, nor its name.
+  void NothingFits(Publication& publication) {
+    const std::string& datastore = shim_->datastore();
+    Count("baggage_dropped", datastore);
+    WarnOnce(
+        "baggage_dropped", datastore, "frame",
+        "the headers of a message to '" + datastore +
+            "' fill its frame: it was sent without its lineage and its name. Use larger frames, or shorter headers");
+    if (!publication.write) return;
+    publication.write.reset();
+    publications_.End(publication.lane);
+    if (publication.scope) publication.scope->MarkIncomplete(datastore, "unsampled");
+  }
+
   /// The next publication of the current scope, with its name where receipts can hear it.
   Publication Named(std::string_view exchange, std::string_view key) {
     const Options& options = shim_->inside().options;
@@ -169,6 +224,7 @@ class Client::Traffic {
     if (frame.frame_type != AMQP_FRAME_METHOD) return;
     const amqp_method_t& method = frame.payload.method;
     if (method.id == AMQP_CONNECTION_CLOSE_METHOD) Fail(SaidAtTheEnd(method).second);
+    if (method.id == AMQP_BASIC_DELIVER_METHOD) Undelivered();
     if (frame.channel != channel_) return;
     if (method.id == AMQP_CHANNEL_CLOSE_METHOD) Closed(method);
     if (method.id == AMQP_BASIC_RETURN_METHOD) returning_ = true;
@@ -180,6 +236,13 @@ class Client::Traffic {
       const auto* nack = static_cast<amqp_basic_nack_t*>(method.decoded);
       Settle(confirms_.Settled(nack->delivery_tag, nack->multiple != 0), false);
     }
+  }
+
+  /// A consumer of the application's does not get what arrives while this client waits for confirms.
+  void Undelivered() const {
+    WarnOnce("undelivered", shim_->datastore(), "",
+             "a message arrived for a consumer on the connection of a publishing client of '" + shim_->datastore() +
+                 "', which passes over it: nobody gets it before the connection ends. Consume on another connection");
   }
 
   /// A message came back; the broker acknowledges it all the same.
@@ -243,6 +306,7 @@ class Client::Traffic {
   std::shared_ptr<Shim> shim_;
   amqp_connection_state_t connection_;
   amqp_channel_t channel_;
+  std::string frame_;  ///< What properties are written to, to know their size.
   Publications publications_;
   Confirms confirms_;
   bool returning_ = false;  ///< The headers of a message that came back are next.

@@ -19,15 +19,17 @@ namespace {
 
 using antipode::rabbitmq::Client;
 
+constexpr int kLeastFrame = 4'096;
+
 void Check(bool holds) {
   if (!holds) std::exit(1);
 }
 
 /// The application's own connection, with a channel.
 struct Connection {
-  explicit Connection(const char* port) : of(amqp_new_connection()) {
+  explicit Connection(const char* port, int frame) : of(amqp_new_connection()) {
     Check(amqp_socket_open(amqp_tcp_socket_new(of), "127.0.0.1", std::atoi(port)) == AMQP_STATUS_OK);
-    amqp_login(of, "/", 0, AMQP_DEFAULT_FRAME_SIZE, 0, AMQP_SASL_METHOD_PLAIN, "guest", "guest");
+    amqp_login(of, "/", 0, frame, 0, AMQP_SASL_METHOD_PLAIN, "guest", "guest");
     amqp_channel_open(of, 1);
     Check(amqp_get_rpc_reply(of).reply_type == AMQP_RESPONSE_NORMAL);
   }
@@ -71,6 +73,51 @@ void Given(Client& client, const std::string& exchange, const std::string& key, 
 
 void Headers(Client& client, const std::string& exchange, const std::string& key, const std::string& given) {
   Given(client, exchange, key, given);
+  Print();
+}
+
+/// Publishes with a header of the application's of so many bytes.
+void Crowded(Client& client, const std::string& exchange, const std::string& key, std::size_t bytes) {
+  const std::string own(bytes, 'x');
+  amqp_table_entry_t entry{};
+  entry.key = amqp_cstring_bytes("own");
+  entry.value.kind = AMQP_FIELD_KIND_UTF8;
+  entry.value.value.bytes = {own.size(), const_cast<char*>(own.data())};
+  amqp_basic_properties_t properties{};
+  properties._flags = AMQP_BASIC_HEADERS_FLAG;
+  properties.headers = {1, &entry};
+  client.Publish(exchange, key, true, &properties, std::to_string(bytes));
+}
+
+/// The frames of the connection have less and less room for a lineage, and then none for the application's headers.
+void Crowded(Client& client, const std::string& exchange, const std::string& key, const std::string&) {
+  for (int n = 10; n < 22; ++n) {
+    antipode::Append({"posts", "3e11fa47-71ca-11e1-9e33-c80aa94295" + std::to_string(n), std::uint64_t{7}});
+  }
+  for (const std::size_t bytes : {3'800U, 3'900U, 4'060U}) {
+    Crowded(client, exchange, key, bytes);
+    Print();
+  }
+  Fails([&] { Crowded(client, exchange, key, kLeastFrame); });
+  client.Publish(exchange, key, true, nullptr, "after");
+  Print();
+}
+
+/// What cannot be sent is refused, and the client goes on.
+void Refused(antipode::rabbitmq::Shim& shim, Client& client, const std::string& exchange, const std::string& key) {
+  const std::string longest(300, 'k');
+  Fails([&] { client.Publish(exchange, longest, true, nullptr, "1"); });
+  Fails([&] { shim.Write(longest, "1"); });
+  Print();
+  client.Publish(exchange, key, true, nullptr, "2");
+  Print();
+}
+
+/// A consumer on the connection of the publisher.
+void Consumed(Client& client, const std::string& exchange, const std::string& key, const std::function<void()>& begin) {
+  client.Publish(exchange, key, true, nullptr, "1");
+  begin();
+  for (const char* body : {"2", "3"}) client.Publish(exchange, key, true, nullptr, body);
   Print();
 }
 
@@ -164,11 +211,30 @@ int main(int count, char** words) {
   const auto forked = [&shim](Client&, const std::string&, const std::string& key, const std::string&) {
     Forked(*shim, key);
   };
+  const auto refused = [&shim](Client& client, const std::string& exchange, const std::string& key,
+                               const std::string&) { Refused(*shim, client, exchange, key); };
+  std::function<void()> consumes;
+  const auto consumed = [&consumes](Client& client, const std::string& exchange, const std::string& key,
+                                    const std::string&) { Consumed(client, exchange, key, consumes); };
   const std::map<std::string, std::function<void(Client&, const std::string&, const std::string&, const std::string&)>>
-      checks{{"headers", Headers}, {"several", Several}, {"unroutable", Unroutable},   {"missing", Missing},
-             {"unheard", Unheard}, {"lost", Lost},       {"uncommitted", uncommitted}, {"forked", forked}};
+      checks{{"headers", Headers},
+             {"several", Several},
+             {"unroutable", Unroutable},
+             {"missing", Missing},
+             {"unheard", Unheard},
+             {"lost", Lost},
+             {"refused", refused},
+             {"consumed", consumed},
+             {"crowded", [](Client& client, const std::string& exchange, const std::string& key,
+                            const std::string& given) { Crowded(client, exchange, key, given); }},
+             {"uncommitted", uncommitted},
+             {"forked", forked}};
   {
-    const Connection connection(words[1]);
+    const bool crowded = words[4] == std::string("crowded");
+    const Connection connection(words[1], crowded ? kLeastFrame : AMQP_DEFAULT_FRAME_SIZE);
+    consumes = [&] {
+      amqp_basic_consume(connection.of, 1, amqp_cstring_bytes(words[3]), amqp_empty_bytes, 0, 1, 0, {});
+    };
     Client client(shim, connection.of, 1);
     const antipode::ScopeGuard request;
     checks.at(words[4])(client, words[2], words[3], words[5]);

@@ -137,6 +137,50 @@ def test_what_no_receipts_hear_enters_nothing(queue: Queue) -> None:
     assert queue.consumed()[1] == b"1"
 
 
+def test_a_lineage_is_cut_to_what_the_frame_has_room_for(queue: Queue) -> None:
+    """The application's headers stay; what is missing is marked, there or in the scope."""
+    *scopes, why, last = queue.runs("crowded")
+    *cut, none, after = map(antipode.deserialize, [*scopes, last])
+    for before, bytes_, room in zip(cut, ("3800", "3900"), (276, 176), strict=True):
+        properties, body, lineage = queue.consumed()
+        assert body == bytes_.encode()
+        assert len(properties.headers["own"]) == int(bytes_)
+        assert len(properties.headers["baggage"]) < room
+        assert "size" in {mark.reason for mark in lineage.incomplete}, lineage
+        assert len(lineage) < len(before)
+        assert not before.incomplete
+    properties, body, lineage = queue.consumed()
+    assert (body, set(properties.headers)) == (b"4060", {"own"})
+    assert lineage.empty
+    assert none == cut[-1].merge(Lineage(incomplete=[("news", "unsampled")]))
+    assert "nothing was sent" in why
+    _, body, lineage = queue.consumed()
+    assert body == b"after"
+    assert lineage == after.merge(none)
+
+
+def test_what_cannot_be_sent_enters_nothing(queue: Queue) -> None:
+    """A routing key of over 255 bytes is refused by both publishers, and they go on."""
+    client, shim, scope, then = queue.runs("refused")
+    assert "nothing was sent" in client
+    assert "nothing was sent" in shim
+    assert antipode.deserialize(scope).empty
+    (one,) = antipode.deserialize(then)
+    assert one.version == 1
+    assert not antipode.deserialize(then).incomplete
+    assert queue.consumed()[1] == b"2"
+
+
+def test_a_consumer_on_the_connection_is_warned_of(queue: Queue) -> None:
+    """Nobody gets what arrives for it, which is said once; publications go on."""
+    with queue.starts("consumed") as publisher:
+        said, errors = publisher.communicate(timeout=60)
+    assert publisher.returncode == 0, errors
+    (last,) = antipode.deserialize(said.strip())
+    assert last.version == 3
+    assert errors.count("Consume on another connection") == 1
+
+
 def test_a_lost_confirm_is_in_doubt(queue: Queue, antipode_rabbitmq: RabbitMQTopology) -> None:
     """The message arrives, its confirm does not."""
     with (
