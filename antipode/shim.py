@@ -12,6 +12,8 @@ from ._barrier.barrier import Cancellable
 from ._barrier.contract import PRIMARY_KEY, Endpoint, Observation, Unreachable, following
 from ._barrier.decisions import PROMISE_GRACE_S, Pacer
 from ._barrier.floor import Floor
+from ._barrier.places import Places
+from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
 from ._barrier.registry import register, shims_of, unregister, watcher_beside
@@ -65,7 +67,9 @@ __all__ = [
     "OnRead",
     "Outcome",
     "Pacer",
+    "Places",
     "ReadsFrom",
+    "Repeated",
     "Scope",
     "ServerShim",
     "Shim",
@@ -107,6 +111,8 @@ __all__ = [
     "unregister",
     "unscoped",
     "unstored",
+    "wait_first",
+    "wait_first_async",
     "watcher_beside",
 ]
 

@@ -43,7 +43,9 @@ PAIRS = (
             "AsyncTappedConnection": "TappedConnection",
             "exchange_async": "exchange",
             "hold_async": "hold",
+            "look_async": "look",
             "look_on_async": "look_on",
+            "pause_async": "pause",
             "refusal_on_async": "refusal_on",
         },
     ),
@@ -51,7 +53,7 @@ PAIRS = (
         "shims/antipode_shims/mongodb/_clients",
         "async_hooks.py",
         "hooks.py",
-        {"repeating_async": "repeating"},
+        {"pause_async": "pause", "repeating_async": "repeating"},
     ),
 )
 

@@ -23,7 +23,7 @@ from .decisions import Policies, Wait
 from .floor import Demand, leave
 from .plan import plan, tell_of_unknown_stores
 from .registry import shims_of
-from .waiter import Waiter
+from .waiter import Waiter, one_server, wait_async, wait_here
 from .watcher import CONNECT_S, LOOK_S
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class Barrier:
             looked_for = any(shim.floors and shim.promises for shim in shims)
             wanted = [each for each in found if looked_for or isinstance(each, WriteId)]
             if wanted:
-                proved = dict.fromkeys(_one_server(result, datastore), self._clock.monotonic())
+                proved = dict.fromkeys(one_server(result, datastore), self._clock.monotonic())
                 demand = Demand(
                     wanted,
                     policies=self._policies,
@@ -293,13 +293,6 @@ class Barrier:
                     proved=proved,
                 )
                 leave(self.scope, datastore, demand)
-
-
-def _one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
-    """The incarnation that showed all that was waited for of *datastore*; empty for several."""
-    outcomes = (each for each in result.outcomes if each.write.datastore == datastore)
-    servers = frozenset(each.server for each in outcomes if each.server)
-    return servers if len(servers) == 1 else frozenset()
 
 
 @observers.traced("barrier")
@@ -369,7 +362,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
     """Wait in this thread until the barrier is finished or *finished* is set."""
     if comparison := call.comparison():
         compared = threading.Event()
-        _await(comparison.waiter(compared.set), compared)
+        wait_here(comparison.waiter(compared.set), compared)
         call.compared(comparison)
     if call.plan.fenced:
         tell_of_stall()
@@ -378,19 +371,7 @@ def _run(call: Barrier, finished: threading.Event, *, once: bool = False) -> Non
 
         wait_for(fences.values(), call.fence_s)
         call.raise_fences(fences)
-    _await(call.waiter(finished.set, once=once), finished)
-
-
-def _await(waiter: Waiter, finished: threading.Event) -> None:
-    """Wait until *finished* is set, or the waiter's deadline, which a look here may come near."""
-    waiter.recall()
-    if waiter.finished or _looked_here(waiter):
-        return
-    try:
-        waiter.subscribe()
-        finished.wait(waiter.left_s)
-    finally:
-        waiter.cancel()
+    wait_here(call.waiter(finished.set, once=once), finished)
 
 
 @observers.traced_async("barrier")
@@ -426,7 +407,7 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
     import asyncio
 
     if comparison := call.comparison():
-        await _await_async(comparison.waiter)
+        await wait_async(comparison.waiter)
         call.compared(comparison)
     if call.plan.fenced:
         fences = call.ask_fences()
@@ -437,38 +418,7 @@ async def _run_async(call: Barrier, *, once: bool = False) -> None:
             for each in waiting:
                 each.cancel()
         call.raise_fences(fences)
-    await _await_async(partial(call.waiter, once=once))
-
-
-def _looked_here(waiter: Waiter) -> bool:
-    """Look from this thread; whether that was enough."""
-    tell_of_stall()
-    return waiter.look_here() and waiter.finished
-
-
-async def _await_async(make: Callable[[Callable[[], None]], Waiter]) -> None:
-    import asyncio
-
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    def notify() -> None:
-        try:
-            loop.call_soon_threadsafe(done.set)
-        except RuntimeError:
-            logger.debug("a barrier finished after its event loop was closed")
-
-    waiter = make(notify)
-    waiter.recall()
-    if waiter.finished:
-        return
-    try:
-        waiter.subscribe()
-        await asyncio.wait_for(done.wait(), waiter.left_s)
-    except asyncio.TimeoutError:
-        pass  # The result says what is unmet.
-    finally:
-        waiter.cancel()
+    await wait_async(partial(call.waiter, once=once))
 
 
 def barrier_callback(

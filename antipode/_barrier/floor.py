@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from antipode._lineage.unmet_errors import error_of
+from antipode._lineage.unmet_errors import UnmetError, error_of
 from antipode._lineage.write_id import Promise, WriteId
 from antipode._runtime import observers
 from antipode._runtime.clock import SYSTEM_CLOCK, Allowance
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from antipode._lineage.errors import StaleSnapshot
-    from antipode._lineage.unmet_errors import UnmetError
     from antipode._lineage.write_id import Dependency
     from antipode._request.scope import Scope
     from antipode._runtime.clock import Clock
 
     from .contract import Observation
     from .decisions import Policies
+    from .places import Places
     from .watcher import Watcher
 
     Observe = Callable[[float], Observation]
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 RARELY = 8
 #: Seconds that a look gets although the time is up.
 LEAST_LOOK_S = 0.05
+#: Why a read does not wait though it has time.
+CROWDED = (
+    "reads that wait hold half of the pool of %r, so that this one may not: wait before the "
+    "connection is taken, or make the pool larger"
+)
 
 
 class Demand:
@@ -78,6 +83,11 @@ class Demand:
     def prove(self, server: str, now_s: float) -> None:
         """Note that *server* shows all of it."""
         self._proved = {**self._proved, server: now_s}
+
+    @property
+    def shown(self) -> bool:
+        """Whether some server showed all of it."""
+        return bool(self._proved)
 
     def proved_s(self, server: str) -> float:
         """When *server* showed all of it last; long ago where it never did."""
@@ -206,7 +216,7 @@ class Floor:
         Raises:
             UnmetError: waiting longer cannot help.
         """
-        if all(self._judge(each, self._wait(each), observation) for each in self.demands):
+        if all(self._judge(each, self.wait_for(each), observation) for each in self.demands):
             self.passed()
             return True
         return False
@@ -216,7 +226,7 @@ class Floor:
         if self._flaw is not None:
             self._count(self._flaw)
 
-    def _wait(self, demand: Demand, *, is_over: bool = False) -> Wait:
+    def wait_for(self, demand: Demand, *, is_over: bool = False) -> Wait:
         """A wait for *demand* that begins now, or *is_over* now."""
         now_s = self._clock.monotonic()
         left_s = demand.allowance.left_s(now_s)
@@ -277,43 +287,42 @@ class Floor:
             raise error
         self._serve(error)
 
-    def hold(self, observe: Observe, *, watcher: Watcher | None = None) -> None:
+    def hold(
+        self, observe: Observe, *, watcher: Watcher | None = None, places: Places | None = None
+    ) -> None:
         """Hold a read back until *observe* shows the floor; then read on that connection.
+
+        The connection is kept meanwhile. A client that can give it back uses :class:`Repeated`.
 
         Args:
             observe: looks once on the connection that will read; takes the longest it may
                 last, in seconds.
             watcher: of the same datastore, where *observe* cannot wait on the server: looks for
                 all held reads, which themselves look rarely then.
+            places: of the pool of the connection; None without one.
 
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
             Unreachable: the connection failed while there was time left.
         """
-        if self._is_served:
+        if self.over:
             return
-        with HeldRead(self, watcher) as read:
+        with HeldRead(self, watcher, places) as read:
             while (pause_s := read.take(observe(read.look_s))) is not None:
-                if (hint := read.hint) is None:
-                    time.sleep(pause_s)
-                else:
-                    hint.pause(pause_s)
+                read.pause(pause_s)
 
-    async def hold_async(self, observe: ObserveAsync, *, watcher: Watcher | None = None) -> None:
+    async def hold_async(
+        self, observe: ObserveAsync, *, watcher: Watcher | None = None, places: Places | None = None
+    ) -> None:
         """The asyncio twin of :meth:`hold`."""
-        import asyncio
-
-        if self._is_served:
+        if self.over:
             return
-        with HeldRead(self, watcher) as read:
+        with HeldRead(self, watcher, places) as read:
             while (pause_s := read.take(await observe(read.look_s))) is not None:
-                if (hint := read.hint) is None:
-                    await asyncio.sleep(pause_s)
-                else:
-                    await hint.pause_async(pause_s)
+                await read.pause_async(pause_s)
 
     @property
-    def _is_served(self) -> bool:
+    def over(self) -> bool:
         """Whether no demand is left that a look may show."""
         return self.served and all(each.automatic for each in self.demands)
 
@@ -324,7 +333,7 @@ class Floor:
             BarrierTimeout: unless such reads are answered all the same.
         """
         for demand in self.demands:
-            wait = self._wait(demand, is_over=True)
+            wait = self.wait_for(demand, is_over=True)
             demand.allowance.use_up()
             self._tell(wait)
             self._late(demand, wait, cause)
@@ -343,6 +352,13 @@ class Floor:
             if (error := _error_of(wait, now_s)) is not None:
                 raise error from cause
 
+    def spend(self, demand: Demand, wait: Wait) -> float:
+        """Spend the time of *demand* since *wait* began; the moment that it is."""
+        now_s = self._clock.monotonic()
+        demand.allowance.end(now_s)
+        self._tell(wait)
+        return now_s
+
     def _tell(self, wait: Wait) -> None:
         now_s = self._clock.monotonic()
         observers.telemetry.held(now_s - wait.started_s, lambda: wait.result(now_s))
@@ -358,14 +374,15 @@ class HeldRead:
         hint: may end the present pause; None where nothing does.
     """
 
-    def __init__(self, floor: Floor, watcher: Watcher | None) -> None:
-        """Begin to hold; *watcher* as :meth:`Floor.hold` takes it."""
+    def __init__(self, floor: Floor, watcher: Watcher | None, places: Places | None = None) -> None:
+        """Begin to hold; *watcher* and *places* as :meth:`Floor.hold` takes them."""
         self.hint: Hint | None = None
+        self._places, self._placed = places, False
         self._floor = floor
         self._clock = floor._clock  # noqa: SLF001 - of this module
         self._watcher = watcher
         self._pacer = Pacer()
-        self._begin(floor.demands[0], floor._wait(floor.demands[0]))  # noqa: SLF001
+        self._begin(floor.demands[0], floor.wait_for(floor.demands[0]))
 
     def _begin(self, demand: Demand, wait: Wait) -> None:
         self._demand, self._wait = demand, wait
@@ -374,8 +391,7 @@ class HeldRead:
 
     def _end(self) -> None:
         """Spend the time of the demand that has its turn."""
-        self._demand.allowance.end(self._clock.monotonic())
-        self._floor._tell(self._wait)  # noqa: SLF001
+        self._floor.spend(self._demand, self._wait)
         if self._subscribed is not None:
             self._subscribed.cancel()
 
@@ -392,14 +408,39 @@ class HeldRead:
         """
         for demand in self._floor.demands:
             has_turn = demand is self._demand
-            wait = self._wait if has_turn else self._floor._wait(demand)  # noqa: SLF001
+            wait = self._wait if has_turn else self._floor.wait_for(demand)
             if not self._floor._judge(demand, wait, observation):  # noqa: SLF001
                 if not has_turn:
                     self._end()
                     self._begin(demand, wait)
-                return self._pause_s()
+                if self._place():
+                    return self._pause_s()
+                self._turn_away(observation)
+                return None
         self._floor.passed()
         return None
+
+    def _place(self) -> bool:
+        """Whether the read may keep its connection while it waits."""
+        if not self._placed and self._places is not None:
+            self._placed = self._places.take()
+            return self._placed
+        return True
+
+    def _turn_away(self, observation: Observation) -> None:
+        """End a read for which its pool has no connection to spare, as if its time were up.
+
+        Raises:
+            BarrierTimeout: unless such reads are answered all the same.
+        """
+        floor = self._floor
+        log_seldom("pool_half_held", floor.datastore, CROWDED, floor.datastore)
+        try:
+            for each in floor.demands:
+                floor._judge(each, floor.wait_for(each, is_over=True), observation)  # noqa: SLF001
+        except UnmetError as error:
+            raise error from Unreachable(CROWDED % floor.datastore)
+        floor.passed()
 
     def _pause_s(self) -> float:
         now_s = self._clock.monotonic()
@@ -412,6 +453,22 @@ class HeldRead:
         else:
             pause_s *= RARELY
         return min(pause_s, max(self._wait.deadline_s - now_s, 0.0))
+
+    def pause(self, pause_s: float) -> None:
+        """Let *pause_s* seconds go by, or fewer where a hint ends them."""
+        if (hint := self.hint) is None:
+            time.sleep(pause_s)
+        else:
+            hint.pause(pause_s)
+
+    async def pause_async(self, pause_s: float) -> None:
+        """The asyncio twin of :meth:`pause`."""
+        import asyncio
+
+        if (hint := self.hint) is None:
+            await asyncio.sleep(pause_s)
+        else:
+            await hint.pause_async(pause_s)
 
     def __enter__(self) -> Self:
         """Hold."""
@@ -430,9 +487,23 @@ class HeldRead:
         """
         try:
             if isinstance(exc, Unreachable):
-                self._floor._late(self._demand, self._wait, exc)  # noqa: SLF001
+                self.late(exc)
         finally:
-            self._end()
+            self.end()
+
+    def late(self, away: Unreachable) -> None:
+        """The last look failed.
+
+        Raises:
+            BarrierTimeout: the time is up.
+        """
+        self._floor._late(self._demand, self._wait, away)  # noqa: SLF001
+
+    def end(self) -> None:
+        """Spend the time: the read waits no longer."""
+        self._end()
+        if self._placed and self._places is not None:
+            self._places.give_back()
 
 
 def serve(datastore: str, error: UnmetError | StaleSnapshot) -> None:

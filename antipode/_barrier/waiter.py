@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from antipode._runtime.metrics import logger
+
+from .arguments import tell_of_stall
 from .contract import Unreachable
 from .registry import looking_shim
 from .watcher import CLOSED, LOOK_S, why
@@ -12,6 +15,7 @@ from .watcher import CLOSED, LOOK_S, why
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from antipode._lineage.outcomes import BarrierResult
     from antipode._lineage.write_id import Dependency
     from antipode._runtime.clock import Clock
 
@@ -149,3 +153,54 @@ class Waiter:
             return
         for each in doubted:  # Its watcher believes that nobody waits here any more.
             self._watchers[each].subscribe(self)
+
+
+def one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
+    """The incarnation that showed all that was waited for of *datastore*; empty for several."""
+    outcomes = (each for each in result.outcomes if each.write.datastore == datastore)
+    servers = frozenset(each.server for each in outcomes if each.server)
+    return servers if len(servers) == 1 else frozenset()
+
+
+def wait_here(waiter: Waiter, finished: threading.Event) -> None:
+    """Wait until *finished* is set, or the waiter's deadline, which a look here may come near."""
+    waiter.recall()
+    if waiter.finished or _looked_here(waiter):
+        return
+    try:
+        waiter.subscribe()
+        finished.wait(waiter.left_s)
+    finally:
+        waiter.cancel()
+
+
+def _looked_here(waiter: Waiter) -> bool:
+    """Look from this thread; whether that was enough."""
+    tell_of_stall()
+    return waiter.look_here() and waiter.finished
+
+
+async def wait_async(make: Callable[[Callable[[], None]], Waiter]) -> None:
+    """The asyncio twin of :func:`wait_here`; *make* gets what to call once it is finished."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def notify() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:
+            logger.debug("a barrier finished after its event loop was closed")
+
+    waiter = make(notify)
+    waiter.recall()
+    if waiter.finished:
+        return
+    try:
+        waiter.subscribe()
+        await asyncio.wait_for(done.wait(), waiter.left_s)
+    except asyncio.TimeoutError:
+        pass  # The result says what is unmet.
+    finally:
+        waiter.cancel()

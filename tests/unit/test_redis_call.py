@@ -18,7 +18,7 @@ from tests.unit._floors import floor_of, set_floor
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
     shim: Any = SimpleNamespace(datastore=datastore, beside=None, barriers=None, clock=SYSTEM_CLOCK)
-    return Rules(shim)
+    return Rules(shim, SimpleNamespace(max_connections=0))
 
 
 def floor(datastore: str) -> Floor:

@@ -97,7 +97,8 @@ def test_read_behind_a_record_is_on_its_history(
     """Records that were seen just before the read count for it on the same history alone."""
     shim: Any = SimpleNamespace(datastore="posts", beside=None, history=LogHistory())
     held = floor_of("posts", PROMISE)
-    assert Rules(shim).judge(held, reply, final=True, recorded=recorded) is accepted
+    rules = Rules(shim, SimpleNamespace(max_connections=0))
+    assert rules.judge(held, reply, final=True, recorded=recorded) is accepted
 
 
 def test_first_record_stays() -> None:

@@ -94,11 +94,11 @@ def instrument_client(
     return client
 
 
-def _adopt(client: object, shim: InstrumentedShim, *, is_async: bool) -> None:
+def _adopt(client: Any, shim: InstrumentedShim, *, is_async: bool) -> None:
     if is_async:
-        adopt(client, AsyncClient, AsyncHooks(shim))
+        adopt(client, AsyncClient, AsyncHooks(shim, client.connection_pool))
     else:
-        adopt(client, SyncClient, SyncHooks(shim))
+        adopt(client, SyncClient, SyncHooks(shim, client.connection_pool))
 
 
 def _instrumented(client: Any, datastore: str) -> bool:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from antipode.shim import floor
 from antipode_shims.mongodb._beside.exchange import Beside
 
-from .call import CALL, Call, Rules
-from .guard import AsyncGuard
+from .call import CALL, QUERY, Call, Rules
+from .guard import AsyncGuard, TooEarly
 from .pymongo import closes
 from .wire import AsyncWire
 
@@ -47,15 +47,20 @@ class AsyncHooks:
 
     async def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
         """One operation of the application: *func* makes an attempt at it on a connection."""
-        call = Call(self.rules)
+        call = Call(self.rules, repeats=True)
         bulk = options.get("bulk", args[1] if len(args) > 1 else None)
+        query = QUERY.get()
 
         async def attempt(*given: Any) -> Any:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
                 try:
+                    if guard is not None and query is not None:
+                        await guard.ask_first(query)
                     return await func(*given)
+                except TooEarly:
+                    raise
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
@@ -65,7 +70,12 @@ class AsyncHooks:
 
         token = CALL.set(call)
         try:
-            result = await plain(attempt, *args, **options)
+            while True:
+                try:
+                    result = await plain(attempt, *args, **options)
+                    break
+                except TooEarly as early:
+                    await early.again.pause_async()
         except BaseException:
             CALL.reset(token)
             call.settle_failed()
@@ -78,13 +88,13 @@ class AsyncHooks:
         """What stores and finds lineages on *connection* for one attempt."""
         return _NOTHING if self.beside is None else AsyncWire(self.beside, connection, bulk)
 
-    def guard(self, call: Call | None, connection: Any) -> AsyncGuard | None:
+    def guard(self, call: Call, connection: Any) -> AsyncGuard | None:
         """Hold reads on *connection* back, if there is a floor.
 
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        held = floor(self.shim, reads=False)
+        held = call.floor
         if held is None:
             return None
         self.rules.check(connection)
@@ -177,7 +187,11 @@ class AsyncClient:
     async def _run_operation(self, operation: Any, *args: Any, **options: Any) -> Any:
         plain: Any = super()
         if (manager := operation.conn_mgr) is None:
-            return await plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            token = QUERY.set(operation)
+            try:
+                return await plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            finally:
+                QUERY.reset(token)
         await self._antipode.hold_pinned(manager)
         with self._antipode.wired(manager.conn) as wire:
             if wire is not None and manager.more_to_come:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode.shim import (
+    Places,
+    Repeated,
     count,
     floor,
     log_once,
@@ -36,6 +38,8 @@ logger = logging.getLogger("antipode")
 
 #: The operation that runs in this thread or task; PyMongo's own code lies between its two ends.
 CALL: ContextVar[Call | None] = ContextVar("antipode_mongodb_call", default=None)
+#: What a cursor is about to send, known before a connection is: PyMongo's own, find or getMore.
+QUERY: ContextVar[Any] = ContextVar("antipode_mongodb_query", default=None)
 
 #: Error replies that prove that nothing was done: Unauthorized, CommandNotFound.
 _REFUSED = frozenset({13, 59})
@@ -81,6 +85,8 @@ class Rules:
         self.shim = shim
         self.majority_cursors = False
         self.memory = Memory()
+        options = client.options.pool_options
+        self.places = Places(lambda: options.max_pool_size or 0)
         self.defaults = Defaults(shim.datastore)
         self._client = weakref.ref(client)
         self._sessions: weakref.WeakKeyDictionary[Any, SessionState] = weakref.WeakKeyDictionary()
@@ -133,6 +139,7 @@ class Call:
     Attributes:
         proved: what a floor that was met demanded, where a snapshot was taken behind it.
         session: the application's, if the command that was announced last is of one.
+        again: what makes it again while its reads wait; None where that cannot be.
     """
 
     __slots__ = (
@@ -143,16 +150,20 @@ class Call:
         "_kind",
         "_name",
         "_open",
+        "_repeats",
         "_rules",
         "_told",
         "_writes",
+        "again",
         "proved",
         "session",
     )
 
-    def __init__(self, rules: Rules) -> None:
-        """Nothing happened yet."""
+    def __init__(self, rules: Rules, *, repeats: bool = False) -> None:
+        """Nothing happened yet; *repeats*: whether it is made again while its reads wait."""
         self._rules = rules
+        self._repeats = repeats
+        self.again: Repeated | None = None
         self._name, self._kind = "", Kind.NEUTRAL
         self.session: Any = None
         self._writes: Mapping[str, WriteId] = _NONE
@@ -167,6 +178,16 @@ class Call:
     def command(self) -> Mapping[str, Any]:
         """The command that was announced last."""
         return self._command
+
+    @property
+    def floor(self) -> Floor | None:
+        """What its reads must see, the same in all attempts: its time goes on between them."""
+        if self.again is not None and self.again.floor is not None:
+            return self.again.floor
+        shim = self._rules.shim
+        if (held := floor(shim, reads=False)) is not None and self._repeats:
+            self.again = self.again or Repeated(shim, self._rules.places)
+        return held
 
     def announce(self, command: MutableMapping[str, Any], session: Any) -> None:
         """Take note of a command that is about to be encoded, and ask what its reply must tell."""
@@ -365,6 +386,8 @@ class Call:
         Raises:
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
+        if self.again is not None:
+            self.again.end()
         if self._commits is not None:
             self._settle_commit(self._commits)
         if self._doubted or self._open:  # Open in the end: nobody waited for a reply.

@@ -23,10 +23,24 @@ from .pymongo import link_errors, refusals
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from antipode.shim import Floor
+    from antipode.shim import Floor, Repeated
     from antipode_shims.mongodb._look import Look
 
     from .call import Call, Rules
+
+
+class TooEarly(Exception):  # noqa: N818 - it ends an attempt, and no caller sees it
+    """The server does not show the floor yet: the connection goes back until it may.
+
+    Attributes:
+        again: makes the next attempt due.
+    """
+
+    def __init__(self, again: Repeated) -> None:
+        """Of the operation that *again* repeats."""
+        super().__init__()
+        self.again = again
+
 
 _AGGREGATIONS = frozenset({"aggregate", "mapReduce"})
 
@@ -40,9 +54,21 @@ class Guard:
         self.connection = connection
         self._rules = rules
         self._call = call
-        self._passed = False
+        self._passed = self._sent = self._asked = False
         self._implied = False
         self._majority = False
+        self._in_transaction = False
+
+    @property
+    def again(self) -> Repeated | None:
+        """What makes the operation again; None where this connection has to be kept.
+
+        So it is once a part of the operation was sent, and in a transaction, whose first command
+        PyMongo has marked by now.
+        """
+        if self._call is None or self._sent or self._in_transaction:
+            return None
+        return self._call.again
 
     def demand(
         self, command: Mapping[str, Any], session: Any = None, read_concern: Any = None
@@ -57,7 +83,7 @@ class Guard:
             StaleSnapshot: it would read from a snapshot that is older than the floor.
         """
         name = next(iter(command))
-        in_transaction = bool(session and session.in_transaction)
+        self._in_transaction = in_transaction = bool(session and session.in_transaction)
         starts = in_transaction and _starts(command, session)
         if not starts and not _reads(name, command):
             return None
@@ -147,7 +173,7 @@ class Guard:
         self._majority = majority or (self._implied and defaults.majority)
         shim, held = self._rules.shim, self.held
         # Half of the time: the connection is cut where its server has not answered by then.
-        wait_s = held.block_s(timeout_s / 2)
+        wait_s = 0.0 if self.again is not None else held.block_s(timeout_s / 2)
         shown = yield from shim.observe(held.writes, majority=self._majority, wait_s=wait_s)
         if not held.promises:
             return shown
@@ -205,8 +231,9 @@ class SyncGuard(Guard):
                 self._passed = False
 
         def guarded_send(*args: Any) -> Any:
-            if not self._passed and self._call is not None:
+            if not (self._passed or self._asked) and self._call is not None:
                 self._pass(self._call.command, self._call.session)
+            self._asked = False
             return send_message(*args)
 
         connection.command, connection.send_message = guarded_command, guarded_send
@@ -219,11 +246,24 @@ class SyncGuard(Guard):
         majority = self.demand(command, session, read_concern)
         if majority is not None:
             self.hold(majority=majority)
+        self._sent = True
+
+    def ask_first(self, query: Any) -> None:
+        """Hold the *query* of a cursor back before PyMongo announces it, unless it has to stay.
+
+        Raises:
+            TooEarly: as :meth:`hold`.
+        """
+        if self.again is not None and not (query.session and query.session.in_transaction):
+            concern = getattr(query, "read_concern", None)
+            self._pass({query.name: ""}, query.session, concern)
+            self._asked = True
 
     def hold(self, *, majority: bool) -> None:
         """Wait until the server shows the floor.
 
         Raises:
+            TooEarly: it does not yet, and another attempt can be made.
             UnmetError: the time is up, or waiting cannot help.
             ConnectionFailure: the connection failed, and there is time for another one.
         """
@@ -236,7 +276,10 @@ class SyncGuard(Guard):
 
         self._passed = True
         try:
-            self.held.hold(observe)
+            if (again := self.again) is None:
+                self.held.hold(observe)
+            elif not again.look(self.held, observe):
+                raise TooEarly(again)
         except failures() as error:
             if not is_failure(error):
                 raise
@@ -284,8 +327,9 @@ class AsyncGuard(Guard):
                 self._passed = False
 
         async def guarded_send(*args: Any) -> Any:
-            if not self._passed and self._call is not None:
+            if not (self._passed or self._asked) and self._call is not None:
                 await self._pass(self._call.command, self._call.session)
+            self._asked = False
             return await send_message(*args)
 
         connection.command, connection.send_message = guarded_command, guarded_send
@@ -298,6 +342,18 @@ class AsyncGuard(Guard):
         majority = self.demand(command, session, read_concern)
         if majority is not None:
             await self.hold(majority=majority)
+        self._sent = True
+
+    async def ask_first(self, query: Any) -> None:
+        """Hold the *query* of a cursor back before PyMongo announces it, unless it has to stay.
+
+        Raises:
+            TooEarly: as :meth:`hold`.
+        """
+        if self.again is not None and not (query.session and query.session.in_transaction):
+            concern = getattr(query, "read_concern", None)
+            await self._pass({query.name: ""}, query.session, concern)
+            self._asked = True
 
     async def hold(self, *, majority: bool) -> None:
         """The asyncio twin of :meth:`SyncGuard.hold`."""
@@ -310,7 +366,10 @@ class AsyncGuard(Guard):
 
         self._passed = True
         try:
-            await self.held.hold_async(observe)
+            if (again := self.again) is None:
+                await self.held.hold_async(observe)
+            elif not await again.look_async(self.held, observe):
+                raise TooEarly(again)
         except failures() as error:
             if not is_failure(error):
                 raise

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from antipode.shim import floor
 from antipode_shims.mongodb._beside.exchange import Beside
 
-from .call import CALL, Call, Rules
-from .guard import SyncGuard
+from .call import CALL, QUERY, Call, Rules
+from .guard import SyncGuard, TooEarly
 from .pymongo import closes
 from .wire import SyncWire
 
@@ -48,15 +48,20 @@ class SyncHooks:
 
     def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
         """One operation of the application: *func* makes an attempt at it on a connection."""
-        call = Call(self.rules)
+        call = Call(self.rules, repeats=True)
         bulk = options.get("bulk", args[1] if len(args) > 1 else None)
+        query = QUERY.get()
 
         def attempt(*given: Any) -> Any:
             connection = given[1] if len(given) == 3 else given[2]  # noqa: PLR2004 - write, or read
             with self.wired(connection, bulk):
                 guard = self.guard(call, connection)
                 try:
+                    if guard is not None and query is not None:
+                        guard.ask_first(query)
                     return func(*given)
+                except TooEarly:
+                    raise
                 except BaseException as error:
                     call.failed(connection, error)
                     raise
@@ -66,7 +71,12 @@ class SyncHooks:
 
         token = CALL.set(call)
         try:
-            result = plain(attempt, *args, **options)
+            while True:
+                try:
+                    result = plain(attempt, *args, **options)
+                    break
+                except TooEarly as early:
+                    early.again.pause()
         except BaseException:
             CALL.reset(token)
             call.settle_failed()
@@ -79,13 +89,13 @@ class SyncHooks:
         """What stores and finds lineages on *connection* for one attempt."""
         return _NOTHING if self.beside is None else SyncWire(self.beside, connection, bulk)
 
-    def guard(self, call: Call | None, connection: Any) -> SyncGuard | None:
+    def guard(self, call: Call, connection: Any) -> SyncGuard | None:
         """Hold reads on *connection* back, if there is a floor.
 
         Raises:
             ConfigurationError: the server is a mongos, or no member of a replica set.
         """
-        held = floor(self.shim, reads=False)
+        held = call.floor
         if held is None:
             return None
         self.rules.check(connection)
@@ -178,7 +188,11 @@ class SyncClient:
     def _run_operation(self, operation: Any, *args: Any, **options: Any) -> Any:
         plain: Any = super()
         if (manager := operation.conn_mgr) is None:
-            return plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            token = QUERY.set(operation)
+            try:
+                return plain._run_operation(operation, *args, **options)  # noqa: SLF001
+            finally:
+                QUERY.reset(token)
         self._antipode.hold_pinned(manager)
         with self._antipode.wired(manager.conn) as wire:
             if wire is not None and manager.more_to_come:

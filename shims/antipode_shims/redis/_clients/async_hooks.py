@@ -28,16 +28,31 @@ Send = Callable[[Any], Any]
 class AsyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
-    def __init__(self, shim: BaseRedisShim) -> None:
-        """Mint positions for *shim* and satisfy its floors."""
+    def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
+        """Mint positions for *shim* and satisfy its floors on the connections of *pool*."""
         self.shim = shim
-        self.rules = Rules(shim)
+        self.rules = Rules(shim, pool)
 
-    async def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
-        """One call of the application, attempts and all."""
+    async def run(
+        self, call: Call, plain: Callable[..., Any], args: Any, options: Any, *, repeats: bool
+    ) -> Any:
+        """One call of the application, attempts and all.
+
+        Args:
+            call: what it comes to.
+            plain: makes it. An attempt that was too early has returned nothing, and its
+                connection is free.
+            args: of *plain*.
+            options: of *plain*.
+            repeats: whether *plain* may be called again for a read that waits.
+        """
+        call.repeats = repeats
         token = CALL.set(call)
         try:
             reply = await plain(*args, **options)
+            while call.waits:
+                await call.again.pause_async()
+                reply = await plain(*args, **options)
         except BaseException:
             CALL.reset(token)
             call.settle_failed()
@@ -166,22 +181,22 @@ class AsyncHooks:
     ) -> Any:
         """Read behind a look in the same packet, until the look shows the floor.
 
-        Records of promises are looked for before, where the floor demands any.
+        Records of promises are looked for before, where the floor demands any. So is all of it by
+        a read that has waited.
         """
-        final = False
+        final = call.begun
+        if (held.promises or final) and not await self._held(call, held, connection):
+            return None
         while True:
-            if held.promises and not await self._held(call, held, connection):
-                return None
             tap = plan()
             try:
                 reply, error = await self._sent(held, send, _tapped(connection, tap), tap)
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
-                await held.hold_async(
-                    self._look(held, connection), watcher=watcher_beside(self.shim)
-                )
             except UnmetError as unmet:
                 call.verdict = unmet
+                return None
+            if not await self._held(call, held, connection):
                 return None
             final = True
         if isinstance(tap, BesideTap):
@@ -228,7 +243,10 @@ class AsyncHooks:
     async def _held(
         self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None
     ) -> bool:
-        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        """Whether *connection* shows the floor. False: the attempt ends, and nothing was sent.
+
+        Then it is made again, if it can be; otherwise the connection is kept until it does.
+        """
         if call.verdict is not None:
             return False
         if refusal is not None:
@@ -241,6 +259,8 @@ class AsyncHooks:
             return shown
 
         try:
+            if call.repeats and call.shim is self.shim:
+                return await call.again.look_async(held, observe)
             await held.hold_async(observe, watcher=watcher_beside(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
@@ -274,6 +294,7 @@ class AsyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return await send(connection)
+        call.repeats = False  # What is queued lies on this connection.
         held = self.rules.floor(call, reads=not wrote)
         if held and not await self._held(call, held, connection):
             return None
@@ -303,7 +324,7 @@ class AsyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return await plain(*args, **options)
-        return await self._antipode.run(call, plain, args, options)
+        return await self._antipode.run(call, plain, args, options, repeats=True)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -362,21 +383,32 @@ class AsyncPipeline:
     """Mixed into the class of an instrumented client's pipelines."""
 
     _antipode: AsyncHooks
+    command_stack: Any
+    explicit_transaction: bool
+    scripts: Any
     watching: bool
 
     async def execute(self, *args: Any, **options: Any) -> Any:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim)
-        return await hooks.run(call, plain.execute, args, options)
+        queued, in_transaction = self.command_stack, self.explicit_transaction
+
+        async def attempt(*args: Any, **options: Any) -> Any:
+            # The attempt before, if any, ended as if they had been sent.
+            self.command_stack, self.explicit_transaction = queued, in_transaction
+            return await plain.execute(*args, **options)
+
+        # What is watched, and scripts that were loaded for it, are of this connection.
+        repeats = not (self.watching or self.scripts)
+        return await hooks.run(Call(hooks.rules), attempt, args, options, repeats=repeats)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        call = Call(hooks.shim)
-        return await hooks.run(call, plain, args, options)
+        call = Call(hooks.rules)
+        return await hooks.run(call, plain, args, options, repeats=False)
 
     async def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Status, UnmetError
 from antipode.shim import (
     Floor,
+    Repeated,
     floor,
     mark_incomplete,
     record_read,
@@ -29,6 +30,7 @@ from antipode_shims.redis._position import (
 )
 
 from .beside_tap import BesideTap
+from .redis_py import places_of
 from .tap import Tap
 
 if TYPE_CHECKING:
@@ -54,20 +56,41 @@ class Call:
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
+        repeats: whether it can be made again, on another connection, while nothing was sent.
     """
 
     # Most calls change none of these: what an instance does not set costs it nothing.
     asked = False
     verdict: UnmetError | None = None
     recorded = ""
+    repeats = False
+    _again: Repeated | None = None
     _in_doubt = False
     _positions: tuple[tuple[Any, Any], ...] = ()
     _shown: tuple[Lineage, ...] = ()
 
-    def __init__(self, shim: BaseRedisShim, held: Floor | None = None) -> None:
+    def __init__(self, rules: Rules, held: Floor | None = None) -> None:
         """Nothing happened yet."""
         self.held = held
-        self.shim = shim
+        self.shim = rules.shim
+        self._places = rules.places
+
+    @property
+    def again(self) -> Repeated:
+        """What makes it again after each pause."""
+        if self._again is None:
+            self._again = Repeated(self.shim, self._places)
+        return self._again
+
+    @property
+    def begun(self) -> bool:
+        """Whether it waited in an attempt before this one."""
+        return self._again is not None and self._again.floor is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether its last attempt was too early."""
+        return self._again is not None and self._again.waits
 
     def took(self, tap: Tap) -> None:
         """Take over an attempt that ended."""
@@ -95,6 +118,8 @@ class Call:
             UnmetError: a floor was not met.
             ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
         """
+        if self._again is not None:
+            self._again.end()
         if self._in_doubt:
             mark_incomplete(self.shim.datastore, "in_doubt")
         for behind, before in self._positions:
@@ -117,12 +142,14 @@ class Rules:
 
     Attributes:
         shim: whose clients they are.
+        places: of their pool.
         by_hand: whether a ``MULTI`` was ever sent by hand.
     """
 
-    def __init__(self, shim: BaseRedisShim) -> None:
-        """Decide for the clients of *shim*."""
+    def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
+        """Decide for the clients of *shim* on *pool*."""
         self.shim = shim
+        self.places = places_of(pool)
         self._queuing: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.by_hand = False
         self._watching: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -131,17 +158,17 @@ class Rules:
         """What a command that needs more than redis-py does comes to; most reads need no more."""
         kind, shim = kind_of(args), self.shim
         if kind is WRITE:
-            return Call(shim)
+            return Call(self)
         if kind is READ or kind is Kind.AWAITING:
             held = floor(shim)
             if held is None and (shim.beside is None or not shim.beside.concerns(args)):
                 return None
-            call = Call(shim, held)
+            call = Call(self, held)
             call.asked = True
             return call
         if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
             return None
-        return Call(shim)
+        return Call(self)
 
     def floor(self, call: Call, *, reads: bool = True) -> Floor | None:
         """What the reads of *call* must see; *reads*: whether it is known to read."""

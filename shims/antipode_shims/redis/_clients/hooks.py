@@ -29,16 +29,31 @@ Send = Callable[[Any], Any]
 class SyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
-    def __init__(self, shim: BaseRedisShim) -> None:
-        """Mint positions for *shim* and satisfy its floors."""
+    def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
+        """Mint positions for *shim* and satisfy its floors on the connections of *pool*."""
         self.shim = shim
-        self.rules = Rules(shim)
+        self.rules = Rules(shim, pool)
 
-    def run(self, call: Call, plain: Callable[..., Any], args: Any, options: Any) -> Any:
-        """One call of the application, attempts and all."""
+    def run(
+        self, call: Call, plain: Callable[..., Any], args: Any, options: Any, *, repeats: bool
+    ) -> Any:
+        """One call of the application, attempts and all.
+
+        Args:
+            call: what it comes to.
+            plain: makes it. An attempt that was too early has returned nothing, and its
+                connection is free.
+            args: of *plain*.
+            options: of *plain*.
+            repeats: whether *plain* may be called again for a read that waits.
+        """
+        call.repeats = repeats
         token = CALL.set(call)
         try:
             reply = plain(*args, **options)
+            while call.waits:
+                call.again.pause()
+                reply = plain(*args, **options)
         except BaseException:
             CALL.reset(token)
             call.settle_failed()
@@ -165,20 +180,22 @@ class SyncHooks:
     ) -> Any:
         """Read behind a look in the same packet, until the look shows the floor.
 
-        Records of promises are looked for before, where the floor demands any.
+        Records of promises are looked for before, where the floor demands any. So is all of it by
+        a read that has waited.
         """
-        final = False
+        final = call.begun
+        if (held.promises or final) and not self._held(call, held, connection):
+            return None
         while True:
-            if held.promises and not self._held(call, held, connection):
-                return None
             tap = plan()
             try:
                 reply, error = self._sent(held, send, _tapped(connection, tap), tap)
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
-                held.hold(self._look(held, connection), watcher=watcher_beside(self.shim))
             except UnmetError as unmet:
                 call.verdict = unmet
+                return None
+            if not self._held(call, held, connection):
                 return None
             final = True
         if isinstance(tap, BesideTap):
@@ -225,7 +242,10 @@ class SyncHooks:
     def _held(
         self, call: Call, held: Floor, connection: Any, refusal: Exception | None = None
     ) -> bool:
-        """Hold back what cannot be sent twice; False when it may not be sent at all."""
+        """Whether *connection* shows the floor. False: the attempt ends, and nothing was sent.
+
+        Then it is made again, if it can be; otherwise the connection is kept until it does.
+        """
         if call.verdict is not None:
             return False
         if refusal is not None:
@@ -238,6 +258,8 @@ class SyncHooks:
             return shown
 
         try:
+            if call.repeats and call.shim is self.shim:
+                return call.again.look(held, observe)
             held.hold(observe, watcher=watcher_beside(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
@@ -269,6 +291,7 @@ class SyncHooks:
         wrote = self.rules.ended(connection)
         if is_named(args, "DISCARD"):
             return send(connection)
+        call.repeats = False  # What is queued lies on this connection.
         held = self.rules.floor(call, reads=not wrote)
         if held and not self._held(call, held, connection):
             return None
@@ -298,7 +321,7 @@ class SyncClient:
         call = self._antipode.rules.call(args)
         if call is None:
             return plain(*args, **options)
-        return self._antipode.run(call, plain, args, options)
+        return self._antipode.run(call, plain, args, options, repeats=True)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any
@@ -357,21 +380,32 @@ class SyncPipeline:
     """Mixed into the class of an instrumented client's pipelines."""
 
     _antipode: SyncHooks
+    command_stack: Any
+    explicit_transaction: bool
+    scripts: Any
     watching: bool
 
     def execute(self, *args: Any, **options: Any) -> Any:
         """Send what is queued; positions enter the scope, or the floor holds it back."""
         plain: Any = super()
         hooks = self._antipode
-        call = Call(hooks.shim)
-        return hooks.run(call, plain.execute, args, options)
+        queued, in_transaction = self.command_stack, self.explicit_transaction
+
+        def attempt(*args: Any, **options: Any) -> Any:
+            # The attempt before, if any, ended as if they had been sent.
+            self.command_stack, self.explicit_transaction = queued, in_transaction
+            return plain.execute(*args, **options)
+
+        # What is watched, and scripts that were loaded for it, are of this connection.
+        repeats = not (self.watching or self.scripts)
+        return hooks.run(Call(hooks.rules), attempt, args, options, repeats=repeats)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command between ``WATCH`` and ``MULTI``."""
         plain: Any = super().immediate_execute_command  # type: ignore[misc]
         hooks = self._antipode
-        call = Call(hooks.shim)
-        return hooks.run(call, plain, args, options)
+        call = Call(hooks.rules)
+        return hooks.run(call, plain, args, options, repeats=False)
 
     def _send_command_parse_response(
         self, conn: Any, command_name: Any, *args: Any, **options: Any

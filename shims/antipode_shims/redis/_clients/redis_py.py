@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
+from antipode.shim import Places
 
 if TYPE_CHECKING:
     import socket
@@ -256,6 +257,11 @@ def take_connection(pool: Any) -> Any:
     """``pool.get_connection()``: a connection, or an awaitable of one."""
     pool_class: Any = type(pool)
     return pool.get_connection(*_get_connection_arguments(pool_class))
+
+
+def places_of(pool: Any) -> Places:
+    """How many connections of *pool* reads that wait may keep."""
+    return Places(lambda: pool.max_connections)
 
 
 def run_batch(plain: Any, commands: Any, raise_on_error: Any, connection: Any) -> Any:

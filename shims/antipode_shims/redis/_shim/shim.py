@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import Unreachable, recorded, register, watcher_beside
+from antipode.shim import Repeated, Unreachable, recorded, register
 from antipode_shims.redis._clients.exchange import (
     exchange,
     exchange_async,
@@ -17,6 +17,7 @@ from antipode_shims.redis._clients.exchange import (
 from antipode_shims.redis._clients.redis_py import (
     check_client,
     link_errors,
+    places_of,
     redis_module,
     take_connection,
     timed_out,
@@ -49,6 +50,7 @@ class RedisShim(RedisTable2):
         super().__init__(datastore, settings, **options)
         self._client = client
         self._owned = owned
+        self._places = places_of(client.connection_pool)
 
     @recorded("write", expires=("ex", "px"))
     def write(
@@ -151,15 +153,28 @@ class RedisShim(RedisTable2):
         """
         held = self.floor()
         commands = self.read_commands(key, held)
+        again = Repeated(self, self._places)
+        try:
+            while (replies := self._attempted(commands, held, again)) is None:
+                again.pause()
+        finally:
+            again.end()
+        value, lineage = self.seen(replies)
+        return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    def _attempted(
+        self, commands: list[Command], held: Floor | None, again: Repeated
+    ) -> list[Any] | None:
+        """The replies to a read; None where its connection does not show *held* yet."""
         with self._connection() as connection:
             replies = self._shown(connection, commands, held)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
-                held.hold(self._look(held, connection), watcher=watcher_beside(self))
+                if not again.look(held, self._look(held, connection)):
+                    return None
                 replies = self._shown(connection, commands, held)
                 final = True
-        value, lineage = self.seen(replies)
-        return (None if value is None else self._client.get_encoder().decode(value)), lineage
+            return replies
 
     def _shown(self, connection: Any, commands: list[Command], held: Floor | None) -> list[Any]:
         """The replies to a read; under a floor they come in its time.
@@ -232,6 +247,7 @@ class RedisAsyncShim(RedisTable2):
         super().__init__(datastore, settings, **options)
         self._client = client
         self._owned = owned
+        self._places = places_of(client.connection_pool)
 
     @recorded("write", expires=("ex", "px"))
     async def write(
@@ -301,19 +317,32 @@ class RedisAsyncShim(RedisTable2):
         """As :meth:`RedisShim.read`."""
         held = self.floor()
         commands = self.read_commands(key, held)
+        again = Repeated(self, self._places)
+        try:
+            while (replies := await self._attempted(commands, held, again)) is None:
+                await again.pause_async()
+        finally:
+            again.end()
+        value, lineage = self.seen(replies)
+        return (None if value is None else self._client.get_encoder().decode(value)), lineage
+
+    async def _attempted(
+        self, commands: list[Command], held: Floor | None, again: Repeated
+    ) -> list[Any] | None:
+        """As :meth:`RedisShim._attempted`."""
         pool = self._client.connection_pool
         connection = await take_connection(pool)
         try:
             replies = await self._shown(connection, commands, held)
             final = False
             while held is not None and not self.judge(held, replies, final=final):
-                await held.hold_async(self._look(held, connection), watcher=watcher_beside(self))
+                if not await again.look_async(held, self._look(held, connection)):
+                    return None
                 replies = await self._shown(connection, commands, held)
                 final = True
+            return replies
         finally:
             await pool.release(connection)
-        value, lineage = self.seen(replies)
-        return (None if value is None else self._client.get_encoder().decode(value)), lineage
 
     async def _shown(
         self, connection: Any, commands: list[Command], held: Floor | None
