@@ -39,8 +39,8 @@ PAIRS = (
         "async_hooks.py",
         "hooks.py",
         {
-            "AsyncBesideConnection": "BesideConnection",
             "AsyncTappedConnection": "TappedConnection",
+            "around_async": "around",
             "exchange_async": "exchange",
             "hold_async": "hold",
             "look_async": "look",

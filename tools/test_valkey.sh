@@ -6,4 +6,4 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 ln -s "$PWD/.stores/bin/valkey-server" "$folder/redis-server"
 PATH="$folder:$PATH:/usr/sbin" ANTIPODE_REQUIRE_STORES=redis "$1" -m pytest -q \
-    tests/contract/test_redis.py tests/contract/test_redis_beside.py tests/integration/redis/test_proxies.py
+    tests/contract/test_redis.py tests/contract/test_redis_stored.py tests/integration/redis/test_proxies.py

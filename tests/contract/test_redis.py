@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 import antipode
 from antipode_shims import redis as shims
-from antipode_shims.redis._beside.companion import digest
+from antipode_shims.redis._format import digest
 from antipode_testing import ContractStore, LagProxy, RedisTopology, ShimContract
 
 if TYPE_CHECKING:

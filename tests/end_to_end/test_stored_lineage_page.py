@@ -19,10 +19,10 @@ from antipode.shim import stored_text
 from antipode_shims import redis as redis_shims
 from tests.end_to_end._xcy_stores import opened, over
 from tests.integration.mongodb import _clients as _mongodb_clients
-from tests.integration.mongodb._beside import both
-from tests.integration.mysql._beside import texts
+from tests.integration.mongodb._stored import both
 from tests.integration.mysql._clients import run
-from tests.integration.mysql.test_beside import beside
+from tests.integration.mysql._stored import texts
+from tests.integration.mysql.test_stored import beside
 from tests.integration.redis import _clients as _redis_clients
 
 if TYPE_CHECKING:

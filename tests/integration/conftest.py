@@ -10,8 +10,8 @@ import pytest
 from antipode_shims import redis
 from antipode_testing import LagProxy
 from tests.integration.mysql._clients import STORES, Sql
-from tests.integration.redis._beside import KEYS
 from tests.integration.redis._clients import client
+from tests.integration.redis._stored import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,8 @@ ROOMS = {
     "_position": "the store's positions: parsed, compared, judged",
     "_look": "one look at a server, as a conversation without I/O",
     "_endpoint": "the library's own connections",
-    "_beside": "stored lineages: their text, rewriting, tombstones, migrations",
+    "_format": "how a lineage lies with a value or a message: Table 2 and _stored share it",
+    "_stored": "lineages in the application's own rows, keys and documents: an option",
     "_promises": "records of promises",
 }
 FURTHER = {
@@ -79,3 +82,22 @@ def test_a_shim_has_what_every_shim_needs(store: str) -> None:
     """Each shim at least has Table 2's API, and the datastores with a server an endpoint."""
     assert "_shim" in rooms_of(store)
     assert "_endpoint" in rooms_of(store) or store == "embedded"
+
+
+@pytest.mark.parametrize("store", [store for store in STORES if "_stored" in rooms_of(store)])
+def test_stored_lineages_are_imported_for_their_option_alone(store: str) -> None:
+    """No module of a shim imports `_stored` with it, so that plain clients never run its code."""
+    folder = SHIMS / store
+    within = [path.relative_to(SHIMS).with_suffix("") for path in sorted(folder.rglob("*.py"))]
+    within = [path for path in within if "_stored" not in path.parts and path.stem != "__main__"]
+    names = [".".join(("antipode_shims", *path.parts)) for path in within]
+    program = (
+        "import importlib, sys\n"
+        f"for name in {names!r}:\n"
+        "    importlib.import_module(name.removesuffix('.__init__'))\n"
+        "print([name for name in sys.modules if '._stored' in name])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

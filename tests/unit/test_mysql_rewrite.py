@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antipode_shims.mysql._beside.rewrite import Tables
+from antipode_shims.mysql._stored.rewrite import Tables
 
 TABLES = Tables(["posts", "shop.orders"])
 

@@ -14,7 +14,7 @@ from antipode import Lineage, WriteId
 from antipode.shim import encode
 from antipode.telemetry import metrics
 from antipode_shims.rabbitmq import message
-from antipode_shims.rabbitmq._beside.headers import (
+from antipode_shims.rabbitmq._format import (
     BAGGAGE,
     MAX_HEADER_BYTES,
     MAX_MEMBERS,

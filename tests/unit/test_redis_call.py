@@ -17,7 +17,7 @@ from tests.unit._floors import floor_of, set_floor
 
 def rules(datastore: str) -> Rules:
     """The rules of a client of *datastore*."""
-    shim: Any = SimpleNamespace(datastore=datastore, beside=None, barriers=None, clock=SYSTEM_CLOCK)
+    shim: Any = SimpleNamespace(datastore=datastore, stored=None, barriers=None, clock=SYSTEM_CLOCK)
     return Rules(shim, SimpleNamespace(max_connections=0))
 
 

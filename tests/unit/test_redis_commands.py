@@ -11,8 +11,8 @@ import pytest
 from antipode import Lineage, WriteId, serialize
 from antipode.shim import Incomplete
 from antipode_shims.redis import COVERED_READS, COVERED_WRITES
-from antipode_shims.redis._beside.companion import Match, companion_of, pack, unpack
 from antipode_shims.redis._commands import Batch, Kind, kind_of
+from antipode_shims.redis._format import Match, companion_of, pack, unpack
 
 LINEAGE = Lineage([WriteId("elsewhere", "log", 7, 490_000)])
 

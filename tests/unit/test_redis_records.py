@@ -95,7 +95,7 @@ def test_read_behind_a_record_is_on_its_history(
     accepted: bool,  # noqa: FBT001 - a parameter of a test
 ) -> None:
     """Records that were seen just before the read count for it on the same history alone."""
-    shim: Any = SimpleNamespace(datastore="posts", beside=None, history=LogHistory())
+    shim: Any = SimpleNamespace(datastore="posts", stored=None, history=LogHistory())
     held = floor_of("posts", PROMISE)
     rules = Rules(shim, SimpleNamespace(max_connections=0))
     assert rules.judge(held, reply, final=True, recorded=recorded) is accepted

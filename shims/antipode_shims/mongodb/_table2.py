@@ -17,11 +17,11 @@ from antipode.shim import (
     record_write,
 )
 
-from ._beside.document import FIELD, Match, added, birth_of, found, whole
-from ._beside.numbers import Numbers
-from ._beside.tombstones import Births, birth_mark, born_in, buried, bury, search
 from ._clients.pymongo import in_doubt, known_set_name, pymongo_module
 from ._endpoint.wait import SLICE_S
+from ._format.document import FIELD, Match, added, birth_of, found, whole
+from ._format.numbers import Numbers
+from ._format.tombstones import Births, birth_mark, born_in, buried, bury, search
 from ._position.reply import ASK, check_member, state_of_hello, state_of_reply
 from ._position.timestamps import log_key, version_of
 from ._promises.records import found_in

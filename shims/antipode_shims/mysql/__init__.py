@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._beside.migration import migration
 from ._clients.django import instrument_django, uninstrument_django
 from ._clients.sqlalchemy import instrument_engine, uninstrument_engine
 from ._instrument import instrument_connection, uninstrument_connection
@@ -18,7 +17,8 @@ from ._shim.shim import MySQLAsyncShim, MySQLShim, shim, shim_async
 from ._table2 import Layout, ddl
 
 if TYPE_CHECKING:
-    from ._clients.sqlalchemy_orm import LineageMixin
+    from ._stored.migration import migration
+    from ._stored.sqlalchemy_orm import LineageMixin
 
 __all__ = [
     "Layout",
@@ -46,9 +46,13 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs SQLAlchemy when it is first used."""
+    """Import what stores lineages with rows when it is first used."""
     if name == "LineageMixin":
-        from ._clients.sqlalchemy_orm import LineageMixin
+        from ._stored.sqlalchemy_orm import LineageMixin
 
         return LineageMixin
+    if name == "migration":
+        from ._stored.migration import migration
+
+        return migration
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 
-from ._beside.migration import (
+from ._position.flavor import Ask, Refused, converse, text
+from ._promises.records import TABLE, promises_ddl, promises_missing, undo_promises
+from ._stored.migration import (
     lacks_invisible_columns,
     migration,
     missing,
@@ -21,8 +23,6 @@ from ._beside.migration import (
     triggers_missing,
     undo,
 )
-from ._position.flavor import Ask, Refused, converse, text
-from ._promises.records import TABLE, promises_ddl, promises_missing, undo_promises
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -21,19 +21,38 @@ if TYPE_CHECKING:
     from antipode.shim import Barriers, OnRead, ReadsFrom
 
     from ._endpoint.settings import ServerSettings
+    from ._stored.lineages import StoredLineages
 
 ConnectionT = TypeVar("ConnectionT")
 
 
 class InstrumentedShim(BaseMySQLShim):
-    """What instrumented connections register: one for all that reach one server alike."""
+    """What instrumented connections register: one for all that reach one server alike.
+
+    Attributes:
+        stored: the lineages that they store with rows; None for none.
+    """
+
+    stored: StoredLineages | None = None
+
+    def store_lineages(self, tables: tuple[str, ...]) -> None:
+        """Store lineages with the rows of *tables*."""
+        from ._stored.lineages import StoredLineages
+
+        self.stored = StoredLineages(self, tables)
 
 
 def made(
-    datastore: str, settings: ServerSettings, barriers: Barriers | None, options: dict[str, Any]
+    datastore: str,
+    settings: ServerSettings,
+    barriers: Barriers | None,
+    tables: tuple[str, ...],
+    options: dict[str, Any],
 ) -> InstrumentedShim:
     """A shim of instrumented connections, whose reads wait as *barriers* says."""
     shim = InstrumentedShim(datastore, settings, **options)
+    if tables:
+        shim.store_lineages(tables)
     shim.wait_by(barriers)
     return shim
 
@@ -110,10 +129,10 @@ def instrument_connection(
     place = settings.where, settings.database, promise_table
     functions = names_of(readonly_functions)
     key = (datastore, reads_from, names, on_read, one_server, place, barriers, functions)
-    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options: dict[str, Any] = {"promise_table": promise_table}
     options |= {"readonly_functions": readonly_functions}
     options |= {"reads_from": reads_from, "on_read": on_read, "one_server": one_server}
-    make = partial(made, datastore, settings, barriers, options)
+    make = partial(made, datastore, settings, barriers, names, options)
     attach(connection, _shared_shim(key, make))
     return connection
 
@@ -156,21 +175,34 @@ def _shim_of(connection: Any) -> BaseMySQLShim:
     return tap.shim
 
 
+def stored_by(shim: BaseMySQLShim) -> StoredLineages | None:
+    """The lineages that connections of *shim* store with rows; None for none."""
+    return shim.stored if isinstance(shim, InstrumentedShim) else None
+
+
 def attach(connection: Any, shim: BaseMySQLShim) -> None:
     """Let *connection* mint for *shim*."""
     connection = unwrapped(connection)
     client = client_of(connection)
     status, tracked = client.begin(connection)
-    tap = Tap(shim, status=status, tracked=tracked, told=client.told)
-    adopt(connection, client.mixin(beside=bool(shim.tables.names)), tap, direct=_DIRECT)
+    tap = _tap_of(shim, status=status, tracked=tracked, told=client.told)
+    adopt(connection, client.mixin(stored=stored_by(shim) is not None), tap, direct=_DIRECT)
+
+
+def _tap_of(shim: BaseMySQLShim, **options: Any) -> Tap:
+    if (stored := stored_by(shim)) is None:
+        return Tap(shim, **options)
+    from ._stored.tap import StoredTap
+
+    return StoredTap(stored.connection(), shim, **options)
 
 
 def detach(connection: Any) -> None:
     """Undo :func:`attach`."""
     connection = unwrapped(connection)
     client = client_of(connection)
-    beside = bool(connection._antipode.shim.tables.names)  # noqa: SLF001
-    if beside:
+    stored = stored_by(_shim_of(connection)) is not None
+    if stored:
         connection._antipode_forget()  # noqa: SLF001
     client.end(connection)
-    disown(connection, client.mixin(beside=beside))
+    disown(connection, client.mixin(stored=stored))

@@ -18,9 +18,8 @@ from antipode import ConfigurationError, Lineage, current, scope
 from antipode.shim import config, count, mark_incomplete, record_read, record_write, stored_text
 from antipode.shim import stored_lineage as stored
 
-from ._beside.migration import tombstones_as
-from ._beside.triggers import quoted
 from ._endpoint.settings import errno_of
+from ._format import quoted, tombstones_as
 from ._position.flavor import COVER, Flavor, text
 from ._shim.base import BaseMySQLShim
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._beside.headers import fulfil
 from ._clients.message import message
 from ._consumers.consumer import RabbitMQConsumer, consume
 from ._consumers.consumer_options import BY_REJECTION
 from ._endpoint.tap import Receipts
+from ._format import fulfil
 from ._instrument import instrument_channel, uninstrument_channel
 from ._shim.shim import RabbitMQShim, shim
 from ._table2 import Delivery

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from antipode import ConfigurationError, Lineage
 from antipode.shim import Endpoint, OnRead, ReadsFrom, Shim, Unreachable, record_read
 
-from ._beside.headers import received
 from ._clients.message import deliver, fulfilled_by
 from ._endpoint.tap import Receipts, ReceiptsEndpoint, Tap
+from ._format import received
 from ._position.ledger import Ledger
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import ConfigurationError
 from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
 
-from ._beside.exchange import Beside
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
 from ._clients.redis_py import check_client
@@ -25,11 +24,12 @@ ClientT = TypeVar("ClientT")
 class InstrumentedShim(BaseRedisShim):
     """What an instrumented client registers."""
 
-    def keep_beside(self, patterns: tuple[str, ...]) -> None:
-        """Store lineages beside the values of the keys that *patterns* name, if any."""
-        if patterns:
-            reading = self.on_read == "merge"
-            self.beside = Beside(self.datastore, patterns, prefix=self.prefix, reading=reading)
+    def store_lineages(self, patterns: tuple[str, ...]) -> None:
+        """Store lineages with the values of the keys that *patterns* name."""
+        from ._stored.lineages import StoredLineages
+
+        reading = self.on_read == "merge"
+        self.stored = StoredLineages(self.datastore, patterns, prefix=self.prefix, reading=reading)
 
 
 @switchable
@@ -88,7 +88,8 @@ def instrument_client(
         one_server=one_server,
     )
     instrumented.wait_by(barriers)
-    instrumented.keep_beside(names)
+    if names:
+        instrumented.store_lineages(names)
     register(instrumented)
     _adopt(client, instrumented, is_async=is_async)
     return client

@@ -18,8 +18,8 @@ from antipode.shim import (
     stored_text,
 )
 
-from ._beside.companion import Match, companion_of, pack, unpack
 from ._clients.redis_py import was_refused
+from ._format import Match, companion_of, pack, unpack
 from ._position import INFO, InfoError, observation, parse_info, refused, unknown_logs
 from ._promises.records import FULFILLED, look_up, refuse_abandoned, set_record
 from ._promises.records import shown as recorded

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.mongodb._beside.document import found as found_beside
-from antipode_shims.mongodb._beside.document import held_in
 from antipode_shims.mongodb._commands import Kind, kind_of
+from antipode_shims.mongodb._format.document import found as found_beside
+from antipode_shims.mongodb._format.document import held_in
 from antipode_shims.mongodb._look import converse, shown_in
 from antipode_shims.mongodb._position.history import LogHistory
 from antipode_shims.mongodb._position.reply import ServerState, read_position, write_position

@@ -9,11 +9,11 @@ import antipode
 from antipode import WriteId
 from antipode.shim import record_read, record_write
 from antipode_shims import redis
-from antipode_shims.redis._beside.companion import Shown, pack, unpack
-from antipode_shims.redis._beside.keys import keys_of
 from antipode_shims.redis._commands import Batch, Kind, kind_of
+from antipode_shims.redis._format import Shown, pack, unpack
 from antipode_shims.redis._look import look
 from antipode_shims.redis._position import InfoError, LogHistory
+from antipode_shims.redis._stored.keys import keys_of
 from tests.agent._values import of_lineage, write_at
 
 if TYPE_CHECKING:

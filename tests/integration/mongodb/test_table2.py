@@ -18,7 +18,7 @@ from antipode import Lineage, Status, WriteId
 from antipode.shim import Incomplete
 from antipode.telemetry import Metric
 from antipode_shims import mongodb
-from antipode_shims.mongodb._beside.document import MOST_PARTS
+from antipode_shims.mongodb._format.document import MOST_PARTS
 from antipode_testing import LagProxy
 from tests.integration._in_flight import sent
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from antipode_testing import LagProxy
-from tests.integration.mysql._beside import IN_COLUMNS, IN_SIDE_TABLES, make_posts
 from tests.integration.mysql._clients import STORES, Sql
 from tests.integration.mysql._promises import Branches
+from tests.integration.mysql._stored import IN_COLUMNS, IN_SIDE_TABLES, make_posts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

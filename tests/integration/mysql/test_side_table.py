@@ -10,10 +10,10 @@ import antipode
 from antipode import ConfigurationError, Lineage
 from antipode.shim import stored_text
 from antipode_shims import mysql
-from tests.integration.mysql.test_beside import beside, found
+from tests.integration.mysql.test_stored import beside, found
 
-from ._beside import CAUSE, IN_SIDE_TABLES, OTHER, texts
 from ._clients import NOTES, counted, run
+from ._stored import CAUSE, IN_SIDE_TABLES, OTHER, texts
 
 if TYPE_CHECKING:
     from ._clients import Sql

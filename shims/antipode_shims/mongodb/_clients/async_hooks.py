@@ -11,15 +11,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import floor
-from antipode_shims.mongodb._beside.exchange import Beside
 
 from .call import CALL, QUERY, Call, Rules
 from .guard import AsyncGuard, TooEarly
 from .pymongo import closes
-from .wire import AsyncWire
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from antipode_shims.mongodb._shim.base import BaseMongoShim
+    from antipode_shims.mongodb._stored.lineages import StoredLineages
 
 Plain = Callable[..., Any]
 
@@ -43,7 +43,17 @@ class AsyncHooks:
         """
         self.shim = shim
         self.rules = Rules(shim, client)
-        self.beside = Beside(self.rules, names) if names else None
+        self.stored: StoredLineages | None = None
+        self._wire: Callable[..., AbstractContextManager[Any]] | None = None
+        if names:
+            self._store_lineages(names)
+
+    def _store_lineages(self, names: tuple[str, ...]) -> None:
+        from antipode_shims.mongodb._stored.lineages import StoredLineages
+        from antipode_shims.mongodb._stored.wire import AsyncWire
+
+        self.stored = StoredLineages(self.rules, names)
+        self._wire = partial(AsyncWire, self.stored)
 
     async def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
         """One operation of the application: *func* makes an attempt at it on a connection."""
@@ -86,7 +96,7 @@ class AsyncHooks:
 
     def wired(self, connection: Any, bulk: Any = None) -> AbstractContextManager[Any]:
         """What stores and finds lineages on *connection* for one attempt."""
-        return _NOTHING if self.beside is None else AsyncWire(self.beside, connection, bulk)
+        return _NOTHING if self._wire is None else self._wire(connection, bulk)
 
     def guard(self, call: Call, connection: Any) -> AsyncGuard | None:
         """Hold reads on *connection* back, if there is a floor.

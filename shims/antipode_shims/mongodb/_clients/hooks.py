@@ -12,15 +12,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import floor
-from antipode_shims.mongodb._beside.exchange import Beside
 
 from .call import CALL, QUERY, Call, Rules
 from .guard import SyncGuard, TooEarly
 from .pymongo import closes
-from .wire import SyncWire
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from antipode_shims.mongodb._shim.base import BaseMongoShim
+    from antipode_shims.mongodb._stored.lineages import StoredLineages
 
 Plain = Callable[..., Any]
 
@@ -44,7 +44,17 @@ class SyncHooks:
         """
         self.shim = shim
         self.rules = Rules(shim, client)
-        self.beside = Beside(self.rules, names) if names else None
+        self.stored: StoredLineages | None = None
+        self._wire: Callable[..., AbstractContextManager[Any]] | None = None
+        if names:
+            self._store_lineages(names)
+
+    def _store_lineages(self, names: tuple[str, ...]) -> None:
+        from antipode_shims.mongodb._stored.lineages import StoredLineages
+        from antipode_shims.mongodb._stored.wire import SyncWire
+
+        self.stored = StoredLineages(self.rules, names)
+        self._wire = partial(SyncWire, self.stored)
 
     def run(self, plain: Plain, func: Plain, args: Any, options: Any) -> Any:
         """One operation of the application: *func* makes an attempt at it on a connection."""
@@ -87,7 +97,7 @@ class SyncHooks:
 
     def wired(self, connection: Any, bulk: Any = None) -> AbstractContextManager[Any]:
         """What stores and finds lineages on *connection* for one attempt."""
-        return _NOTHING if self.beside is None else SyncWire(self.beside, connection, bulk)
+        return _NOTHING if self._wire is None else self._wire(connection, bulk)
 
     def guard(self, call: Call, connection: Any) -> SyncGuard | None:
         """Hold reads on *connection* back, if there is a floor.

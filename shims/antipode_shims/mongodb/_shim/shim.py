@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage
 from antipode.shim import recorded, register
-from antipode_shims.mongodb._beside.document import FIELD
 from antipode_shims.mongodb._clients.pymongo import (
     ServerSettings,
     is_async,
@@ -14,6 +13,7 @@ from antipode_shims.mongodb._clients.pymongo import (
     refusals,
     slow_errors,
 )
+from antipode_shims.mongodb._format.document import FIELD
 from antipode_shims.mongodb._look import HELLO, converse
 from antipode_shims.mongodb._promises.fulfil import fulfil
 from antipode_shims.mongodb._table2 import MongoTable2, late, slice_s

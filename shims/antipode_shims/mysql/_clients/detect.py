@@ -37,7 +37,7 @@ class Client:
         told: whether it shows the server's flags.
         module: where the class lies that is mixed into its connections' classes.
         name: of that class.
-        beside: module and name of the one that keeps lineages beside rows, too; None where its
+        stored: module and name of the one that stores lineages with rows, too; None where its
             client shows no packets.
     """
 
@@ -47,19 +47,19 @@ class Client:
     module: str
     name: str
     told: bool = True
-    beside: tuple[str, str] | None = None
+    stored: tuple[str, str] | None = None
 
-    def mixin(self, *, beside: bool) -> type:
+    def mixin(self, *, stored: bool) -> type:
         """The class that is mixed in.
 
         Raises:
-            ConfigurationError: it shall keep lineages beside rows, and cannot.
+            ConfigurationError: it shall store lineages with rows, and cannot.
         """
         module, name = self.module, self.name
-        if beside:
-            if self.beside is None:
+        if stored:
+            if self.stored is None:
                 raise ConfigurationError(NO_PACKETS)
-            module, name = self.beside
+            module, name = self.stored
         found: type = getattr(import_module(module, __package__), name)
         return found
 
@@ -161,7 +161,7 @@ _PYMYSQL = Client(
     _end,
     ".pymysql",
     "SyncConnection",
-    beside=(".pymysql_beside", "SyncBesideConnection"),
+    stored=("antipode_shims.mysql._stored.pymysql", "SyncStoredConnection"),
 )
 _CLIENTS = (
     ("pymysql.connections", "Connection", _PYMYSQL),
@@ -174,7 +174,7 @@ _CLIENTS = (
             _end,
             ".aiomysql",
             "AsyncConnection",
-            beside=(".aiomysql_beside", "AsyncBesideConnection"),
+            stored=("antipode_shims.mysql._stored.aiomysql", "AsyncStoredConnection"),
         ),
     ),
     (

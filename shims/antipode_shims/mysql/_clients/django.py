@@ -107,10 +107,12 @@ def instrument_django(
         if held.shim in shims_of(datastore):
             return
         uninstrument_django(alias)
-    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options: dict[str, Any] = {"promise_table": promise_table}
     options |= {"readonly_functions": readonly_functions, "reads_from": reads_from}
     options |= {"on_read": on_read, "one_server": one_server}
-    shim = made(datastore, ServerSettings.of(wrapper.get_connection_params()), barriers, options)
+    shim = made(
+        datastore, ServerSettings.of(wrapper.get_connection_params()), barriers, names, options
+    )
     register(shim)
     hooks = _hooks[alias] = AliasHooks(alias, shim, wrapper)
     created.connect(hooks.created, weak=False, dispatch_uid=("antipode", alias))

@@ -110,14 +110,14 @@ class NativeConnection:
         tap = self._antipode
         tap.settle()
         tap.closed()
-        with tap.rows.taken():
+        with tap.gate.taken():
             return _plain(self, "close")()
 
     def change_user(self, *args: Any, **options: Any) -> Any:
         """Begin a session anew."""
         tap = self._antipode
         tap.settle()
-        with tap.rows.taken():
+        with tap.gate.taken():
             try:
                 return _plain(self, "change_user")(*args, **options)
             finally:
@@ -125,12 +125,12 @@ class NativeConnection:
 
     def ping(self, *args: Any) -> Any:
         """Ask whether the server is there."""
-        with self._antipode.rows.taken():
+        with self._antipode.gate.taken():
             return _plain(self, "ping")(*args)
 
     def select_db(self, *args: Any) -> Any:
         """Go on to another schema."""
-        with self._antipode.rows.taken():
+        with self._antipode.gate.taken():
             return _plain(self, "select_db")(*args)
 
     def store_result(self) -> Any:
@@ -232,8 +232,8 @@ class NativeConnection:
 
     def _antipode_run(self, found: int, send: Callable[[], Any]) -> Any:
         tap = self._antipode
-        tap.rows.give()  # Held still where a reply was not read to its end.
-        tap.rows.take()
+        tap.gate.give()  # Held still where a reply was not read to its end.
+        tap.gate.take()
         self._antipode_kept = {}
         self._antipode_left = False
         try:
@@ -259,7 +259,7 @@ class NativeConnection:
                 tap.session.unsent()
             else:
                 tap.lost()
-            tap.rows.give()
+            tap.gate.give()
             tap.settle()
             raise
         self._antipode_replied(found)
@@ -273,14 +273,14 @@ class NativeConnection:
     def _antipode_inside(self) -> Lineage:
         """What it left; the connection is asked if nothing of a reply is left to read."""
         tap = self._antipode
-        with tap.rows.between(SLICE_S) as free:
+        with tap.gate.between(SLICE_S) as free:
             self._antipode_kept = self._antipode_kept or self._antipode_now()
             return tap.inside(self._antipode_put if free else _busy)
 
     def _antipode_over(self) -> None:
         """Nothing of a reply is left to read: the connection may be asked from other threads."""
         tap = self._antipode
-        tap.rows.give()
+        tap.gate.give()
         if not tap.session.uncommitted:
             tap.settle(ask=False)
 
@@ -329,7 +329,7 @@ class NativeConnection:
             Refused: the server answered with an error.
             MySQLdb.Error: the connection is lost.
         """
-        with self._antipode.rows.taken():
+        with self._antipode.gate.taken():
             return self._antipode_put(sql)
 
     def _antipode_put(self, sql: str) -> Rows:

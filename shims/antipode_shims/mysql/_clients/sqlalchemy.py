@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import AntipodeError, ConfigurationError
 from antipode.shim import beside_names, register, shims_of, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
-from antipode_shims.mysql._instrument import attach, detach, is_instrumented, made
+from antipode_shims.mysql._instrument import attach, detach, is_instrumented, made, stored_by
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 from antipode_shims.mysql._promises.records import TABLE
 
@@ -46,7 +46,7 @@ class EngineHooks:
             ("connect", self._connected),
             ("handle_error", self._handle_error),
         ]
-        if shim.tables.names:
+        if stored_by(shim) is not None:
             self._listeners.append(("checkin", self._checked_in))
 
     def listen(self) -> None:
@@ -105,7 +105,7 @@ class EngineHooks:
         del dbapi_connection
         tap = getattr(record.driver_connection, "_antipode", None)
         if tap is not None:
-            tap.rows.settle()
+            tap.given_back()
 
     def _handle_error(self, context: Any) -> None:
         """A floor that was not met leaves the connection as it was.
@@ -190,10 +190,10 @@ def instrument_engine(
         if _hooks[plain.dialect].shim in shims_of(datastore):
             return engine
         uninstrument_engine(plain)
-    options: dict[str, Any] = {"tables": names, "promise_table": promise_table}
+    options: dict[str, Any] = {"promise_table": promise_table}
     options |= {"readonly_functions": readonly_functions, "reads_from": reads_from}
     options |= {"on_read": on_read, "one_server": one_server}
-    shim = made(datastore, _settings(plain), barriers, options)
+    shim = made(datastore, _settings(plain), barriers, names, options)
     _install(plain, shim)
     return engine
 

@@ -18,7 +18,6 @@ from antipode.shim import (
     record_uncommitted,
     record_write,
 )
-from antipode_shims.mysql._beside.connection import Beside, Cover
 from antipode_shims.mysql._functions import OWN, SEQUENCES, called
 from antipode_shims.mysql._position.flavor import (
     COVER,
@@ -57,6 +56,7 @@ from antipode_shims.mysql._statements import (
     temporary,
 )
 
+from .cover import Cover, Gate
 from .session import Due, Session
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Tap:
         own: whether the library itself is asking.
         due: what the end of a reply left to do.
         ended: whether the server had closed the connection before the command was sent.
-        rows: its side of lineages beside rows; with ``lineage="beside"`` alone.
+        gate: keeps others out while the application uses the connection.
         peer: asks the kernel about the server's end; None where it does not say.
         more: whether more results of a command that may commit a write come with the reply.
         reading_ahead: whether these are being read before the application comes to them.
@@ -169,12 +169,12 @@ class Tap:
         "due",
         "ended",
         "facts",
+        "gate",
         "more",
         "own",
         "peer",
         "reading_ahead",
         "ready",
-        "rows",
         "session",
         "shim",
         "state",
@@ -182,7 +182,12 @@ class Tap:
     )
 
     def __init__(
-        self, shim: BaseMySQLShim, *, status: int, tracked: bool, told: bool = True
+        self,
+        shim: BaseMySQLShim,
+        *,
+        status: int,
+        tracked: bool,
+        told: bool = True,
     ) -> None:
         """Ride along on a connection that may be open already."""
         self.shim = shim
@@ -190,14 +195,14 @@ class Tap:
         self.until_s: float | None = None
         self._told = told
         self._inside: Cover | None = None
-        self.rows = Beside(shim)
+        self.gate = Gate()
         self.connected(status=status, tracked=tracked)
 
     def connected(self, *, status: int, tracked: bool) -> None:
         """The connection went through a handshake; its session starts anew."""
         self.closed()
         self.session = Session(status=status, tracked=tracked, told=self._told)
-        self.rows.renewed()
+        self.renewed()
         self.facts: Facts | None = None
         self.ready = False
         self.state = 0
@@ -214,6 +219,12 @@ class Tap:
         self._left = False
         self._foreign = ""
         self._assigns = False
+
+    def renewed(self) -> None:
+        """The session starts again: what a kind of tap set there is gone."""
+
+    def given_back(self) -> None:
+        """The application gives the connection back to its pool."""
 
     def preparing(self, accepted: Callable[[], int]) -> Asking[None]:
         """Find out about the server, and turn tracking on.
@@ -346,7 +357,7 @@ class Tap:
         tracked = self.session.tracked
         self.closed()
         self.session = Session(status=AUTOCOMMIT, tracked=tracked, told=self._told)
-        self.rows.renewed()
+        self.renewed()
         self.ready = False
         self._temporary = set()
 

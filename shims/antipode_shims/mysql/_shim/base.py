@@ -15,9 +15,6 @@ from antipode.shim import (
     mark_incomplete,
     shims_of,
 )
-from antipode_shims.mysql._beside.migration import missing, primary_key, sided
-from antipode_shims.mysql._beside.rewrite import tables_of
-from antipode_shims.mysql._beside.triggers import COLUMN
 from antipode_shims.mysql._endpoint.caveat import caveat
 from antipode_shims.mysql._endpoint.endpoint import MySQLEndpoint
 from antipode_shims.mysql._endpoint.settings import ServerSettings, abandon, execute
@@ -38,7 +35,7 @@ from antipode_shims.mysql._position.states import STATE, parse_state, primaries
 from antipode_shims.mysql._promises.records import TABLE, check_name, place, sweeping
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection
 
     from antipode import Promise
     from antipode.shim import Endpoint, Observation, OnRead, ReadsFrom
@@ -60,9 +57,6 @@ class BaseMySQLShim(ServerShim):
 
     Attributes:
         settings: how to connect to the server.
-        tables: beside whose rows instrumented connections keep lineages.
-        keys: the columns of their primary keys, and the character sets of these, if any.
-        sides: of those whose lineages lie in side tables, the columns of their primary keys.
         problems: what the server that was reached last lacks, so that nobody can wait there.
         proxied: why connections are not known to lead to one server each; empty as long as all
             of them are, or where the application states it.
@@ -78,7 +72,6 @@ class BaseMySQLShim(ServerShim):
         reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
         one_server: bool | None = None,
-        tables: tuple[str, ...] = (),
         promise_table: str = TABLE,
         readonly_functions: Collection[str] = (),
     ) -> None:
@@ -94,12 +87,8 @@ class BaseMySQLShim(ServerShim):
         self.readonly_functions = names_of(readonly_functions)
         super().__init__(datastore, server=server, reads_from=reads_from, on_read=on_read)
         self.settings = settings
-        self.tables = tables_of(tables)
-        self.keys: dict[str, Mapping[str, str]] = {}
-        self.sides: dict[str, tuple[str, ...]] = {}
         self.problems: tuple[str, ...] = ()
         self.proxied = ""
-        self._checked: set[str] = set()
         self._runs = Runs()
         self._upstream = Upstream()
 
@@ -243,29 +232,6 @@ class BaseMySQLShim(ServerShim):
         caveat(self.datastore, self.settings.where, facts.filters)
         self._runs.learn(facts.executed, group_block=facts.group_block)
         return facts
-
-    def check_tables(self, facts: Facts) -> Asking[None]:
-        """Make sure that the tables can keep lineages, once for each server.
-
-        Raises:
-            ConfigurationError: some cannot; says what to run.
-        """
-        if facts.server in self._checked:
-            return
-        without = yield from missing(self.tables.names)
-        having = yield from sided(without)
-        for table in self.tables.names:
-            self.keys[table] = yield from primary_key(table)
-        self.sides = {table: tuple(self.keys[table]) for table in having if self.keys[table]}
-        if lacking := [table for table in without if table not in self.sides]:
-            names = " ".join(lacking)
-            raise ConfigurationError(
-                f"{self.datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
-                f"the column {COLUMN!r}, or a side table that this user may read. The library "
-                "changes no schema by itself: let "
-                f"`python -m antipode_shims.mysql migration {names}` print what to run"
-            )
-        self._checked.add(facts.server)
 
     def minted(self, flavor: Flavor, gtids: str) -> tuple[WriteId, ...]:
         """The writes that a session tracked, not yet recorded; nothing, and marked, if torn.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode.shim import count, mark_incomplete, record_write, shims_of
-from antipode_shims.rabbitmq._beside.headers import outgoing
+from antipode_shims.rabbitmq._format import outgoing
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
 from antipode import scope
 from antipode.shim import Scope, record_unlabelled, shims_of
-from antipode_shims.rabbitmq._beside.headers import (
+from antipode_shims.rabbitmq._format import (
     BAGGAGE,
     as_text,
     has_lineage,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from antipode import ConfigurationError, Status
 from antipode.shim import Endpoint, Observation, Unreachable, Wake, count, log_once, logger
-from antipode_shims.rabbitmq._beside.headers import own_promise, own_write
 from antipode_shims.rabbitmq._clients.libraries import pika
+from antipode_shims.rabbitmq._format import own_promise, own_write
 
 from .connect import CONNECT_S, close_quietly, connect, describe, parameters_of
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError, Lineage, current, scope
 from antipode.shim import OnRead, Pacer, ReadsFrom, Unreachable, register
-from antipode_shims.rabbitmq._beside.headers import outgoing
 from antipode_shims.rabbitmq._clients.aio_pika import certainly_absent, is_returned
 from antipode_shims.rabbitmq._clients.channel_state import State
 from antipode_shims.rabbitmq._endpoint.connect import CONNECT_S
+from antipode_shims.rabbitmq._format import outgoing
 from antipode_shims.rabbitmq._position.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim, Delivery
 

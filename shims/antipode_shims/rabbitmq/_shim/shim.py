@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current, scope
 from antipode.shim import Endpoint, OnRead, Pacer, ReadsFrom, Shim, Unreachable, register
-from antipode_shims.rabbitmq._beside.headers import outgoing
 from antipode_shims.rabbitmq._clients.channel_state import State
 from antipode_shims.rabbitmq._clients.libraries import pika
 from antipode_shims.rabbitmq._clients.pika_blocking import send, with_headers
 from antipode_shims.rabbitmq._endpoint.connect import close_quietly, connect, parameters_of
+from antipode_shims.rabbitmq._format import outgoing
 from antipode_shims.rabbitmq._position.publisher import Publications, SequenceBy
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim, Delivery
 

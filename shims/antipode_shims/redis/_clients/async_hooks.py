@@ -11,7 +11,6 @@ from antipode.shim import Unreachable, adopt, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
-from .beside_tap import AsyncBesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange_async, look_on_async, refusal_on_async
 from .redis_py import link_errors, response_error, run_batch, timed_out
@@ -69,7 +68,7 @@ class AsyncHooks:
         if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
         # What no lineage lies beside needs no transaction of ours.
-        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        alone = self.shim.stored is None or (not strict and rules.alone(connection))
         if kind is WRITE:
             refusal = await refusal_on_async(connection, strict=strict)
             tap = rules.write_tap([args], alone=alone, strict=strict, refusal=refusal)
@@ -118,7 +117,7 @@ class AsyncHooks:
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
         refusal = None
-        if held or meant.may_write or self.shim.beside is not None:
+        if held or meant.may_write or self.shim.stored is not None:
             refusal = await self._refusal(call, held, connection, strict=watching)
         plan["refusal"] = refusal
         if held and refusal is None and meant.repeatable and not watching:
@@ -144,10 +143,10 @@ class AsyncHooks:
 
     async def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
-        if not isinstance(tap, BesideTap):
+        if not tap.adds:
             return await send(connection)
         try:
-            reply = await send(_tapped(connection, tap))
+            reply = await send(tap.around_async(connection))
         except response_error():
             if not tap.refused:
                 raise
@@ -160,9 +159,9 @@ class AsyncHooks:
 
     async def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return await send(_tapped(connection, tap))
+            return await send(tap.around_async(connection))
         except response_error():
-            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+            if not (tap.adds and tap.single and tap.refused):
                 raise
             return await self._tapped(call, send, connection, tap.loosened())
         finally:
@@ -190,7 +189,7 @@ class AsyncHooks:
         while True:
             tap = plan()
             try:
-                reply, error = await self._sent(held, send, _tapped(connection, tap), tap)
+                reply, error = await self._sent(held, send, tap.around_async(connection), tap)
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
             except UnmetError as unmet:
@@ -199,7 +198,7 @@ class AsyncHooks:
             if not await self._held(call, held, connection):
                 return None
             final = True
-        if isinstance(tap, BesideTap):
+        if tap.adds:
             call.saw(tap)
             if tap.refused:
                 return await self._guarded(call, held, send, connection, tap.loosened)
@@ -304,15 +303,6 @@ class AsyncHooks:
         return await self._tapped(call, send, connection, tap)
 
 
-def _tapped(connection: Any, tap: Tap) -> Any:
-    """*connection* for one attempt at a call, with what rides along."""
-    return (
-        AsyncBesideConnection(connection, tap)
-        if isinstance(tap, BesideTap)
-        else AsyncTappedConnection(connection, tap)
-    )
-
-
 class AsyncClient:
     """Mixed into the class of an instrumented client."""
 
@@ -334,7 +324,7 @@ class AsyncClient:
             return await plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
-        if hooks.shim.beside is not None:
+        if hooks.shim.stored is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
         async def send(connection: Any) -> Any:

@@ -29,7 +29,6 @@ from antipode_shims.redis._position import (
     unknown_logs,
 )
 
-from .beside_tap import BesideTap
 from .redis_py import places_of
 from .tap import Tap
 
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from antipode import Lineage
-    from antipode_shims.redis._beside.exchange import Beside
     from antipode_shims.redis._shim.base import BaseRedisShim
+    from antipode_shims.redis._stored.lineages import StoredLineages
 
 
 _READING = (Kind.READ, Kind.AWAITING)
@@ -102,10 +101,10 @@ class Call:
             self._positions += ((tap.trailed, None),)
         elif tap.ran:
             self._positions += ((tap.trailed, tap.led),)
-        if isinstance(tap, BesideTap):
+        if tap.adds:
             self.saw(tap)
 
-    def saw(self, tap: BesideTap) -> None:
+    def saw(self, tap: Tap) -> None:
         """Take over what an attempt's replies depend on."""
         self._shown += tuple(tap.shown)
         if tap.covers:
@@ -161,12 +160,12 @@ class Rules:
             return Call(self)
         if kind is READ or kind is Kind.AWAITING:
             held = floor(shim)
-            if held is None and (shim.beside is None or not shim.beside.concerns(args)):
+            if held is None and (shim.stored is None or not shim.stored.concerns(args)):
                 return None
             call = Call(self, held)
             call.asked = True
             return call
-        if kind is Kind.NEUTRAL and not (shim.beside and is_named(args, "WATCH", "UNWATCH")):
+        if kind is Kind.NEUTRAL and not (shim.stored and is_named(args, "WATCH", "UNWATCH")):
             return None
         return Call(self)
 
@@ -224,13 +223,13 @@ class Rules:
 
     def concerns(self, args: Any) -> bool:
         """Whether a lineage lies, or is to lie, beside what a command names."""
-        return self.shim.beside is not None and self.shim.beside.concerns(args)
+        return self.shim.stored is not None and self.shim.stored.concerns(args)
 
     def missed(self, commands: Any) -> None:
         """Count those of *commands* that nothing can be added to."""
-        if self.shim.beside is not None:
+        if self.shim.stored is not None:
             for args in commands:
-                self.shim.beside.missed(args)
+                self.shim.stored.missed(args)
 
     def write_tap(
         self,
@@ -244,7 +243,7 @@ class Rules:
 
         Args:
             commands: of the application.
-            alone: as for :class:`BesideTap`.
+            alone: False between ``WATCH`` and ``MULTI``, and in a transaction.
             others: whether there are some that may write and read. A replica takes those that only
                 read: it is asked before them, too, whether it is one.
             plan: of the tap.
@@ -254,27 +253,27 @@ class Rules:
             if any(is_named(args, "MIGRATE") for args in commands):
                 mark_incomplete(self.shim.datastore, "in_doubt")  # In the log of another server.
             self.missed(args for args in commands if kind_of(args) is Kind.OTHER)
-        if (beside := self._beside(commands, **plan)) is None:
+        if (stored := self._stored(commands, **plan)) is None:
             return Tap(trail=True, **plan)
-        return BesideTap(beside, alone=alone, trail=True, **plan)
+        return stored.tap(alone=alone, trail=True, **plan)
 
     def read_tap(self, commands: Sequence[Any], *, alone: bool = True, **plan: Any) -> Tap:
         """What rides along with *commands*, reads alone."""
-        if (beside := self._beside(commands, **plan)) is None:
+        if (stored := self._stored(commands, **plan)) is None:
             return Tap(**plan)
-        return BesideTap(beside, alone=alone, trail=True, wrote=False, **plan)
+        return stored.tap(alone=alone, trail=True, wrote=False, **plan)
 
-    def _beside(
+    def _stored(
         self, commands: Sequence[Any], *, refusal: Exception | None, **_plan: Any
-    ) -> Beside | None:
+    ) -> StoredLineages | None:
         """What stores and finds the lineages of *commands*: nothing where a proxy is in between.
 
         One that keeps ``INFO`` back may do so with anything else that is added.
         """
-        if self.shim.beside is None or not any(map(self.concerns, commands)):
+        if self.shim.stored is None or not any(map(self.concerns, commands)):
             return None
         if not isinstance(refusal, ConfigurationError):
-            return self.shim.beside
+            return self.shim.stored
         self.missed(commands)
         if any(kind_of(args) in _READING for args in commands):
             record_read(self.shim.covering(refusal))  # No position can be had.

@@ -12,7 +12,6 @@ from antipode.shim import Unreachable, adopt, watcher_beside
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
-from .beside_tap import BesideConnection, BesideTap
 from .call import CALL, Call, Rules, is_named
 from .exchange import exchange, look_on, refusal_on
 from .redis_py import link_errors, response_error, run_batch, timed_out
@@ -68,7 +67,7 @@ class SyncHooks:
         if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
         # What no lineage lies beside needs no transaction of ours.
-        alone = self.shim.beside is None or (not strict and rules.alone(connection))
+        alone = self.shim.stored is None or (not strict and rules.alone(connection))
         if kind is WRITE:
             refusal = refusal_on(connection, strict=strict)
             tap = rules.write_tap([args], alone=alone, strict=strict, refusal=refusal)
@@ -117,7 +116,7 @@ class SyncHooks:
         every = [args for args, _ in commands]
         plan: dict[str, Any] = {"last": mark, "alone": not transaction and not watching}
         refusal = None
-        if held or meant.may_write or self.shim.beside is not None:
+        if held or meant.may_write or self.shim.stored is not None:
             refusal = self._refusal(call, held, connection, strict=watching)
         plan["refusal"] = refusal
         if held and refusal is None and meant.repeatable and not watching:
@@ -143,10 +142,10 @@ class SyncHooks:
 
     def _shown(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         """Reads that nothing holds back, and what they show to depend on."""
-        if not isinstance(tap, BesideTap):
+        if not tap.adds:
             return send(connection)
         try:
-            reply = send(_tapped(connection, tap))
+            reply = send(tap.around(connection))
         except response_error():
             if not tap.refused:
                 raise
@@ -159,9 +158,9 @@ class SyncHooks:
 
     def _tapped(self, call: Call, send: Send, connection: Any, tap: Tap) -> Any:
         try:
-            return send(_tapped(connection, tap))
+            return send(tap.around(connection))
         except response_error():
-            if not (isinstance(tap, BesideTap) and tap.single and tap.refused):
+            if not (tap.adds and tap.single and tap.refused):
                 raise
             return self._tapped(call, send, connection, tap.loosened())
         finally:
@@ -189,7 +188,7 @@ class SyncHooks:
         while True:
             tap = plan()
             try:
-                reply, error = self._sent(held, send, _tapped(connection, tap), tap)
+                reply, error = self._sent(held, send, tap.around(connection), tap)
                 if self.rules.judge(held, tap.led, final=final, recorded=call.recorded):
                     break
             except UnmetError as unmet:
@@ -198,7 +197,7 @@ class SyncHooks:
             if not self._held(call, held, connection):
                 return None
             final = True
-        if isinstance(tap, BesideTap):
+        if tap.adds:
             call.saw(tap)
             if tap.refused:
                 return self._guarded(call, held, send, connection, tap.loosened)
@@ -301,15 +300,6 @@ class SyncHooks:
         return self._tapped(call, send, connection, tap)
 
 
-def _tapped(connection: Any, tap: Tap) -> Any:
-    """*connection* for one attempt at a call, with what rides along."""
-    return (
-        BesideConnection(connection, tap)
-        if isinstance(tap, BesideTap)
-        else TappedConnection(connection, tap)
-    )
-
-
 class SyncClient:
     """Mixed into the class of an instrumented client."""
 
@@ -331,7 +321,7 @@ class SyncClient:
             return plain(conn, command_name, *args, **options)
 
         hooks = self._antipode
-        if hooks.shim.beside is not None:
+        if hooks.shim.stored is not None:
             hooks.rules.watched(conn, args)  # A transaction of ours would end it.
 
         def send(connection: Any) -> Any:

@@ -17,6 +17,7 @@ from .redis_py import link_errors, no_script, response_error, was_refused
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from antipode import Lineage
     from antipode_shims.redis._commands import Command
 
 
@@ -41,6 +42,10 @@ class Tap:
         wrote: a covered write was acknowledged.
         ran: a command that may have written was done, or failed on its way.
         last: the last reply, as it came.
+        adds: whether it adds to the application's commands, too, and finds lineages in replies.
+        shown: what the replies depend on, so far.
+        covers: whether a read was answered, which the position after all covers.
+        refused: whether a server without memory refused a command for its transaction alone.
     """
 
     # Most calls change few of these: what an instance does not set costs it nothing.
@@ -49,6 +54,8 @@ class Tap:
     sent = lost = wrote = ran = False
     packed = due = 0
     last: Any = None
+    adds = covers = refused = False
+    shown: list[Lineage]
     _commands: Sequence[Sequence[Any]] = ()
 
     def __init__(
@@ -85,6 +92,18 @@ class Tap:
         self._last = last
         self._manual = wrote
         self.strict = strict
+
+    def around(self, connection: Any) -> TappedConnection:
+        """*connection* for this attempt."""
+        return TappedConnection(connection, self)
+
+    def around_async(self, connection: Any) -> AsyncTappedConnection:
+        """The asyncio twin of :meth:`around`."""
+        return AsyncTappedConnection(connection, self)
+
+    def loosened(self) -> Tap:
+        """The same once more, without what was refused."""
+        raise NotImplementedError
 
     def pack(self, real: Any, commands: Iterable[Sequence[Any]]) -> Sequence[Any]:
         """Pack *commands* by the *real* connection; what is added shares the packet's ends."""

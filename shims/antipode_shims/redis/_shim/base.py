@@ -27,10 +27,10 @@ from antipode_shims.redis._promises.records import ABANDONED, is_abandoned, reco
 if TYPE_CHECKING:
     from antipode import Promise
     from antipode.shim import Endpoint, Floor, OnRead, ReadsFrom
-    from antipode_shims.redis._beside.exchange import Beside
     from antipode_shims.redis._clients.redis_py import ServerSettings
     from antipode_shims.redis._commands import Command
     from antipode_shims.redis._look import Look
+    from antipode_shims.redis._stored.lineages import StoredLineages
 
 
 class BaseRedisShim(ServerShim):
@@ -39,11 +39,11 @@ class BaseRedisShim(ServerShim):
     Attributes:
         prefix: of companion keys.
         history: where earlier logs are known to have ended.
-        beside: what a native client stores lineages beside; None for nothing.
+        stored: the lineages that a native client stores with values; None for none.
     """
 
     promises = True
-    beside: Beside | None = None
+    stored: StoredLineages | None = None
 
     def __init__(
         self,

@@ -1,0 +1,1 @@
+"""Lineages in documents; imported only where ``lineage="beside"`` asks for it."""

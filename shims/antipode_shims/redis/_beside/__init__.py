@@ -1,1 +1,0 @@
-"""Lineages stored with values: their text, the commands that carry them, tombstones. No I/O."""

@@ -1,0 +1,1 @@
+"""Lineages in companion keys; imported only where ``lineage="beside"`` asks for it."""
