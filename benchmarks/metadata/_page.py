@@ -162,6 +162,11 @@ def _sizes(default: Case, worst: Case) -> Iterator[str]:
         f"{worst['whole_bytes']['p99']:,} at the 99th percentile; the paper says 200 and less "
         f"than 1,024. {_shortened(worst)}"
     )
+    yield (
+        "Format 1 reaches neither bound. [ADR 0130]"
+        "(../adr/0130-short-names-would-make-entries-small.md) says which entry would, measured, "
+        "and what that costs in three languages."
+    )
 
 
 def _verdict(value: float, bound: float) -> str:
@@ -172,7 +177,9 @@ def _shortened(case: Case) -> str:
     share = 100 * case["shortened_requests"] / case["requests"]
     return (
         f"{share:.2f} % of the requests had a text that was shortened ({case['shortened']:,} of "
-        f"{case['texts']:,} texts, {case['dropped']:,} entries); each says so by its mark `size`."
+        f"{case['texts']:,} texts, {case['dropped']:,} entries); each says so by its mark `size`. "
+        f"The largest text of a request has {case['largest_bytes']['p99']:,} bytes at the 99th "
+        f"percentile{'; 99 % of the requests lose nothing' if share < 1 else ''}."
     )
 
 
@@ -292,6 +299,11 @@ def _measured(report: dict[str, Any], default: Case) -> Iterator[str]:
         ("commit", report["commit"] or "unknown"),
     ]
     yield table(("", ""), facts, text_columns=2)
+    yield (
+        "Bytes are counted, so that nothing else on the machine changes them. The processor time "
+        "is that of the processes themselves, not the time that passed; what shared the processors "
+        "and their caches with them makes it longer all the same."
+    )
     capped = sum(case["capped"] for case in report["cases"])
     if capped:
         yield (

@@ -9,8 +9,9 @@ import pytest
 
 from antipode import Lineage, WriteId
 from benchmarks.metadata._assumptions import WORST, Assumptions
-from benchmarks.metadata._cli import PAGE, REPORT, main
+from benchmarks.metadata._cli import PAGE, REPORT, RESULTS, main
 from benchmarks.metadata._figures import Figures, quantiles
+from benchmarks.metadata._page import page, read
 from benchmarks.metadata._run import BLOCK, run
 from benchmarks.metadata._travel import travel
 from benchmarks.metadata._trees import Service, draw
@@ -157,3 +158,10 @@ def test_other_files_are_refused(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / REPORT).write_text(text, encoding="utf-8")
     assert main(["render", "--results", str(tmp_path)]) == 2
+
+
+def test_what_is_committed_is_what_render_makes() -> None:
+    """The page in docs/results is made of the report that lies with it, and that of a full run."""
+    report = read(RESULTS / REPORT)
+    assert not report["short"]
+    assert (RESULTS / PAGE).read_text(encoding="utf-8") == page(report)
