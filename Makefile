@@ -83,10 +83,12 @@ nightly: tests-need ## the rest: end-to-end, faults, fail-overs, Valkey, every P
 	@for tier in ci nightly; do ANTIPODE_AGENT_CPP=cpp/build/asan/antipode_agent \
 	  $(PY) -m pytest -q --tier=$$tier tests/contract -k "cpp and not java"; done
 	@for preset in asan tsan; do ANTIPODE_AGENT_CPP=cpp/build/$$preset/antipode_agent \
+	  TSAN_OPTIONS=die_after_fork=0 \
 	  $(PY) -m pytest -q tests/integration/redis/test_hiredis.py tests/integration/mysql/test_libmariadb.py; done
 	@for preset in asan tsan; do ANTIPODE_AGENT_CPP=cpp/build/$$preset/antipode_agent \
-	  TSAN_OPTIONS="suppressions=$(CURDIR)/cpp/tests/races.supp" \
+	  TSAN_OPTIONS="die_after_fork=0:suppressions=$(CURDIR)/cpp/tests/races.supp" \
 	  $(PY) -m pytest -q tests/integration/mongodb/test_libmongoc.py tests/integration/rabbitmq/test_librabbitmq.py; done
+	@tools/clean_root_cpp.sh
 	@tools/build_cpp.sh release
 	@tools/build_cpp.sh release-clang
 	@tools/tidy_cpp.sh
