@@ -3,17 +3,17 @@
 /// A channel sends the lineage of the scope that is current where a call begins, and merges what comes back before the
 /// caller learns of the call's end; stubs of every API, unary calls and streams:
 ///
-///     auto posts = Posts::NewStub(antipode::grpc::CreateChannel("dns:///posts:50051", credentials));
+///     auto posts = Posts::NewStub(antipode::rpc::CreateChannel("dns:///posts:50051", credentials));
 ///
 /// A server gives each call a separate scope, and answers with what it added:
 ///
 ///     builder.experimental().SetInterceptorCreators(
-///         antipode::grpc::ServerInterceptors(antipode::grpc::Handlers::kSynchronous));
+///         antipode::rpc::ServerInterceptors(antipode::rpc::Handlers::kSynchronous));
 ///
 /// The scope is current in synchronous handlers. gRPC does not say on which thread a reaction of the callback API or an
 /// event of a completion queue is handled: there each begins with
 ///
-///     const antipode::ScopeGuard request(antipode::grpc::ScopeOf(*context));
+///     const antipode::ScopeGuard request(antipode::rpc::ScopeOf(*context));
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -31,7 +31,7 @@
 #include "antipode/export.h"
 #include "antipode/scope.h"
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 
 using ClientInterceptorFactory = std::unique_ptr<::grpc::experimental::ClientInterceptorFactoryInterface>;
 using ServerInterceptorFactory = std::unique_ptr<::grpc::experimental::ServerInterceptorFactoryInterface>;
@@ -62,12 +62,12 @@ ANTIPODE_EXPORT std::shared_ptr<Scope> ScopeOf(const ::grpc::ServerContextBase& 
 
 /// For services on completion queues, on a server without our interceptors: the scope of a call that has arrived.
 ///
-///     auto scope = antipode::grpc::Begin(context);                               // once the call has arrived
+///     auto scope = antipode::rpc::Begin(context);                               // once the call has arrived
 ///     const antipode::ScopeGuard request(scope);                                 // for each event of it
-///     antipode::grpc::Answer(context, *scope, Posts::service_full_name());       // before Finish
+///     antipode::rpc::Answer(context, *scope, Posts::service_full_name());       // before Finish
 ANTIPODE_EXPORT std::shared_ptr<Scope> Begin(const ::grpc::ServerContextBase& context);
 /// Puts into the trailing metadata what the call added, and ends its scope. `message` is the one of the status to come.
 ANTIPODE_EXPORT void Answer(::grpc::ServerContextBase& context, Scope& scope, std::string_view service,
                             std::string_view message = {});
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

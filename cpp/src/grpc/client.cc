@@ -15,7 +15,7 @@
 #include "grpc/metadata.h"
 #include "grpc/target.h"
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 namespace {
 
 using ::grpc::StatusCode;
@@ -177,4 +177,4 @@ std::shared_ptr<::grpc::Channel> CreateChannel(const std::string& target,
   return ::grpc::experimental::CreateCustomChannelWithInterceptors(target, credentials, arguments, std::move(others));
 }
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

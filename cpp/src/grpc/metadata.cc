@@ -6,7 +6,7 @@
 #include "antipode/observer.h"
 #include "antipode/settings.h"
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 namespace {
 
 /// What a receiver takes by default; beyond it gRPC refuses calls.
@@ -112,4 +112,4 @@ std::string Fitting(const std::string& text, std::size_t room) {
   return lineage->Serialize(Bound{room + kMemberBytes, CurrentSettings().egress});
 }
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

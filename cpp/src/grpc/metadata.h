@@ -9,7 +9,7 @@
 
 #include "antipode/propagation.h"
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 
 using Entries = std::multimap<std::string, std::string>;
 
@@ -32,4 +32,4 @@ std::size_t TrailingRoom(const Entries& others, std::string_view message);
 /// A text as one of at most so many bytes; empty where that is too little.
 std::string Fitting(const std::string& text, std::size_t room);
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

@@ -12,7 +12,7 @@
 #include "grpc/metadata.h"
 #include "grpc/target.h"
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 namespace {
 
 using ::grpc::experimental::InterceptionHookPoints;
@@ -163,4 +163,4 @@ void Answer(::grpc::ServerContextBase& context, Scope& scope, std::string_view s
   if (!text.empty()) context.AddTrailingMetadata(kLineage, text);
 }
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

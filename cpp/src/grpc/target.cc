@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 namespace {
 
 /// How gRPC's messages begin where it found no connection.
@@ -59,4 +59,4 @@ bool SaysUnsent(std::string_view message) {
   return std::any_of(kUnsent.begin(), kUnsent.end(), [&](std::string_view begin) { return Begins(message, begin); });
 }
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

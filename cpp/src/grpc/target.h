@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace antipode::grpc {
+namespace antipode::rpc {
 
 /// The hosts that a target names, with their ports; `localhost` for this machine's sockets.
 std::vector<std::string> HostsOf(std::string_view target);
@@ -16,4 +16,4 @@ std::string ServiceOf(std::string_view method);
 /// Whether gRPC's message says that it found no connection to send a call on.
 bool SaysUnsent(std::string_view message);
 
-}  // namespace antipode::grpc
+}  // namespace antipode::rpc

@@ -10,10 +10,16 @@
 #include "services.h"
 #include "settings_guard.h"
 
+namespace imports_names {
+using namespace antipode;
+/// A program may import our names, and use those of gRPC.
+[[maybe_unused]] grpc::Status answer;
+}  // namespace imports_names
+
 namespace antipode::test {
 namespace {
 
-using antipode::grpc::Handlers;
+using antipode::rpc::Handlers;
 using Keys = std::set<std::string>;
 using Marks = std::set<Incomplete>;
 
@@ -33,7 +39,7 @@ class Serving {
     ::grpc::ServerBuilder builder;
     builder.AddListeningPort("localhost:0", ::grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&service);
-    if (ours) builder.experimental().SetInterceptorCreators(antipode::grpc::ServerInterceptors(handlers));
+    if (ours) builder.experimental().SetInterceptorCreators(antipode::rpc::ServerInterceptors(handlers));
     server_ = builder.BuildAndStart();
   }
   ~Serving() { server_->Shutdown(std::chrono::system_clock::now()); }
@@ -43,7 +49,7 @@ class Serving {
   [[nodiscard]] std::string target() const { return "localhost:" + std::to_string(port_); }
 
   [[nodiscard]] std::unique_ptr<Calls::Stub> Stub(const ::grpc::ChannelArguments& arguments = {}) const {
-    return Calls::NewStub(antipode::grpc::CreateChannel(target(), ::grpc::InsecureChannelCredentials(), arguments));
+    return Calls::NewStub(antipode::rpc::CreateChannel(target(), ::grpc::InsecureChannelCredentials(), arguments));
   }
 
  private:
@@ -222,11 +228,11 @@ void ServeOne(Calls::AsyncService& service, ::grpc::ServerCompletionQueue& queue
   bool ok = false;
   service.RequestUnary(&context, &request, &writer, &queue, &queue, nullptr);
   queue.Next(&tag, &ok);
-  const auto scope = antipode::grpc::Begin(context);
+  const auto scope = antipode::rpc::Begin(context);
   {
     const ScopeGuard guard(scope);
     const ::grpc::Status status = Handle(request, response);
-    antipode::grpc::Answer(context, *scope, Calls::service_full_name(), status.error_message());
+    antipode::rpc::Answer(context, *scope, Calls::service_full_name(), status.error_message());
     writer.Finish(response, status, nullptr);
   }
   queue.Next(&tag, &ok);
@@ -240,12 +246,12 @@ TEST_F(GrpcCalls, OfAServiceOnACompletionQueueTakeTwoCalls) {
     builder.AddListeningPort("localhost:0", ::grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service);
     if (ours) {
-      builder.experimental().SetInterceptorCreators(antipode::grpc::ServerInterceptors(Handlers::kAsynchronous));
+      builder.experimental().SetInterceptorCreators(antipode::rpc::ServerInterceptors(Handlers::kAsynchronous));
     }
     const auto queue = builder.AddCompletionQueue();
     const auto server = builder.BuildAndStart();
     const auto stub = Calls::NewStub(
-        antipode::grpc::CreateChannel("localhost:" + std::to_string(port), ::grpc::InsecureChannelCredentials()));
+        antipode::rpc::CreateChannel("localhost:" + std::to_string(port), ::grpc::InsecureChannelCredentials()));
     std::thread serving([&] { ServeOne(service, *queue); });
     Lineage held;
     const std::string text = ours ? "with" : "without";
@@ -273,7 +279,7 @@ TEST_F(GrpcCalls, ThatNobodyExecutedLeaveNoMark) {
     const auto writer = stub->Up(&context, &response);
     EXPECT_EQ(writer->Finish().error_code(), ::grpc::StatusCode::UNIMPLEMENTED);
   }
-  const auto stub = Calls::NewStub(antipode::grpc::CreateChannel(target, ::grpc::InsecureChannelCredentials()));
+  const auto stub = Calls::NewStub(antipode::rpc::CreateChannel(target, ::grpc::InsecureChannelCredentials()));
   EXPECT_EQ(Call(*stub, "post").error_code(), ::grpc::StatusCode::UNAVAILABLE);
   EXPECT_TRUE(Current().incomplete().empty());
 }

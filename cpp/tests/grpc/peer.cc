@@ -10,7 +10,7 @@ namespace {
 class Peer final : public Calls::Service {
   ::grpc::Status Unary(::grpc::ServerContext*, const Text* request, Text* response) override {
     RecordWrite({"cpp", "post", std::uint64_t{7}});
-    const auto channel = antipode::grpc::CreateChannel(request->text(), ::grpc::InsecureChannelCredentials());
+    const auto channel = antipode::rpc::CreateChannel(request->text(), ::grpc::InsecureChannelCredentials());
     ::grpc::ClientContext context;
     return Calls::NewStub(channel)->Unary(&context, *request, response);
   }
@@ -26,7 +26,7 @@ int main() {
   builder.AddListeningPort("localhost:0", ::grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&peer);
   builder.experimental().SetInterceptorCreators(
-      antipode::grpc::ServerInterceptors(antipode::grpc::Handlers::kSynchronous));
+      antipode::rpc::ServerInterceptors(antipode::rpc::Handlers::kSynchronous));
   const auto server = builder.BuildAndStart();
   std::cout << port << std::endl;
   std::string line;

@@ -65,7 +65,7 @@ class Callback final : public Calls::CallbackService {
  public:
   ::grpc::ServerUnaryReactor* Unary(::grpc::CallbackServerContext* context, const Text* request,
                                     Text* response) override {
-    const ScopeGuard guard(antipode::grpc::ScopeOf(*context));
+    const ScopeGuard guard(antipode::rpc::ScopeOf(*context));
     auto* reactor = context->DefaultReactor();
     reactor->Finish(Handle(*request, *response));
     return reactor;
@@ -76,7 +76,7 @@ class Callback final : public Calls::CallbackService {
      public:
       explicit Conversation(::grpc::CallbackServerContext& of) : context_(of) { StartRead(&request_); }
       void OnReadDone(bool ok) override {
-        const ScopeGuard guard(antipode::grpc::ScopeOf(context_));
+        const ScopeGuard guard(antipode::rpc::ScopeOf(context_));
         if (!ok) return Finish(::grpc::Status::OK);
         (void)Handle(request_, response_);
         StartWrite(&response_);
