@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: The languages that instrument clients of each store, and a second library of one.
+#: The languages that instrument clients of each store, and the clients of one language.
 CLIENTS = {
-    "mariadb": ("python", "java", "cpp"),
+    "mariadb": ("python", "java", "java-server", "java-cursors", "cpp"),
     "mongodb": ("python", "java", "cpp"),
-    "mysql": ("python", "java", "cpp"),
+    "mysql": ("python", "java", "java-plain", "java-server", "java-cursors", "cpp"),
     "rabbitmq": ("python", "java", "cpp"),
     "redis": ("python", "java", "java-jedis", "cpp"),
+}
+#: What the names of clients stand for. Java's pool tracks the session's state where it can.
+VARIANTS: dict[str, dict[str, str]] = {
+    "": {},
+    "jedis": {"library": "jedis"},
+    "plain": {"url_options": "?trackSessionState=false"},
+    "server": {"url_options": "?useServerPrepStmts=true"},
+    "cursors": {"url_options": "?useCursorFetch=true&defaultFetchSize=2"},
 }
 #: Stores whose reads cannot be held back: a queue hands out what it has.
 MESSAGES = frozenset({"rabbitmq"})
@@ -53,7 +61,7 @@ class Service(NamedTuple):
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """One for each store and language."""
     store, client = request.param
-    language, _, library = client.partition("-")
+    language, _, variant = client.partition("-")
     topology = request.getfixturevalue(f"antipode_{store}")
     with ExitStack() as stack:
         near, far = stack.enter_context(regions(store, topology))
@@ -63,7 +71,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
             shim = RemoteShim(remote, store, "posts", server, **options)
             return stack.enter_context(closing(shim))
 
-        by = {"client": True, **({"library": library} if library else {})}
+        by = {"client": True, **VARIANTS[variant]}
         if store == "rabbitmq":  # Clients hear of receipts by a shim alone.
             opened(far, reads_from="replica")
         yield Service(
