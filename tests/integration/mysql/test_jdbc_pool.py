@@ -8,7 +8,9 @@ says after one that a transaction is open.
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -209,3 +211,32 @@ def test_no_read_of_a_transaction_is_older_than_its_barrier(
                 replica.call("rollback")
                 replica.call("autocommit")
                 replica.call("close")
+
+
+#: More reads than HikariCP lends connections.
+READERS = 12
+
+
+def test_reads_that_wait_hold_no_connection_of_the_pool(application: Application) -> None:
+    """More reads wait than the pool has connections, and those without a dependency pass."""
+    topology, remote, key = application.topology, application.remote, uuid.uuid4().hex
+    with (
+        opened(application, "plain") as near,
+        opened(application, "plain", place=topology.replica, reads_from="replica") as far,
+        ThreadPoolExecutor(READERS) as threads,
+    ):
+        far.read(key)
+        topology.pause()
+        with remote.scope():
+            try:
+                near.write(key, b"1")
+                remote.barrier(timeout=TIMEOUT_S, at="read")
+                contexts = [copy_context() for _ in range(READERS)]
+                waiting = [threads.submit(each.run, far.read, key) for each in contexts]
+                with remote.scope():
+                    for _ in range(READERS):
+                        assert far.read(key)[0] is None
+                assert not any(each.done() for each in waiting)
+            finally:
+                topology.resume()
+            assert {each.result()[0] for each in waiting} == {b"1"}

@@ -264,6 +264,7 @@ public final class LettuceProgram {
       same(reader.sync().eval("return 1", ScriptOutputType.INTEGER).toString(), "1");
     }
     same(reader.sync().echo("without a scope"), "without a scope");
+    waitElsewhere();
     for (List<RedisFuture<String>> all : List.of(held, after)) {
       same(all.stream().filter(RedisFuture::isDone).count(), 0L);
     }
@@ -272,6 +273,27 @@ public final class LettuceProgram {
       same(held.get(n).get(20, TimeUnit.SECONDS), "read");
       same(after.get(n).get(20, TimeUnit.SECONDS), "after-" + n);
     }
+  }
+
+  /** Reads that are held wait on the library's own connection: on the shared one they ask seldom. */
+  private static void waitElsewhere() {
+    long asked = asked();
+    long since = System.nanoTime();
+    for (int n = 0; n < 2_000; n++) {
+      same(reader.sync().echo("plain"), "plain");
+    }
+    double seconds = (System.nanoTime() - since) / 1e9;
+    long more = asked() - asked;
+    if (more > (3 + seconds) * SHARING + 200 * seconds) {
+      throw new AssertionError(more + " questions in " + seconds + " s");
+    }
+  }
+
+  /** How often the replica was asked where it stands, or anything like it. */
+  private static long asked() {
+    String stats = reader.sync().info("commandstats");
+    int at = stats.indexOf("cmdstat_info:calls=");
+    return Long.parseLong(stats.substring(at).split("[=,]", 3)[1]);
   }
 
   /** What changes the connection waits for reads of others, and what follows it waits for it. */

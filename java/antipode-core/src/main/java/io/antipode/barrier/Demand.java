@@ -70,6 +70,11 @@ sealed class Demand permits AutomaticDemand {
     return proved.get(server);
   }
 
+  /** Returns whether some server showed all of it. */
+  final boolean isProved() {
+    return !proved.isEmpty();
+  }
+
   final void proveAs(Demand earlier) {
     proved = earlier.proved;
   }

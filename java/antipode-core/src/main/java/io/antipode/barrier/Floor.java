@@ -132,6 +132,37 @@ public final class Floor {
     return scope == null ? null : floor(client, scope, false);
   }
 
+  /**
+   * Waits on the library's own connection to the replica of a client until that shows what the next
+   * read must see: before a connection is taken for which others wait. It decides nothing, for the
+   * application's connection may lead elsewhere. Where the library has no connection to that
+   * server, it returns at once.
+   */
+  public static void awaitAhead(Shim client) throws InterruptedException {
+    Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? currentAgain(client) : null;
+    Watcher watcher = floor == null ? null : Shims.watcherBeside(client);
+    if (floor == null || watcher == null) {
+      return;
+    }
+    for (Demand each : floor.demands) {
+      if (!each.isProved()) { // Else the server is likely to show it still.
+        floor.await(each, watcher);
+      }
+    }
+  }
+
+  private void await(Demand demand, Watcher watcher) throws InterruptedException {
+    Duration left = demand.allowance().left(clock.nanoTime());
+    demand.allowance().begin(clock.nanoTime());
+    Hint hint = new Hint(watcher, demand.wanted());
+    try {
+      hint.await(left);
+    } finally {
+      hint.cancel();
+      demand.allowance().end(clock.nanoTime());
+    }
+  }
+
   private static @Nullable Floor floor(Shim client, Scope scope, boolean reads) {
     Demand called = Demands.in(scope, client.datastore(), false);
     List<Demand> demands = new ArrayList<>(2);

@@ -35,6 +35,11 @@ public final class HeldRead implements AutoCloseable {
     demand.allowance().begin(wait.started());
   }
 
+  /** Returns for how long it may still be held. */
+  public Duration left() {
+    return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), 0));
+  }
+
   /** Returns how long the next look may last. */
   public Duration lookTimeout() {
     long least = demand.leastLook().toNanos();

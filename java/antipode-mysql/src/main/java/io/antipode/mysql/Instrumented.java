@@ -1,5 +1,6 @@
 package io.antipode.mysql;
 
+import io.antipode.barrier.Floor;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
@@ -55,13 +56,36 @@ final class Instrumented extends JdkJdbcProxyFactory {
     if (Reach.isSeveral(pool)) {
       shim.readsFromSeveral();
     }
-    ProxyDataSource instrumented = new ProxyDataSource(pool);
+    ProxyDataSource instrumented =
+        new ProxyDataSource(pool) {
+          @Override
+          public Connection getConnection() throws SQLException {
+            awaitAhead(shim);
+            return super.getConnection();
+          }
+
+          @Override
+          public Connection getConnection(String user, String password) throws SQLException {
+            awaitAhead(shim);
+            return super.getConnection(user, password);
+          }
+        };
     instrumented.setProxyConfig(
         ProxyConfig.Builder.create()
             .jdbcProxyFactory(new Instrumented(shim, migrated))
             .connectionIdManager(UNNUMBERED)
             .build());
     return instrumented;
+  }
+
+  /** Lets a read that has to wait do so before it has a connection for which others wait. */
+  private static void awaitAhead(MySqlShim shim) throws SQLException {
+    try {
+      Floor.awaitAhead(shim);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      throw new SQLException("interrupted while a barrier held the read back", error);
+    }
   }
 
   @Override

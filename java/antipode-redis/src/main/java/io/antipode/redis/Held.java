@@ -21,6 +21,12 @@ final class Held {
   /** How often it is seen whether a watcher ended the pause. */
   private static final long HINT_NS = 2_000_000;
 
+  /**
+   * How long it waits on the library's own connection before it asks on the application's, which
+   * may lead to another server, and which others use.
+   */
+  private static final Duration WATCHED = Duration.ofSeconds(1);
+
   private final Shim shim;
   private final Floor floor;
   private final Function<Floor, CompletableFuture<Observation>> look;
@@ -78,8 +84,13 @@ final class Held {
       held.close();
       end.accept(null);
     } else {
-      pause(held, System.nanoTime() + pause.toNanos());
+      Duration rest = held.isWatched() ? watched(held.left()) : pause;
+      pause(held, System.nanoTime() + rest.toNanos());
     }
+  }
+
+  private static Duration watched(Duration left) {
+    return left.compareTo(WATCHED) < 0 ? left : WATCHED;
   }
 
   private static UnreachableException unreachable(@Nullable Throwable error) {
