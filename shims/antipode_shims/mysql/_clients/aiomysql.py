@@ -217,7 +217,7 @@ class AsyncConnection:
         seen: list[Observation] = []
 
         async def look(timeout_s: float) -> Observation:
-            wait_s = held.block_s(min(timeout_s, SLICE_S))
+            wait_s = tap.block_s(held, min(timeout_s, SLICE_S), first=not seen)
             steps = held_look(tap, held, renews=renews, wait_s=wait_s)
             try:
                 observation = await tap.shim.converse_async(steps, self._antipode_ask)
@@ -226,7 +226,7 @@ class AsyncConnection:
             seen[:] = [observation]
             return observation
 
-        await held.hold_async(look)
+        await held.hold_async(look, places=tap.places)
         if verdict is Verdict.TRIGGERED and not renews:
             await tap.shim.converse_async(untriggered(tap, held), self._antipode_ask)
         if not held.served:

@@ -108,7 +108,8 @@ def hold(
     seen: list[Observation] = []
 
     def look(timeout_s: float) -> Observation:
-        steps = held_look(tap, held, renews=renews, wait_s=held.block_s(min(timeout_s, longest_s)))
+        wait_s = tap.block_s(held, min(timeout_s, longest_s), first=not seen)
+        steps = held_look(tap, held, renews=renews, wait_s=wait_s)
         try:
             observation = tap.shim.converse(steps, ask)
         except Unreachable:  # An upstream's: this connection raises the client's errors.
@@ -116,7 +117,7 @@ def hold(
         seen[:] = [observation]
         return observation
 
-    held.hold(look)
+    held.hold(look, places=tap.places)
     if verdict is Verdict.TRIGGERED and not renews:
         tap.shim.converse(untriggered(tap, held), ask)
     if not held.served:

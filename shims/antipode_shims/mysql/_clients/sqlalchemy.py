@@ -10,10 +10,19 @@ import importlib
 import inspect
 import weakref
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import AntipodeError, ConfigurationError
-from antipode.shim import beside_names, register, shims_of, switchable
+from antipode.shim import (
+    Places,
+    beside_names,
+    register,
+    shims_of,
+    switchable,
+    wait_first,
+    wait_first_async,
+)
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import attach, detach, is_instrumented, made, stored_by
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
@@ -41,6 +50,7 @@ class EngineHooks:
         self._engine = weakref.ref(engine)
         self._flagged = not _is_native(engine.dialect)
         self._connections: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._places = Places(partial(_size_of, self._engine))
         self._listeners: list[tuple[str, Callable[..., None]]] = [
             ("do_connect", self._do_connect),
             ("connect", self._connected),
@@ -63,6 +73,7 @@ class EngineHooks:
         if _opened(engine.pool):
             event.listen(engine, "checkout", self._checked_out)
             self._listeners.append(("checkout", self._checked_out))
+        _wait_at(engine.pool, self)
 
     def stop(self) -> None:
         """Stop, and leave the pool's connections as they were."""
@@ -72,9 +83,21 @@ class EngineHooks:
         for name, listener in self._listeners:
             event.remove(engine, name, listener)
         del engine.dialect.do_begin_twophase
+        for name in _POOLED:
+            vars(engine.pool).pop(name, None)
         for connection in list(self._connections):
             detach(connection)
         self._connections.clear()
+
+    def wait_first(self) -> None:
+        """Let a request wait before it takes a connection, not with one in its hands."""
+        engine: Any = self._engine()
+        if not engine.dialect.is_async:
+            wait_first(self.shim, own=self.shim.own_logs)
+            return
+        concurrency: Any = importlib.import_module("sqlalchemy.util.concurrency")
+        if concurrency.in_greenlet():
+            concurrency.await_only(wait_first_async(self.shim, own=self.shim.own_logs))
 
     def _do_connect(self, dialect: Any, record: Any, arguments: Any, options: Any) -> None:
         """Ask for positions in the handshake."""
@@ -89,6 +112,7 @@ class EngineHooks:
         connection = record.driver_connection
         if not is_instrumented(connection, self.shim.datastore):
             attach(connection, self.shim)
+            connection._antipode.places = self._places  # noqa: SLF001
             self._connections.add(connection)
 
     def _checked_out(self, dbapi_connection: Any, record: Any, proxy: Any) -> None:
@@ -122,6 +146,39 @@ class EngineHooks:
             "phases a write belongs to no request"
         )
         raise ConfigurationError(msg)
+
+
+#: What :func:`_wait_at` replaces.
+_POOLED = ("connect", "recreate")
+
+
+def _wait_at(pool: Any, hooks: EngineHooks) -> Any:
+    """Have requests wait before they take a connection of *pool*, and of those in its place.
+
+    Attributes of its own, without a cycle: a pool's class cannot be changed.
+    """
+    weak = weakref.ref(pool)
+
+    def connect() -> Any:
+        hooks.wait_first()
+        one: Any = weak()
+        return type(one).connect(one)
+
+    def recreate() -> Any:
+        one: Any = weak()
+        return _wait_at(type(one).recreate(one), hooks)
+
+    pool.connect, pool.recreate = connect, recreate
+    return pool
+
+
+def _size_of(engine: Callable[[], Any]) -> int:
+    """The most connections that the pool of *engine* opens; 0 where it says no limit."""
+    pool = getattr(engine(), "pool", None)
+    overflow = getattr(pool, "_max_overflow", -1)
+    if pool is None or overflow < 0 or not pool.size():
+        return 0
+    return int(pool.size() + overflow)
 
 
 def _is_native(dialect: Any) -> bool:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from antipode import WriteId
-    from antipode.shim import Floor, Observation
+    from antipode.shim import Floor, Observation, Places
     from antipode_shims.mysql._position.flavor import Asking, Rows
     from antipode_shims.mysql._shim.base import BaseMySQLShim
 
@@ -151,6 +151,7 @@ class Tap:
             floor holds a read back; None otherwise: as the client is set up.
         ahead: what of a reply was read before the application came to it: packets, and the error
             that it ends with.
+        places: of the connection's pool; None where it has none that is known.
     """
 
     __slots__ = (
@@ -173,6 +174,7 @@ class Tap:
         "more",
         "own",
         "peer",
+        "places",
         "reading_ahead",
         "ready",
         "session",
@@ -193,6 +195,7 @@ class Tap:
         self.shim = shim
         self.own = False
         self.until_s: float | None = None
+        self.places: Places | None = None
         self._told = told
         self._inside: Cover | None = None
         self.gate = Gate()
@@ -530,6 +533,7 @@ class Tap:
         foreign = next((write.key for write in writes if not facts.owns(write.key)), "")
         if not foreign:
             self.session.minted(writes)
+            self.shim.own_logs.update(write.key for write in writes)
         elif not (self._assigns or facts.problems):
             # Another server than the one that said what it is; the next statement asks again.
             self._foreign, self.ready = foreign, False
@@ -585,6 +589,7 @@ class Tap:
         own = [write for write in found if facts.owns(write.key)]
         if not own:
             self.shim.unsampled("its server has given none yet")
+        self.shim.own_logs.update(write.key for write in own)
         self._record(own)
 
     def _sampled(self, gtid: str, due: Due) -> None:
@@ -625,6 +630,16 @@ class Tap:
             ),
             self.session.shows,
         )
+
+    def block_s(self, held: Floor, longest_s: float, *, first: bool) -> float:
+        """How long the server may block during a look: not before the pool has a place for that.
+
+        Args:
+            held: what the read must see.
+            longest_s: the longest that it may, in seconds.
+            first: whether the read has not been looked at before.
+        """
+        return 0.0 if first and self.places is not None else held.block_s(longest_s)
 
     def known(self) -> Facts:
         """The server behind the connection, known since its first statement."""

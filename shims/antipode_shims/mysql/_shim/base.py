@@ -62,6 +62,7 @@ class BaseMySQLShim(ServerShim):
             of them are, or where the application states it.
         promise_table: where the records of promises are, perhaps without a schema.
         readonly_functions: the functions of the application's that write nothing.
+        own_logs: names of the logs to which its clients were seen to write at their server.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class BaseMySQLShim(ServerShim):
         self.problems: tuple[str, ...] = ()
         self.proxied = ""
         self._runs = Runs()
+        self.own_logs: set[str] = set()
         self._upstream = Upstream()
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
