@@ -496,3 +496,12 @@ def test_most_reads_take_the_short_way() -> None:
     for status, expected in ((AUTOCOMMIT, True), (OPEN, True), (OPEN | MORE_RESULTS, False)):
         session.starts(meaning(b"SELECT a FROM t"))
         assert session.read_ended(status) is expected
+
+
+def test_what_was_written_to_another_server_proves_nothing() -> None:
+    """A connection that leads to another server by now has taken no write there."""
+    told = Told()
+    told.session.minted([WRITE])
+    assert told.judge(floor_of("notes", WRITE)) is Verdict.PASS
+    told.session.reaches("another")
+    assert told.judge(floor_of("notes", WRITE)) is Verdict.HOLD

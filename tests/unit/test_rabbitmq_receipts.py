@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antipode import ConfigurationError, Status, WriteId
-from antipode.shim import Wake
+from antipode import ConfigurationError, Promise, Status, WriteId
+from antipode.shim import PROMISE_GRACE_S, Wake
 from antipode_shims.rabbitmq import Receipts
 from antipode_shims.rabbitmq._endpoint.tap import ReceiptsEndpoint
 from antipode_shims.rabbitmq._position import ledger as ledger_module
@@ -308,3 +308,23 @@ def test_receipts_that_cannot_work_are_refused(options: dict[str, object]) -> No
     """A mistake is an error where it is made."""
     with pytest.raises(ConfigurationError):
         Receipts(**options)  # type: ignore[arg-type]
+
+
+def test_a_promise_that_was_not_seen_is_not_abandoned(ledger: Ledger, clock: Clock) -> None:
+    """That nothing was seen is no proof: past its expiry nobody here can tell."""
+    promise = Promise("news", "0" * 32, int(START_S) + 60)
+    assert ledger.judge_promises([promise])[promise][0] is Status.NOT_YET
+    clock.now_s += 60 + PROMISE_GRACE_S + 1
+    assert ledger.judge_promises([promise])[promise][0] is Status.UNDECIDABLE
+    ledger.fulfil(promise)
+    assert ledger.judge_promises([promise])[promise][0] is Status.VISIBLE
+
+
+def test_a_publisher_of_the_time_before_listening_anew_is_a_stranger(
+    ledger: Ledger, clock: Clock
+) -> None:
+    """While nobody listened it may have published all that it ever did."""
+    clock.now_s += 10 * ROLL_S
+    ledger.listening()
+    clock.now_s += 1
+    assert status(ledger, write(born(5 * ROLL_S), 1)) is Status.UNKNOWN_LOG

@@ -84,3 +84,41 @@ def test_question_before_a_long_read_is_sent_with_its_beginning() -> None:
     chunks = Tap(lead=True).ride((read,), packed)
     assert chunks[0].startswith(PACKED_INFO + b"*2\r\n")
     assert b"".join(chunks) == PACKED_INFO + b"".join(packed)
+
+
+def answered(commands: list[tuple[str, ...]], *replies: object, **plan: Any) -> Tap:
+    """What came of a call whose commands had these replies."""
+    tap = Tap(trail=True, last=commands[-1] if len(commands) > 1 else None, **plan)
+    tap.ride(commands, [b""])
+    tap.sent, tap.due = True, tap.packed
+    for reply in replies:
+        tap.replied(reply)
+    return tap
+
+
+def test_a_script_that_failed_may_have_written() -> None:
+    """Its error tells nothing of the commands before it; only one that is not there did nothing."""
+    script = [("EVALSHA", "0" * 40, "0")]
+    assert answered(script, redis.ResponseError("oops")).ran
+    assert not answered(script, redis.exceptions.NoScriptError("no script")).ran
+
+
+@pytest.mark.parametrize("wrote", [None, True])
+def test_a_transaction_that_was_aborted_wrote_nothing(wrote: bool | None) -> None:  # noqa: FBT001
+    """A watched key changed, or a command was refused: ``EXEC`` did nothing."""
+    commands = [("MULTI",), ("SET", "a", "1"), ("EXEC",)]
+    for last in (None, redis.exceptions.ExecAbortError("aborted")):
+        assert not answered(commands, "OK", "QUEUED", last, wrote=wrote).wrote
+    assert answered(commands, "OK", "QUEUED", ["OK"], wrote=wrote).wrote
+
+
+def test_a_refusal_in_a_pipeline_is_of_one_command() -> None:
+    """The others were sent, and nobody knows what became of them."""
+    refused = redis.exceptions.BusyLoadingError("LOADING")
+    for commands, lost in (
+        ([("SET", "a", "1"), ("SET", "b", "2")], True),
+        ([("SET", "a", "1")], False),
+    ):
+        tap = answered(commands)
+        tap.failed(refused)
+        assert tap.lost is lost
