@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from antipode_testing import uninterrupted
 from benchmarks._machine import ROOT, code, machine
 
+from ._plan import APPLICATION
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -100,6 +102,8 @@ class Runner:
         """Call the program; an interrupt ends it in order before it goes on."""
         command = [sys.executable, "-m", run.module, *run.arguments]
         command += ["--json", str(self.result(run).resolve())]
+        if run.module == APPLICATION:
+            command += ["--history", str(self._folder.resolve() / "history" / run.name)]
         paths = [str(ROOT), str(ROOT / "shims"), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         process = None

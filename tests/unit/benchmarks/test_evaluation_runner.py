@@ -149,3 +149,19 @@ def test_the_record_says_what_was_typed_where_and_when(program: Path, tmp_path: 
     assert set(record["machine"]) == {"processors", "model", "memory_gib", "system", "python"}
     assert len(record["code"]) == 16
     assert record["began"].endswith("+00:00")
+
+
+def test_runs_of_the_application_are_recorded(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run of the paper's application writes histories of its own, and checks them."""
+    says = 'counter.with_suffix(".told").write_text(repr(rest))\n'
+    program_text = PROGRAM.replace('if status != "2":', f'{says}if status != "2":')
+    (tmp_path / "runner_test_program.py").write_text(program_text)
+    runner = Runner(tmp_path / "out")
+    runner.measure(run_of(program, name="other"))
+    assert "--history" not in program.with_suffix(".told").read_text()
+    monkeypatch.setattr(_runner, "APPLICATION", "runner_test_program")
+    runner.measure(run_of(program, name="recorded"))
+    told = program.with_suffix(".told").read_text()
+    assert f"'--history', '{tmp_path / 'out' / 'history' / 'recorded'}'" in told
