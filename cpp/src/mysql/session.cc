@@ -3,11 +3,13 @@
 namespace antipode::mysql {
 namespace {
 
+/// Asked first: ProxySQL keeps a session that named a `@@` variable on one server of its group.
 constexpr const char* kVariables =
-    "SHOW GLOBAL VARIABLES WHERE Variable_name REGEXP '^replicate_(wild_)?(do|ignore)_(db|table)$' OR Variable_name IN"
+    "SHOW GLOBAL VARIABLES WHERE @@server_id IS NOT NULL AND"
+    " (Variable_name REGEXP '^replicate_(wild_)?(do|ignore)_(db|table)$' OR Variable_name IN"
     " ('version', 'server_uuid', 'server_id', 'server_uid', 'gtid_mode', 'log_bin', 'log_slave_updates',"
     " 'gtid_executed', 'gtid_strict_mode', 'group_replication_group_name',"
-    " 'group_replication_gtid_assignment_block_size')";
+    " 'group_replication_gtid_assignment_block_size'))";
 
 /// When the server's process started: both terms are of the statement's clock.
 /// `CONNECTION_ID()` is never asked for alone: ProxySQL answers that itself.

@@ -18,9 +18,11 @@ struct Account {
 };
 
 struct Region : Server {
-  Region(const char* address, const Account& of, antipode::ReadsFrom reads_from) : Server(address), account(of) {
-    shim = antipode::mysql::Shim::Open("posts", host, port,
-                                       {account.user, account.password, account.database, reads_from});
+  Region(const char* address, const Account& of, antipode::ReadsFrom reads_from, bool one_server)
+      : Server(address), account(of) {
+    antipode::mysql::Options options{account.user, account.password, account.database, reads_from};
+    options.one_server = one_server;
+    shim = antipode::mysql::Shim::Open("posts", host, port, options);
   }
   ~Region() { shim->Close(); }
 
@@ -202,6 +204,17 @@ void Proxied(Connection& near, Connection& far) {
   Ask(far, "SELECT 1");
   BarrierAtRead();
   Throws<antipode::ConfigurationError>([&] { far.client.Query("SELECT word FROM words WHERE id = 70"); });
+}
+
+/// Through a proxy with a group of servers, each connection stays with one of them.
+void Grouped(Connection& near, Connection& far) {
+  for (const std::string id : {"90", "91", "92", "93", "94", "95"}) {
+    Connection own(far.region);
+    const antipode::ScopeGuard request;
+    Ask(near, "REPLACE INTO words VALUES (" + id + ", 'g')");
+    antipode::Barrier(Patient());
+    Same(Ask(own, "SELECT word FROM words WHERE id = " + id), "g");
+  }
 }
 
 /// What leaves while a transaction that wrote is open: a lint of a dry run, once here.
@@ -415,10 +428,11 @@ int main(int, char** arguments) {
       {"late", Late},           {"lost", Lost},           {"uncommitted", Uncommitted},
       {"proxied", Proxied},     {"forked", Forked},       {"functions", Functions},
       {"rollbacks", Rollbacks}, {"failures", Failures},   {"declared", Declared},
-      {"called", Called}};
+      {"called", Called},       {"grouped", Grouped}};
   const Account account{arguments[3], arguments[4], arguments[5]};
-  const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary);
-  const Region here(arguments[2], account, antipode::ReadsFrom::kReplica);
+  const bool grouped = arguments[6] == std::string("grouped");
+  const Region there(arguments[1], account, antipode::ReadsFrom::kPrimary, false);
+  const Region here(arguments[2], account, antipode::ReadsFrom::kReplica, grouped);
   Connection near(there);
   Connection far(here);
   checks.at(arguments[6])(near, far);

@@ -12,7 +12,7 @@ import pytest
 from tests.conformance._agents import command
 from tests.integration._dry_run import dry_run_into, lints
 from tests.integration.mysql._clients import STORES
-from tests.integration.mysql._proxies import StatementProxy, by_plain_reads
+from tests.integration.mysql._proxies import StatementProxy, by_plain_reads, to_readers
 
 if TYPE_CHECKING:
     from antipode_testing import Address
@@ -80,6 +80,14 @@ def test_a_proxy_that_splits_statements_is_refused(servers: Any) -> None:
     servers.set_lag(0)
     with StatementProxy(servers, by_plain_reads) as proxy:
         ran(servers, "proxied", {}, far=proxy.address)
+
+
+def test_a_connection_stays_with_one_server_of_a_group(servers: Any) -> None:
+    """What is asked first names a variable, after which a proxy keeps the session where it is."""
+    servers.set_lag(LAG_MS)
+    group = {"read": (servers.replica, servers.primary)}
+    with StatementProxy(servers, to_readers, group) as proxy:
+        ran(servers, "grouped", {}, far=proxy.address)
 
 
 def test_what_leaves_within_a_transaction_is_a_lint(servers: Any, tmp_path: Path) -> None:
