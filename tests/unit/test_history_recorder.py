@@ -346,6 +346,7 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_guide_records_and_checks(tmp_path: Path) -> None:
     """What the guide says in five lines runs as it stands there, and prints what it says."""
     page = (ROOT / "docs" / "guides" / "checker.md").read_text(encoding="utf-8")
