@@ -16,8 +16,8 @@ from ._barrier.places import Places
 from ._barrier.pools import Repeated, wait_first, wait_first_async
 from ._barrier.promise import record_seconds
 from ._barrier.reads import floor, record_shown, record_uncommitted
-from ._barrier.registry import register, shims_of, unregister, watcher_beside
-from ._barrier.shim import OnRead, ServerShim, Shim, beside_names
+from ._barrier.registry import register, shared_watcher, shims_of, unregister
+from ._barrier.shim import OnRead, ServerShim, Shim, stored_names
 from ._barrier.store import Barriers, ReadsFrom
 from ._lineage.codec import decode, encode
 from ._lineage.outcomes import Outcome
@@ -34,13 +34,13 @@ from ._request.lineage_text import (
 from ._request.recorded import recorded
 from ._request.recording import (
     defer_read,
+    lineage_not_read,
+    lineage_not_stored,
     mark_incomplete,
     record_read,
     record_unlabelled,
     record_write,
-    unread,
     unscoped,
-    unstored,
 )
 from ._request.scope import Scope
 from ._runtime.adoption import adopt, disown
@@ -76,7 +76,6 @@ __all__ = [
     "Unreachable",
     "Wake",
     "adopt",
-    "beside_names",
     "config",
     "count",
     "decode",
@@ -86,6 +85,8 @@ __all__ = [
     "error_of",
     "floor",
     "following",
+    "lineage_not_read",
+    "lineage_not_stored",
     "log_once",
     "logger",
     "mark_incomplete",
@@ -101,19 +102,18 @@ __all__ = [
     "recorded",
     "register",
     "scope_in",
+    "shared_watcher",
     "shims_of",
     "stored_lineage",
+    "stored_names",
     "stored_text",
     "switchable",
     "unlabelled",
-    "unread",
     "unreadable",
     "unregister",
     "unscoped",
-    "unstored",
     "wait_first",
     "wait_first_async",
-    "watcher_beside",
 ]
 
 

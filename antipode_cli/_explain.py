@@ -78,7 +78,7 @@ def _order(write: WriteId) -> tuple[str, str, bool, bool, int | str]:
 def _write(write: WriteId) -> str:
     kind = "covering " if write.covering else ""
     version = f"{write.version!r}" if isinstance(write.version, str) else str(write.version)
-    when = _hour(write.minted_h) if write.minted_h else "hour not known"
+    when = _hour(write.written_hour) if write.written_hour else "hour not known"
     return f"{_quoted(write.datastore)}  {_quoted(write.key)} @ {kind}{version}, {when}"
 
 

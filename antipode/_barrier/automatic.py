@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
     from .store import Store
 
-_block: ContextVar[Literal["auto", "off"] | None] = ContextVar("antipode_barriers", default=None)
+_block: ContextVar[Literal["auto", "explicit"] | None] = ContextVar(
+    "antipode_barriers", default=None
+)
 
 
 @contextmanager
-def barriers(which: Literal["auto", "off"]) -> Generator[None]:
+def barriers(which: Literal["auto", "explicit"]) -> Generator[None]:
     """Have automatic barriers, or none, in a block, whatever is configured.
 
     Explicit barriers in it are as they are. Threads that are started in the block have the setting
@@ -40,13 +42,13 @@ def barriers(which: Literal["auto", "off"]) -> Generator[None]:
 
     Args:
         which: ``auto``: reads of instrumented clients wait for what their request depends on;
-            ``off``: they do not.
+            ``explicit``: they do not.
 
     Raises:
         ConfigurationError: *which* is neither.
     """
-    if which not in ("auto", "off"):
-        msg = f"barriers must be 'auto' or 'off', not {which!r}"
+    if which not in ("auto", "explicit"):
+        msg = f"barriers must be 'auto' or 'explicit', not {which!r}"
         raise ConfigurationError(msg)
     token = _block.set(which)
     try:

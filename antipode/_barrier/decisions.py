@@ -53,7 +53,7 @@ class Policies:
         if (
             status is Status.UNKNOWN_LOG
             and isinstance(write, WriteId)
-            and 0 < write.minted_h < self.hour - self.horizon_h
+            and 0 < write.written_hour < self.hour - self.horizon_h
         ):
             return replace(outcome, status=Status.AGED)
         if status in UNKNOWN and self.on_unknown is not None:

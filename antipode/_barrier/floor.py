@@ -206,7 +206,7 @@ class Floor:
         return min(longest_s, left_s) if left_s > LEAST_LOOK_S else 0.0
 
     @property
-    def look_s(self) -> float:
+    def poll_s(self) -> float:
         """How long a look may last: what is left, but enough for one honest try."""
         return max(self.left_s, *(each.least_look_s for each in self.demands))
 
@@ -308,7 +308,7 @@ class Floor:
         if self.over:
             return
         with HeldRead(self, watcher, places) as read:
-            while (pause_s := read.take(observe(read.look_s))) is not None:
+            while (pause_s := read.take(observe(read.poll_s))) is not None:
                 read.pause(pause_s)
 
     async def hold_async(
@@ -318,7 +318,7 @@ class Floor:
         if self.over:
             return
         with HeldRead(self, watcher, places) as read:
-            while (pause_s := read.take(await observe(read.look_s))) is not None:
+            while (pause_s := read.take(await observe(read.poll_s))) is not None:
                 await read.pause_async(pause_s)
 
     @property
@@ -396,7 +396,7 @@ class HeldRead:
             self._subscribed.cancel()
 
     @property
-    def look_s(self) -> float:
+    def poll_s(self) -> float:
         """How long the next look may last, in seconds."""
         return max(self._wait.deadline_s - self._clock.monotonic(), self._demand.least_look_s)
 

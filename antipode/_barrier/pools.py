@@ -18,7 +18,7 @@ from antipode._lineage.errors import AntipodeError
 from .contract import Unreachable
 from .floor import HeldRead
 from .reads import floor
-from .registry import watcher_beside
+from .registry import shared_watcher
 from .waiter import Waiter, one_server, wait_async, wait_here
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Repeated:
             return True
         read = self._held(held)
         try:
-            return self._take(read, observe(read.look_s))
+            return self._take(read, observe(read.poll_s))
         except Unreachable as away:
             read.late(away)
             raise
@@ -76,7 +76,7 @@ class Repeated:
             return True
         read = self._held(held)
         try:
-            return self._take(read, await observe(read.look_s))
+            return self._take(read, await observe(read.poll_s))
         except Unreachable as away:
             read.late(away)
             raise
@@ -84,7 +84,7 @@ class Repeated:
     def _held(self, held: Floor) -> HeldRead:
         if self._read is None:
             self.floor = held
-            self._read = HeldRead(held, watcher_beside(self._shim))
+            self._read = HeldRead(held, shared_watcher(self._shim))
         return self._read
 
     def _take(self, read: HeldRead, observation: Observation) -> bool:
@@ -98,14 +98,14 @@ class Repeated:
         self._leave()
         if self._read is not None:
             self._read.pause(self._pause_s)
-            self._placed = self._places.wait(self._read.look_s)
+            self._placed = self._places.wait(self._read.poll_s)
 
     async def pause_async(self) -> None:
         """The asyncio twin of :meth:`pause`."""
         self._leave()
         if self._read is not None:
             await self._read.pause_async(self._pause_s)
-            self._placed = await self._places.wait_async(self._read.look_s)
+            self._placed = await self._places.wait_async(self._read.poll_s)
 
     def _leave(self) -> None:
         """The attempt is over, and its connection is free."""
@@ -155,7 +155,7 @@ def _first(shim: Store, own: Collection[str]) -> Iterator[tuple[Floor, Demand, W
         held = floor(shim, reads=False)
     except AntipodeError:
         return  # The read itself raises it.
-    if held is None or watcher_beside(shim) is None:
+    if held is None or shared_watcher(shim) is None:
         return
     for demand in held.demands:
         if demand.shown or not _asked(demand, own):

@@ -84,7 +84,7 @@ def looking_shim(datastore: str) -> Store | None:
         ConfigurationError: two replicas are registered under one name, or two primaries and no
             replica.
     """
-    shims = [shim for shim in shims_of(datastore) if shim.looks]
+    shims = [shim for shim in shims_of(datastore) if shim.can_poll]
     replicas = [shim for shim in shims if shim.reads_from == "replica"]
     servers = replicas or shims
     if len(servers) > 1:
@@ -99,7 +99,7 @@ def looking_shim(datastore: str) -> Store | None:
     return next(iter(servers), None)
 
 
-def watcher_beside(client: Client) -> Watcher | None:
+def shared_watcher(client: Client) -> Watcher | None:
     """What looks at the server that *client* reads from; None where another may be looked at."""
     try:
         looking = looking_shim(client.datastore)
@@ -142,7 +142,7 @@ def claim(where: Hashable, shim: Store) -> None:
     with _claims_lock:
         held = _claims.setdefault(where, [])
         held.append(shim)
-        shim.looks = held[0] is shim
+        shim.can_poll = held[0] is shim
 
 
 def release(where: Hashable, shim: Store) -> None:
@@ -152,6 +152,6 @@ def release(where: Hashable, shim: Store) -> None:
         if shim in held:
             held.remove(shim)
         if held:
-            held[0].looks = True
+            held[0].can_poll = True
         else:
             _claims.pop(where, None)

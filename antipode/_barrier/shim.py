@@ -32,7 +32,7 @@ class Shim(Store):
 
     Attributes:
         waitable: whether its writes can be waited on. A message store without receipts cannot.
-        looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
+        can_poll: whether it can open endpoints for ``at="now"``. An instrumented client behind a
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
@@ -115,7 +115,7 @@ class ServerShim(Shim):
             raise ConfigurationError(msg)
         self.on_read = on_read
         if server is None:
-            self.looks = False
+            self.can_poll = False
         else:
             self.claimed = datastore, reads_from, server
             self.fences = reads_from == "primary"
@@ -128,7 +128,7 @@ class ServerShim(Shim):
         super().close()
 
 
-def beside_names(
+def stored_names(
     lineage: str, names: Collection[str], *, datastore: str, option: str
 ) -> tuple[str, ...]:
     """What a native client stores lineages beside; empty where it stores none.

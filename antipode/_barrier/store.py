@@ -30,7 +30,7 @@ class Store(ABC):
 
     Attributes:
         waitable: whether its writes can be waited on. A message store without receipts cannot.
-        looks: whether it can open endpoints for ``at="now"``. An instrumented client behind a
+        can_poll: whether it can open endpoints for ``at="now"``. An instrumented client behind a
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
@@ -44,7 +44,7 @@ class Store(ABC):
     """
 
     waitable: bool = True
-    looks: bool = True
+    can_poll: bool = True
     floors: bool = False
     fences: bool = False
     promises: bool = False

@@ -14,7 +14,7 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from antipode._barrier.registry import watcher_beside
+from antipode._barrier.registry import shared_watcher
 from antipode._lineage.outcomes import Status
 from antipode._runtime.metrics import count
 
@@ -92,7 +92,7 @@ class Evidence:
             runner: who reads, as :func:`running`.
             since_s: when, by the client's clock.
         """
-        watcher = watcher_beside(client)
+        watcher = shared_watcher(client)
         if watcher is None:
             return
         look = Look(self, client.datastore, watcher, writes, of, since_s=since_s)

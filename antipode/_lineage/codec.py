@@ -56,7 +56,7 @@ def encode(lineage: Lineage) -> str:
 
 def newest_hour(lineage: Lineage) -> int:
     """The hour in the header: the newest mint hour, 0 when none is stated."""
-    return max([write.minted_h for write in lineage], default=0)
+    return max([write.written_hour for write in lineage], default=0)
 
 
 def join(newest_h: int, items: list[str]) -> str:
@@ -82,9 +82,9 @@ def encode_items(lineage: Lineage, newest_h: int) -> list[str]:
 def encode_write(write: WriteId, newest_h: int) -> str:
     """One write as an item under a header of *newest_h*."""
     text = write._item or _item(write)
-    if write.minted_h == newest_h:
+    if write.written_hour == newest_h:
         return text
-    age = to_base36(newest_h - write.minted_h) if write.minted_h else ""
+    age = to_base36(newest_h - write.written_hour) if write.written_hour else ""
     head, _, tail = text.partition(".")
     return f"{head}.{age}-{tail}"
 
@@ -217,16 +217,16 @@ def _decode_write(item: str, newest_h: int) -> WriteId:
         msg = f"it has {len(fields)} fields, not {_WRITE_FIELDS}"
         raise ItemError(msg)
     head, stamp, packed = fields
-    minted_h = newest_h
+    written_hour = newest_h
     if "-" in stamp and stamp[0] != "_":
         age, _, stamp = stamp.partition("-")
-        minted_h = _minted(age, newest_h)
+        written_hour = _minted(age, newest_h)
     log = _log if len(head) + len(packed) <= _MAX_CACHED else _log.__wrapped__
     datastore, key, covering, before, after = log(head, packed)
     if stamp[:1] == "_":
-        write = WriteId(datastore, key, from_token(stamp[1:]), minted_h, covering)
+        write = WriteId(datastore, key, from_token(stamp[1:]), written_hour, covering)
     else:
-        write = WriteId(datastore, key, from_base36(stamp), minted_h, covering)
+        write = WriteId(datastore, key, from_base36(stamp), written_hour, covering)
         _keep(write, "_item", f"{before}{stamp}{after}")
     _keep(write, "_outside", True)  # noqa: FBT003 - a field's value
     return write

@@ -35,9 +35,9 @@ def _newer(held: WriteId, write: WriteId) -> WriteId:
     """
     ours, theirs = held.version, write.version
     if ours == theirs:
-        if held.minted_h == write.minted_h:
+        if held.written_hour == write.written_hour:
             return write if held._outside else held
-        return held if held.minted_h > write.minted_h else write
+        return held if held.written_hour > write.written_hour else write
     return held if ours > theirs else write  # type: ignore[operator]  # a slot has one type
 
 
@@ -53,9 +53,9 @@ def _join(entries: _Entries, others: Iterable[tuple[_Slot, WriteId]]) -> None:
 
 def _minted_by(write: WriteId, hour: int) -> WriteId:
     """*write*, which came in a text, minted in *hour* at the latest."""
-    if write.minted_h <= hour:
+    if write.written_hour <= hour:
         return write
-    clamped = replace(write, minted_h=hour)
+    clamped = replace(write, written_hour=hour)
     object.__setattr__(clamped, "_outside", write._outside)
     return clamped
 
@@ -288,7 +288,7 @@ class Lineage(Collection[WriteId]):
 
         Later mint hours are that one, and promises expire at *latest_s* at the latest.
         """
-        late = max([write.minted_h for write in self], default=0) > hour
+        late = max([write.written_hour for write in self], default=0) > hour
         if not late and not any(promise.expires_s > latest_s for promise in self._promises):
             return self
         new = self._with(

@@ -145,7 +145,7 @@ def _ranked_writes(lineage: Lineage, newest_h: int) -> Iterator[_Part]:
     alike: dict[tuple[bool, bool, int, str], list[tuple[int, str, WriteId]]] = defaultdict(list)
     for write in lineage:
         item = encode_write(write, newest_h)
-        worth = write.covering, write._outside, -write.minted_h, write.datastore
+        worth = write.covering, write._outside, -write.written_hour, write.datastore
         alike[worth].append((crc32(item.encode()), item, write))
     ranked = [
         (*worth[:-1], turn, *entry)

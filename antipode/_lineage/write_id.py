@@ -70,7 +70,7 @@ class WriteId:
         key: the key that was written, or the log's name.
         version: issued by the store. On the same datastore and key a larger integer (0 to
             2**64-1) supersedes a smaller; opaque strings accumulate.
-        minted_h: Unix hour in which the write was acknowledged; 0 when it is not known.
+        written_hour: Unix hour in which the write was acknowledged; 0 when it is not known.
         covering: the position was sampled after a read rather than issued for a write: waited
             on, never counted as a violation.
 
@@ -82,7 +82,7 @@ class WriteId:
     datastore: str
     key: str
     version: int | str
-    minted_h: int = 0
+    written_hour: int = 0
     covering: bool = False
     #: Its item on the wire without the age, once the codec has made it.
     _item: str = field(default="", init=False, repr=False, compare=False)
@@ -92,7 +92,7 @@ class WriteId:
 
     def __post_init__(self) -> None:
         """Refuse what could not be put on the wire."""
-        datastore, key, version, hour = self.datastore, self.key, self.version, self.minted_h
+        datastore, key, version, hour = self.datastore, self.key, self.version, self.written_hour
         if not (  # The common case, in one test.
             type(version) is int
             and 0 <= version <= MAX_VERSION
@@ -116,7 +116,7 @@ class WriteId:
             check_text("version", self.version)
         else:
             check_range("version", self.version, MAX_VERSION)
-        check_range("minted_h", self.minted_h, MAX_HOUR)
+        check_range("written_hour", self.written_hour, MAX_HOUR)
 
     def __str__(self) -> str:
         """``datastore:key@version``, with ``~`` before a covering position's version."""

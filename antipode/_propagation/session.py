@@ -72,7 +72,7 @@ def worth_carrying(added: Lineage, *, now_s: int, max_age_s: float) -> Lineage:
     waits for branches: a page that starts one in the background needs no cookie for that.
     """
     oldest_h = (now_s - max_age_s) / SECONDS_PER_HOUR
-    old = [write for write in added if write.minted_h > 0 and write.minted_h + 1 < oldest_h]
+    old = [write for write in added if write.written_hour > 0 and write.written_hour + 1 < oldest_h]
     for write in old:
         added = added.remove(write)
     return without_notes(added.beyond(Lineage(open_branches=added.open_branches)))

@@ -103,7 +103,7 @@ def record_unlabelled(datastore: str) -> None:
         observer.unlabelled(held, datastore, None)
 
 
-def unread(datastore: str, what: str) -> None:
+def lineage_not_read(datastore: str, what: str) -> None:
     """Note that a read shows nothing of the lineages beside the values that it is made of.
 
     Of a count, say, or of an aggregate. What these values depend on elsewhere does not enter:
@@ -121,7 +121,7 @@ def unread(datastore: str, what: str) -> None:
     )
 
 
-def unstored(datastore: str, what: str) -> None:
+def lineage_not_stored(datastore: str, what: str) -> None:
     """Note that a write could not store its lineage beside the value.
 
     Whoever reads that value does not learn what it depends on elsewhere: counted as

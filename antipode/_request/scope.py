@@ -209,7 +209,7 @@ class Scope:
                 self._take_in()
             if not self.stopped:
                 for write in writes:
-                    stamped = write if write.minted_h else _stamped(write)
+                    stamped = write if write.written_hour else _stamped(write)
                     self._lineage = kept(self._lineage.append(stamped))
             found = self._lineage
         if self.answered:
@@ -390,4 +390,4 @@ def _text(lineage: Lineage, settings: Config, notes: frozenset[str]) -> str:
 
 def _stamped(write: WriteId) -> WriteId:
     """*write*, which states no hour, with the current one, so that it can age."""
-    return replace(write, minted_h=SYSTEM_CLOCK.hour())
+    return replace(write, written_hour=SYSTEM_CLOCK.hour())

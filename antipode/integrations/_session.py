@@ -41,7 +41,7 @@ class Signer(Protocol):
         ...
 
 
-class Crumb(NamedTuple):
+class SessionChange(NamedTuple):
     """What a response does to the cookie.
 
     Attributes:
@@ -86,14 +86,14 @@ class SessionCookie:
         self._signer = signer
         self._room = MAX_COOKIE_BYTES - len(name) - len("=") - len(signer.sign(""))
 
-    def visit(
+    def begin(
         self,
         scope: Scope,
         headers: Iterable[str],
         *,
         secure: bool = False,
         clock: Clock = SYSTEM_CLOCK,
-    ) -> Visit:
+    ) -> SessionRequest:
         """Let *scope* start from what the Cookie *headers* of its request say as well.
 
         Args:
@@ -102,7 +102,9 @@ class SessionCookie:
             secure: whether the request came over TLS.
             clock: what ages go by.
         """
-        return Visit(self, scope, values_of(headers, self.name), secure=secure, clock=clock)
+        return SessionRequest(
+            self, scope, values_of(headers, self.name), secure=secure, clock=clock
+        )
 
     def read(self, values: Sequence[str], clock: Clock) -> list[Part]:
         """What is left of the cookies with *values*; the others are counted, and ignored."""
@@ -131,7 +133,7 @@ class SessionCookie:
         return self._signer.sign(content_of(parts, room=self._room, egress=config().egress))
 
 
-class Visit:
+class SessionRequest:
     """One request of a user, from its cookies to its response."""
 
     __slots__ = ("_clock", "_parts", "_scope", "_values", "cookie", "secure")
@@ -154,7 +156,7 @@ class Visit:
         if self._parts:
             scope.start_from(Lineage().merge(*(part.lineage for part in self._parts)))
 
-    def crumb(self, status: int, headers: Iterable[tuple[str, str]]) -> Crumb | None:
+    def change(self, status: int, headers: Iterable[tuple[str, str]]) -> SessionChange | None:
         """What the response, which starts now, does to the cookie; None: nothing.
 
         Args:
@@ -162,12 +164,12 @@ class Visit:
             headers: all of its headers, their names in lower case.
         """
         try:
-            return self._crumb(status, headers)
+            return self._change(status, headers)
         except Exception:  # noqa: BLE001 - the response goes out
             logger.warning("a response goes without its session cookie", exc_info=True)
             return None
 
-    def _crumb(self, status: int, headers: Iterable[tuple[str, str]]) -> Crumb | None:
+    def _change(self, status: int, headers: Iterable[tuple[str, str]]) -> SessionChange | None:
         max_age_s = config().session_max_age.total_seconds()
         now_s = int(self._clock.unix_s())
         added = worth_carrying(self._scope.added(), now_s=now_s, max_age_s=max_age_s)
@@ -182,14 +184,14 @@ class Visit:
                 log_once("session_unset", "", "", message)
             return None
         if added.empty:
-            return Crumb("", 0, cache_control)
+            return SessionChange("", 0, cache_control)
         value = self.cookie.write([*self._parts, Part(now_s, added)])
-        return Crumb(value, math.ceil(max_age_s), cache_control)
+        return SessionChange(value, math.ceil(max_age_s), cache_control)
 
-    def set_cookie(self, crumb: Crumb) -> str:
-        """The value of the ``Set-Cookie`` header for *crumb*."""
+    def set_cookie(self, change: SessionChange) -> str:
+        """The value of the ``Set-Cookie`` header for *change*."""
         cookie = self.cookie
-        parts = [f"{cookie.name}={crumb.value}", f"Max-Age={crumb.max_age_s}"]
+        parts = [f"{cookie.name}={change.value}", f"Max-Age={change.max_age_s}"]
         parts.append(f"Path={cookie.path}")
         if cookie.domain:
             parts.append(f"Domain={cookie.domain}")

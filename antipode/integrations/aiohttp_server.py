@@ -31,7 +31,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
-    from ._session import SessionCookie, Visit
+    from ._session import SessionCookie, SessionRequest
 
 __all__ = ["instrument_app", "uninstrument_app"]
 
@@ -49,21 +49,21 @@ _FIRST_FINAL_STATUS = 200
 class _Answer:
     """What the response of one request says of it."""
 
-    __slots__ = ("_request", "_visit")
+    __slots__ = ("_request", "_session_request")
 
-    def __init__(self, request: Incoming, visit: Visit | None) -> None:
+    def __init__(self, request: Incoming, session_request: SessionRequest | None) -> None:
         self._request = request
-        self._visit = visit
+        self._session_request = session_request
 
     def put_on(self, response: web.StreamResponse) -> None:
         """Add it to the headers of *response*, which are complete and not sent yet."""
         headers = response.headers
-        if self._visit is not None:
+        if self._session_request is not None:
             named = ((name.lower(), value) for name, value in headers.items())
-            crumb = self._visit.crumb(response.status, named)
-            if crumb is not None:
-                headers["Cache-Control"] = crumb.cache_control
-                headers.add("Set-Cookie", self._visit.set_cookie(crumb))
+            change = self._session_request.change(response.status, named)
+            if change is not None:
+                headers["Cache-Control"] = change.cache_control
+                headers.add("Set-Cookie", self._session_request.set_cookie(change))
         headers.popall(RESPONSE_HEADER, None)
         try:
             if text := self._request.answer():
@@ -107,11 +107,11 @@ class _Middleware:
             self._began = True
         follow_running_loop()
         incoming = _begin(request)
-        visit = None
+        session_request = None
         if self.session is not None:
             cookies = request.headers.getall("Cookie", ())
-            visit = self.session.visit(incoming.scope, cookies, secure=request.secure)
-        request[_ANSWER] = _Answer(incoming, visit)
+            session_request = self.session.begin(incoming.scope, cookies, secure=request.secure)
+        request[_ANSWER] = _Answer(incoming, session_request)
         leave = True
         try:
             return await handler(request)

@@ -28,7 +28,7 @@ from .asyncio import follow_running_loop
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
-    from ._session import SessionCookie, Visit
+    from ._session import SessionCookie, SessionRequest
 
     Message = MutableMapping[str, Any]
     AsgiScope = MutableMapping[str, Any]
@@ -69,22 +69,22 @@ def begin(scope: AsgiScope) -> Incoming:
     return Incoming(scope_in(context), baggage, sent=sent, carrier=scope, context=context)
 
 
-def _visit(scope: AsgiScope, request: Incoming, session: SessionCookie) -> Visit:
-    """The visit of the user whose browser sent the cookies of *scope*."""
+def _session_request(scope: AsgiScope, request: Incoming, session: SessionCookie) -> SessionRequest:
+    """The session request of the user whose browser sent the cookies of *scope*."""
     cookies = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
-    return session.visit(request.scope, cookies, secure=scope.get("scheme") in ("https", "wss"))
+    return session.begin(request.scope, cookies, secure=scope.get("scheme") in ("https", "wss"))
 
 
-def _with_cookie(message: Message, visit: Visit) -> Message:
+def _with_cookie(message: Message, session_request: SessionRequest) -> Message:
     """*message*, with which a response starts, with what it does to the session cookie."""
     headers: list[tuple[bytes, bytes]] = [(n, v) for n, v in message.get("headers", ())]
     named = ((name.lower().decode("latin-1"), value.decode("latin-1")) for name, value in headers)
-    crumb = visit.crumb(message["status"], named)
-    if crumb is None:
+    change = session_request.change(message["status"], named)
+    if change is None:
         return message
     kept = [each for each in headers if each[0].lower() != b"cache-control"]
-    kept.append((b"cache-control", crumb.cache_control.encode("latin-1")))
-    kept.append((b"set-cookie", visit.set_cookie(crumb).encode("ascii")))
+    kept.append((b"cache-control", change.cache_control.encode("latin-1")))
+    kept.append((b"set-cookie", session_request.set_cookie(change).encode("ascii")))
     return {**message, "headers": kept}
 
 
@@ -134,14 +134,14 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         scope[MARKER] = True
         leave = True
         session = ours.session
-        visit = None if session is None else _visit(scope, request, session)
+        session_request = None if session is None else _session_request(scope, request, session)
 
         # Not asynchronous itself: it would be one more coroutine for each part of a body.
         def answer(message: Message) -> Awaitable[None]:
             if message["type"] != "http.response.start" or message["status"] < _FIRST_FINAL_STATUS:
                 return send(message)
-            if visit is not None:
-                message = _with_cookie(message, visit)
+            if session_request is not None:
+                message = _with_cookie(message, session_request)
             return send(_answering(message, request))
 
         try:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._incoming import Incoming
-    from ._session import Visit
+    from ._session import SessionRequest
 
 __all__ = ["AntipodeMiddleware", "AntipodeSessionMiddleware"]
 
@@ -62,18 +62,18 @@ class AntipodeMiddleware:
         if self._asynchronous:
             return self._serve(request)
         incoming = self._begin(request)
-        visit = self._visit(request)
+        session_request = self._session_request(request)
         try:
             response = self.get_response(request)
         except BaseException:
             if incoming is not None:
                 incoming.end()
             raise
-        return _answered(response, incoming, visit)
+        return _answered(response, incoming, session_request)
 
     async def _serve(self, request: Any) -> Any:  # noqa: ANN401 - Django's request and response
         incoming = self._begin(request)
-        visit = self._visit(request)
+        session_request = self._session_request(request)
         try:
             response = await self.get_response(request)
         except BaseException as error:
@@ -81,10 +81,10 @@ class AntipodeMiddleware:
                 # Where nobody waits for it any more, it is collected, anywhere.
                 incoming.end(leave=not isinstance(error, GeneratorExit))
             raise
-        return _answered(response, incoming, visit)
+        return _answered(response, incoming, session_request)
 
-    def _visit(self, request: Any) -> Visit | None:  # noqa: ANN401 - Django's request
-        """The visit of the user whose browser sent *request*; None where nobody asks for it."""
+    def _session_request(self, request: Any) -> SessionRequest | None:  # noqa: ANN401 - Django's request
+        """The session request of *request*; None where nobody asks for it."""
         del request
         return None
 
@@ -128,12 +128,12 @@ class AntipodeSessionMiddleware(AntipodeMiddleware):
             secure=settings.SESSION_COOKIE_SECURE or None,
         )
 
-    def _visit(self, request: Any) -> Visit | None:  # noqa: ANN401 - Django's request
+    def _session_request(self, request: Any) -> SessionRequest | None:  # noqa: ANN401 - Django's request
         scope = None if switch.disabled else scope_in()
         if scope is None:
             return None
         headers = [request.META.get("HTTP_COOKIE", "")]
-        return self._session.visit(scope, headers, secure=request.is_secure())
+        return self._session.begin(scope, headers, secure=request.is_secure())
 
 
 class _DjangoSigner:
@@ -156,29 +156,33 @@ class _DjangoSigner:
             return None
 
 
-def _set_cookie(response: Any, visit: Visit) -> None:  # noqa: ANN401 - Django's response
+def _set_cookie(response: Any, session_request: SessionRequest) -> None:  # noqa: ANN401 - Django's response
     """Do to the session cookie what *response* does."""
     headers = [(name.lower(), value) for name, value in response.items()]
-    crumb = visit.crumb(response.status_code, headers)
-    if crumb is None:
+    change = session_request.change(response.status_code, headers)
+    if change is None:
         return
-    response["Cache-Control"] = crumb.cache_control
+    response["Cache-Control"] = change.cache_control
     response.set_cookie(
-        visit.cookie.name,
-        crumb.value,
-        max_age=crumb.max_age_s,
-        path=visit.cookie.path,
-        domain=visit.cookie.domain,
-        secure=visit.secure,
+        session_request.cookie.name,
+        change.value,
+        max_age=change.max_age_s,
+        path=session_request.cookie.path,
+        domain=session_request.cookie.domain,
+        secure=session_request.secure,
         httponly=True,
         samesite="Lax",
     )
 
 
-def _answered(response: Any, incoming: Incoming | None, visit: Visit | None) -> Any:  # noqa: ANN401 - Django's response
+def _answered(
+    response: Any,  # noqa: ANN401
+    incoming: Incoming | None,
+    session_request: SessionRequest | None,
+) -> Any:  # noqa: ANN401
     """*response* with the answer of *incoming*, which is over once nothing more is made for it."""
-    if visit is not None:
-        _set_cookie(response, visit)
+    if session_request is not None:
+        _set_cookie(response, session_request)
     if incoming is None:
         return response
     try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._session import SessionCookie, Visit
+    from ._session import SessionCookie, SessionRequest
 
     Environ = dict[str, Any]
     Headers = list[tuple[str, str]]
@@ -56,20 +56,22 @@ def begin(environ: Environ) -> Incoming:
     return Incoming(scope_in(), baggage, sent="HTTP_ANTIPODE_SENT" in environ, carrier=environ)
 
 
-def _visit(environ: Environ, request: Incoming, session: SessionCookie) -> Visit:
-    """The visit of the user whose browser sent the cookies of *environ*."""
+def _session_request(environ: Environ, request: Incoming, session: SessionCookie) -> SessionRequest:
+    """The session request of the user whose browser sent the cookies of *environ*."""
     secure = environ.get("wsgi.url_scheme") == "https"
-    return session.visit(request.scope, [environ.get("HTTP_COOKIE", "")], secure=secure)
+    return session.begin(request.scope, [environ.get("HTTP_COOKIE", "")], secure=secure)
 
 
-def _with_cookie(status: str, headers: Headers, visit: Visit) -> Headers:
+def _with_cookie(status: str, headers: Headers, session_request: SessionRequest) -> Headers:
     """*headers* with what the response does to the session cookie."""
-    crumb = visit.crumb(int(status[:3]), ((name.lower(), value) for name, value in headers))
-    if crumb is None:
+    change = session_request.change(
+        int(status[:3]), ((name.lower(), value) for name, value in headers)
+    )
+    if change is None:
         return headers
     kept = [each for each in headers if each[0].lower() != "cache-control"]
-    cookie = visit.set_cookie(crumb)
-    return [*kept, ("Cache-Control", crumb.cache_control), ("Set-Cookie", cookie)]
+    cookie = session_request.set_cookie(change)
+    return [*kept, ("Cache-Control", change.cache_control), ("Set-Cookie", cookie)]
 
 
 def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
@@ -87,21 +89,24 @@ def _runs_no_code(body: Iterable[bytes], environ: Environ) -> bool:
 class _Answering:
     """The ``start_response`` of one request, which adds the headers."""
 
-    __slots__ = ("_request", "_start_response", "_visit")
+    __slots__ = ("_request", "_session_request", "_start_response")
 
     def __init__(
-        self, start_response: StartResponse, request: Incoming, visit: Visit | None
+        self,
+        start_response: StartResponse,
+        request: Incoming,
+        session_request: SessionRequest | None,
     ) -> None:
         self._start_response = start_response
         self._request = request
-        self._visit = visit
+        self._session_request = session_request
 
     def __call__(
         self, status: str, headers: Headers, exc_info: ExcInfo | None = None
     ) -> Callable[[bytes], object]:
         headers = [each for each in headers if each[0].lower() != RESPONSE_HEADER]
-        if self._visit is not None:
-            headers = _with_cookie(status, headers, self._visit)
+        if self._session_request is not None:
+            headers = _with_cookie(status, headers, self._session_request)
         try:
             if text := self._request.answer():
                 headers.append((RESPONSE_HEADER, text))
@@ -163,8 +168,10 @@ def _serving(owner: type | None, original: Serve) -> Serve:
         environ[MARKER] = True
         try:
             session = ours.session
-            visit = None if session is None else _visit(environ, request, session)
-            body = original(self, environ, _Answering(start_response, request, visit))
+            session_request = (
+                None if session is None else _session_request(environ, request, session)
+            )
+            body = original(self, environ, _Answering(start_response, request, session_request))
         except BaseException:
             environ.pop(MARKER, None)
             request.end()

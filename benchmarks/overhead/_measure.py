@@ -153,14 +153,14 @@ def _automatic(make: Make, server: Server) -> Iterator[Round]:
     """Reads of requests that depend on nothing there, without automatic barriers and with them."""
     with closing(make(server, instrumented=True, reads_from="replica")) as client:
 
-        def read(which: Literal["auto", "off"]) -> Callable[[int], object]:
+        def read(which: Literal["auto", "explicit"]) -> Callable[[int], object]:
             def run(number: int) -> None:
                 with antipode.barriers(which):
                     client.read(number)
 
             return run
 
-        reads = [read("off"), read("auto")]
+        reads = [read("explicit"), read("auto")]
         yield lambda: {
             "read, automatic barriers": _by_turns(reads),
             "read after a write elsewhere, automatic barriers": _by_turns(reads, ELSEWHERE),

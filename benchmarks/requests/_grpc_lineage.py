@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["calling", "serve"]
 
+_HOUR = 490_000
+
 
 def calling(port: int, *, antipode: bool) -> AbstractContextManager[Callable[[], None]]:
     """The same call to either side, with baggage of the same length."""
@@ -28,9 +30,9 @@ def _request(*, antipode: bool) -> Iterator[None]:
 
     lineage = Lineage(
         (
-            WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, minted_h=490_000),
-            WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 8_765, minted_h=490_000),
-            WriteId("news", "rs0.3", 7_300_000_000_000_000_001, minted_h=490_000),
+            WriteId("posts", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1_234_567, written_hour=_HOUR),
+            WriteId("users", "8c1e6f0b2d9a4e57b3f8a1c6d5e4f3a2b1c0d9e8", 8_765, written_hour=_HOUR),
+            WriteId("news", "rs0.3", 7_300_000_000_000_000_001, written_hour=_HOUR),
         )
     )
     if antipode:

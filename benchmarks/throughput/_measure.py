@@ -170,7 +170,7 @@ def round_of(pair: Pair, way: Way) -> Callable[[str], None]:
 
 def barriers_of(way: Way) -> AbstractContextManager[None]:
     """Automatic barriers in one of the ways, none in the others."""
-    return antipode.barriers("auto" if way == "auto" else "off")
+    return antipode.barriers("auto" if way == "auto" else "explicit")
 
 
 def _turn(pair: Pair, way: Way, turn_s: float, ports: Sequence[int]) -> Turn:

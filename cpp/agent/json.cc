@@ -81,7 +81,7 @@ Json Of(const WriteId& write) {
   } else {
     found["opaque"] = std::get<std::string>(write.version);
   }
-  if (write.minted_h != 0) found["minted_h"] = write.minted_h;
+  if (write.written_hour != 0) found["minted_h"] = write.written_hour;
   if (write.covering) found["covering"] = true;
   return found;
 }

@@ -196,7 +196,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
       return;
     }
     if (options_.unasked)
-      return clock_.At(clock_.Now() + floor_->LookS(), [read = shared_from_this()] { read->GiveUp(); });
+      return clock_.At(clock_.Now() + floor_->PollS(), [read = shared_from_this()] { read->GiveUp(); });
     held_.emplace(floor_, options_.watched ? registry::WatcherBeside(*store_) : nullptr);
     clock_.Spawn(shared_from_this());
   }
@@ -285,7 +285,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     const Observation shown = connection_->LookAt(floor_->writes(), floor_->promises());
     if (!connection_->Frozen()) return held_->Take(shown);
     silent_ = true;
-    return held_->LookS();
+    return held_->PollS();
   }
 
   VirtualClock& clock_;
@@ -405,7 +405,7 @@ std::shared_ptr<VirtualRead> ReadOf(const Json& found, const Json& script, Proce
     for (const Json& each : wrote) RecordWrite(json::WriteOf(each));
     if (found.contains("merges")) CurrentScope()->Merge(json::LineageOf(found.at("merges")));
     std::optional<BarriersGuard> block;
-    if (found.value("barriers", "") == "off") block.emplace(ReadBarriers::kExplicit);
+    if (found.value("barriers", "") == "explicit") block.emplace(ReadBarriers::kExplicit);
     read->Begin();
   });
   return read;

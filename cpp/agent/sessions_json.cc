@@ -94,12 +94,12 @@ Json Visited(const SessionCookie& cookie, const Shown& signer, const Json& reque
   const auto before = Counts();
   const Headers headers = RequestOf(request, signer);
   const auto scope = Extract(headers);
-  const SessionVisit visit = cookie.Visit(scope, headers, false, clock);
+  const SessionRequest session_request = cookie.Begin(scope, headers, false, clock);
   Json value{{"starts", Of(scope->lineage())}, {"content", nullptr}, {"cache_control", nullptr}, {"lasts", false}};
   scope->Merge(AddedBy(request));
   Headers answer;
   for (const Json& each : request.value("answer", Json::array())) answer.emplace_back(each[0], each[1]);
-  if (const auto change = visit.Change(request.value("status", 200), answer)) {
+  if (const auto change = session_request.Change(request.value("status", 200), answer)) {
     value["content"] = change->value.empty() ? "" : signer.Unsign(change->value).value();
     value["cache_control"] = change->cache_control;
     value["lasts"] = change->set_cookie.find("Max-Age=0;") == std::string::npos;

@@ -75,10 +75,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string came(LineOf(text));
   const antipode::Headers headers{{"cookie", "antipode=" + std::string(content) + ".s"}, {"cookie", came}};
   const auto scope = antipode::Extract(headers);
-  const auto visit = cookie->Visit(scope, headers, false, clock);
+  const auto session_request = cookie->Begin(scope, headers, false, clock);
   scope->Append({"posts", "log", std::uint64_t{7}, 500'000});
   const antipode::Headers answer{{"cache-control", std::string(text)}};
-  const auto change = visit.Change(200, answer);
+  const auto change = session_request.Change(200, answer);
   if (!change) return 0;
   Must(antipode::session::Caching(200, answer).has_value());
   Must(change->value.size() + std::string_view("antipode=").size() <= kMostBytes);

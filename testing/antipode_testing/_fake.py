@@ -14,7 +14,7 @@ from antipode import AntipodeError, StaleSnapshot, Status, WriteId, barriers
 from antipode._barrier.barrier import Barrier
 from antipode._barrier.fence import Fencer
 from antipode._barrier.floor import HeldRead
-from antipode._barrier.registry import watcher_beside
+from antipode._barrier.registry import shared_watcher
 from antipode._barrier.watcher import LOOK_S
 from antipode._runtime.wake import Wake
 from antipode.shim import (
@@ -334,7 +334,7 @@ class VirtualRead:
         record_write(*self._wrote)
         if self._merges is not None:
             record_read(self._merges)
-        with barriers("off") if self._off else nullcontext():
+        with barriers("explicit") if self._off else nullcontext():
             try:
                 demand = floor(self._store)
             except AntipodeError as error:
@@ -344,9 +344,9 @@ class VirtualRead:
         if demand is None or self._passes(demand):
             self.finished_s = self._clock.monotonic()
         elif self._unasked:
-            self._clock.at(self._clock.monotonic() + demand.look_s, lambda: self._give_up(demand))
+            self._clock.at(self._clock.monotonic() + demand.poll_s, lambda: self._give_up(demand))
         else:
-            watcher = watcher_beside(self._store) if self._watched else None
+            watcher = shared_watcher(self._store) if self._watched else None
             self.held = HeldRead(demand, watcher).__enter__()
             self._clock.spawn(self)
 
@@ -401,7 +401,7 @@ class VirtualRead:
         shown = self._connection.look(demand.writes, demand.promises)
         if self._connection.frozen:
             self._silent = True
-            return held.look_s
+            return held.poll_s
         return held.take(shown)
 
     def pause(self, timeout_s: float) -> None:

@@ -35,7 +35,7 @@ from ._values import Unsupported, lineage_of, of_lineage, write_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from antipode.integrations._session import Crumb
+    from antipode.integrations._session import SessionChange
 
 _PROPAGATOR = AntipodeBaggagePropagator()
 _PORTS = {"http": 80, "https": 443}
@@ -143,7 +143,7 @@ def _visited_now(
     ]
     pairs += request.get("pairs", ())
     with _received(request.get("headers", ())) as incoming:
-        visit = cookie.visit(incoming.scope, ["; ".join(pairs)] if pairs else [])
+        session_request = cookie.begin(incoming.scope, ["; ".join(pairs)] if pairs else [])
         starts = incoming.scope.lineage
         added = Lineage(
             map(write_of, request.get("adds", ())),
@@ -151,25 +151,25 @@ def _visited_now(
             open_branches=int(request.get("open_branches", "0")),
         )
         incoming.scope.merge(added)
-        crumb = visit.crumb(request.get("status", 200), request.get("answer", ()))
+        change = session_request.change(request.get("status", 200), request.get("answer", ()))
     now = _session_counts()
     counted = {name: now[name] - before.get(name, 0) for name in now}
     return {
         "starts": of_lineage(starts),
         "counts": {name: number for name, number in counted.items() if number},
-        **_set(signer, crumb),
+        **_set(signer, change),
     }
 
 
-def _set(signer: _Shown, crumb: Crumb | None) -> dict[str, Any]:
+def _set(signer: _Shown, change: SessionChange | None) -> dict[str, Any]:
     """What the response does with the cookie."""
-    if crumb is None:
+    if change is None:
         return {"content": None, "cache_control": None, "lasts": False}
-    content = signer.unsign(crumb.value) if crumb.value else ""
+    content = signer.unsign(change.value) if change.value else ""
     return {
         "content": content,
-        "cache_control": crumb.cache_control,
-        "lasts": bool(crumb.max_age_s),
+        "cache_control": change.cache_control,
+        "lasts": bool(change.max_age_s),
     }
 
 

@@ -281,7 +281,7 @@ def _read(
         connection,
         at_s=found["at_s"],
         wrote=list(map(write_of, found.get("wrote", ()))),
-        off=found.get("barriers") == "off",
+        off=found.get("barriers") == "explicit",
         **options,
     )
 

@@ -31,7 +31,7 @@ def write_of(found: Mapping[str, Any]) -> WriteId:
         found["datastore"],
         found["key"],
         version,
-        minted_h=found.get("minted_h", 0),
+        written_hour=found.get("minted_h", 0),
         covering=found.get("covering", False),
     )
 
@@ -64,8 +64,8 @@ def of_write(write: WriteId) -> dict[str, Any]:
         found["version"] = str(write.version)
     else:
         found["opaque"] = write.version
-    if write.minted_h:
-        found["minted_h"] = write.minted_h
+    if write.written_hour:
+        found["minted_h"] = write.written_hour
     if write.covering:
         found["covering"] = True
     return found

@@ -135,7 +135,7 @@ def test_a_lineage_that_is_merged_says_nothing_of_the_future(agent: AgentProcess
     held = antipode.deserialize(agent.ask("lineage", scope=scope))
     (write,), (promise,) = held, held.promises
     now_s = time.time()
-    assert abs(write.minted_h - now_s / 3600) < 2
+    assert abs(write.written_hour - now_s / 3600) < 2
     assert promise.expires_s < now_s + 8 * 86_400
     agent.ask("close_scope", scope=scope)
 

@@ -158,7 +158,7 @@ class MongoContractStore(ContractStore):
     def unknown(self, write: WriteId) -> WriteId:
         """As if of a replica set of another name."""
         return antipode.WriteId(
-            write.datastore, f"another-{write.key}", write.version, write.minted_h
+            write.datastore, f"another-{write.key}", write.version, write.written_hour
         )
 
     @contextmanager

@@ -182,7 +182,7 @@ class _Script:
         if values.chance(5):
             found["wrote"] = [{**self._write(), "minted_h": HOUR}]
         if values.chance(10):
-            found["barriers"] = "off"
+            found["barriers"] = "explicit"
         return found
 
     def settings(self) -> dict[str, Any]:

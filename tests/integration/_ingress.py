@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 #: What a caller has written before, and what the service writes.
-CAME = WriteId("posts", "post:1", 7, minted_h=490_000)
-ADDED = WriteId("orders", "order:1", 3, minted_h=490_000)
+CAME = WriteId("posts", "post:1", 7, written_hour=490_000)
+ADDED = WriteId("orders", "order:1", 3, written_hour=490_000)
 
 
 def sent(*writes: WriteId, more: str = "") -> dict[str, str]:

@@ -35,7 +35,7 @@ class FakeServer(Shim):
         self.fenced = 0
         self.fencing = threading.Event()
         self.stuck: threading.Event | None = None
-        self.connect_s = self.look_s = 0.0
+        self.connect_s = self.poll_s = 0.0
         self.unknown_logs: frozenset[str] = frozenset()
 
     def fence(self, *, timeout_s: float) -> frozenset[WriteId]:
@@ -77,7 +77,7 @@ class FakeConnection(Endpoint):
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
         server = self.server
         server.looks_made += 1
-        server.look_s = timeout_s
+        server.poll_s = timeout_s
         server.looked.set()
         server.threads.add(threading.get_ident())
         if server.hang is not None:

@@ -13,8 +13,8 @@ from antipode.propagation import AntipodePropagator
 
 from ._lineages import lineages
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-USER = WriteId("users", "user:1", 7, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+USER = WriteId("users", "user:1", 7, written_hour=490_000)
 PROPAGATOR = AntipodePropagator(W3CBaggagePropagator())
 
 

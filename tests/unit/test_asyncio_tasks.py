@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def post(number: int) -> WriteId:
-    return WriteId("posts", f"p{number}", 1, minted_h=490_000)
+    return WriteId("posts", f"p{number}", 1, written_hour=490_000)
 
 
 async def write(number: int, after: asyncio.Event | None = None) -> int:

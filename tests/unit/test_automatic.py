@@ -164,7 +164,7 @@ def test_block_client_and_process(posts: FakeServer) -> None:
         posts.wait_by("auto")
         antipode.configure(barriers="explicit")
         assert floor(posts) is not None
-        with antipode.barriers("off"):
+        with antipode.barriers("explicit"):
             assert floor(posts) is None
         for mode in ("off", "dry-run"):
             antipode.configure(mode=mode)
@@ -176,7 +176,7 @@ def test_block_client_and_process(posts: FakeServer) -> None:
 
 def test_what_is_neither_is_refused(posts: FakeServer) -> None:
     """A word that is none of the settings is an error where it is given."""
-    with pytest.raises(ConfigurationError), antipode.barriers("explicit"):  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError), antipode.barriers("off"):  # type: ignore[arg-type]
         pass
     with pytest.raises(ConfigurationError):
         posts.wait_by("off")  # type: ignore[arg-type]

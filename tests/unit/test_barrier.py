@@ -236,7 +236,7 @@ def test_connecting_does_not_use_up_the_look(posts: FakeServer) -> None:
     posts.position = 7
     assert antipode.barrier(LINEAGE, timeout=1)
     assert posts.connect_s == pytest.approx(CONNECT_S)
-    assert posts.look_s == pytest.approx(LOOK_S, abs=0.1)
+    assert posts.poll_s == pytest.approx(LOOK_S, abs=0.1)
 
 
 def test_closing_does_not_wait_for_a_connection(

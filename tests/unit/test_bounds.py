@@ -116,7 +116,7 @@ def test_shortened_texts_are_canonical(lineage: Lineage, max_bytes: int) -> None
 
 def ages(writes: Iterable[WriteId]) -> list[tuple[bool, bool, int]]:
     """What decides which write is dropped first, the first to go last."""
-    return sorted((write.covering, write._outside, -write.minted_h) for write in writes)
+    return sorted((write.covering, write._outside, -write.written_hour) for write in writes)
 
 
 @given(many, bounds)

@@ -12,8 +12,8 @@ import antipode
 from antipode import Lineage, WriteId
 from antipode.shim import defer_read, stored_text
 
-READ = WriteId("posts", "log", 7, minted_h=490_000, covering=True)
-LATER = WriteId("posts", "other", 9, minted_h=490_000, covering=True)
+READ = WriteId("posts", "log", 7, written_hour=490_000, covering=True)
+LATER = WriteId("posts", "other", 9, written_hour=490_000, covering=True)
 
 
 class Sample:

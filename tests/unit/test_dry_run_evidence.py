@@ -254,7 +254,7 @@ def test_end_of_a_task_tells_that_its_read_is_over(folder: Path, replica: FakeSt
 def test_other_replica_is_no_witness(folder: Path, replica: FakeStore) -> None:
     """Where barriers look at another server than the read goes to, nothing is proved."""
     other = type(replica)("posts", replica.clock)  # type: ignore[arg-type]
-    other.looks = False
+    other.can_poll = False
     antipode.shim.register(other)
     unguarded(other)
     time_passes(replica)

@@ -70,7 +70,7 @@ def test_what_is_received_is_of_the_past(received: Callable[[str], Lineage]) -> 
     antipode.configure(max_promise=timedelta(hours=1))
     lineage = received(TEXT)
     (write,), (promise,) = lineage, lineage.promises
-    assert write.minted_h <= SYSTEM_CLOCK.hour()
+    assert write.written_hour <= SYSTEM_CLOCK.hour()
     assert promise.expires_s <= time.time() + 3600
 
 
@@ -80,7 +80,7 @@ def test_a_future_hour_wins_no_tie() -> None:
         antipode.append(WriteId("posts", "log", 5))
         (ours,) = scope.lineage
         antipode.transfer(TEXT)
-        assert {write.minted_h for write in scope.lineage} == {ours.minted_h}
+        assert {write.written_hour for write in scope.lineage} == {ours.written_hour}
 
 
 def test_a_barrier_does_not_wait_for_the_future() -> None:
@@ -93,7 +93,7 @@ def test_a_barrier_does_not_wait_for_the_future() -> None:
     call = clock.barrier(text, timeout=1, on_unmet="return")
     clock.run()
     assert call.result is not None
-    assert [outcome.write.minted_h for outcome in call.result.outcomes] == [clock.hour()]  # type: ignore[union-attr]
+    assert [outcome.write.written_hour for outcome in call.result.outcomes] == [clock.hour()]  # type: ignore[union-attr]
     store.close()
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from antipode.shim import Scope
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-USER = WriteId("users", "user:1", 7, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+USER = WriteId("users", "user:1", 7, written_hour=490_000)
 PROPAGATOR = AntipodePropagator(W3CBaggagePropagator())
 HEADER = f"antipode={antipode.serialize(Lineage([POST]))}"
 
@@ -111,7 +111,7 @@ def test_texts_that_nobody_looks_at_do_not_pile_up() -> None:
     """Many requests may join a scope that was open around their server."""
     with antipode.scope() as around:
         for number in range(100):
-            write = WriteId("posts", "post:1", number, minted_h=490_000)
+            write = WriteId("posts", "post:1", number, written_hour=490_000)
             text = antipode.serialize(Lineage([write]))
             PROPAGATOR.extract({"baggage": f"antipode={text}"})
         assert len(around._incoming) < 10

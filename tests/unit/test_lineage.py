@@ -103,11 +103,11 @@ def test_hours_come_from_the_entry_that_stays(writes: list[WriteId]) -> None:
     """The hour is the newest of those writes that are equal in all else: it never crosses."""
     for held in Lineage(writes):
         alike = [
-            write.minted_h
+            write.written_hour
             for write in writes
             if (write.key, write.version, write.covering) == (held.key, held.version, held.covering)
         ]
-        assert held.minted_h == max(alike)
+        assert held.written_hour == max(alike)
 
 
 @given(some.lineages(some.crowded), some.crowded)
@@ -165,7 +165,7 @@ def test_is_a_collection_of_its_writes(a: Lineage) -> None:
 
 def test_remove_is_not_undone_by_hours() -> None:
     """The write id that a shim keeps, without an hour, removes the entry that a scope stamped."""
-    stamped = WriteId("posts", "k", 5, minted_h=490_000)
+    stamped = WriteId("posts", "k", 5, written_hour=490_000)
     assert Lineage([stamped]).remove(WriteId("posts", "k", 5)) == Lineage()
 
 
@@ -198,9 +198,9 @@ def test_repr_tells_every_field() -> None:
         ({"version": 1.0}, TypeError),
         ({"version": b"v"}, TypeError),
         ({"version": "\ud800"}, ValueError),
-        ({"minted_h": -1}, ValueError),
-        ({"minted_h": MAX_HOUR + 1}, ValueError),
-        ({"minted_h": 1.5}, TypeError),
+        ({"written_hour": -1}, ValueError),
+        ({"written_hour": MAX_HOUR + 1}, ValueError),
+        ({"written_hour": 1.5}, TypeError),
     ],
 )
 def test_write_ids_refuse_what_no_text_can_carry(
@@ -266,8 +266,8 @@ def test_marks_refuse_what_no_text_can_carry(mark: tuple[Any, Any], error: type[
 def test_nobody_writes_in_the_future(a: Lineage, hour: int, latest_s: int) -> None:
     """What is received keeps all that it says, but for hours and expiries that are to come."""
     found = a.received(hour=hour, latest_s=latest_s)
-    assert {(w.datastore, w.key, w.version, w.covering, min(w.minted_h, hour)) for w in a} == {
-        (w.datastore, w.key, w.version, w.covering, w.minted_h) for w in found
+    assert {(w.datastore, w.key, w.version, w.covering, min(w.written_hour, hour)) for w in a} == {
+        (w.datastore, w.key, w.version, w.covering, w.written_hour) for w in found
     }
     assert {(p.datastore, p.id, min(p.expires_s, latest_s)) for p in a.promises} == {
         (p.datastore, p.id, p.expires_s) for p in found.promises

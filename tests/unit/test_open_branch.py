@@ -14,7 +14,7 @@ from antipode import Lineage, WriteId, branch
 from antipode._request.background import OpenBranch, apart
 from antipode.shim import Scope, scope_in
 
-POST = WriteId("posts", "log", 7, minted_h=490_000)
+POST = WriteId("posts", "log", 7, written_hour=490_000)
 
 
 def in_a_thread(function: object) -> None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-CAUSE = WriteId("users", "u", 1, minted_h=490_000)
+CAUSE = WriteId("users", "u", 1, written_hour=490_000)
 IN_DOUBT = Lineage(incomplete=[("process-pool", "in_doubt")])
 METHODS = ["fork", "spawn", "forkserver"]
 
 
 def post(number: int) -> WriteId:
-    return WriteId("posts", f"p{number}", 1, minted_h=490_000)
+    return WriteId("posts", f"p{number}", 1, written_hour=490_000)
 
 
 def write(number: int) -> tuple[int, list[str]]:

@@ -366,7 +366,7 @@ def test_branch_sends_no_promise_of_its_own() -> None:
     """What is called from the block must not wait for the block, whatever is read meanwhile."""
     message = Lineage(promises=[promised()])
     with antipode.scope(message), antipode.fulfilling(promised()):
-        antipode.transfer(Lineage([replace(POST, minted_h=400_000)], promises=[promised()]))
+        antipode.transfer(Lineage([replace(POST, written_hour=400_000)], promises=[promised()]))
         carrier: dict[str, str] = {}
         from opentelemetry.baggage.propagation import W3CBaggagePropagator
 

@@ -26,8 +26,8 @@ from antipode.shim import Incomplete, scope_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-POST = WriteId("posts", "log", 7, minted_h=490_000)
-USER = WriteId("users", "log", 3, minted_h=490_000)
+POST = WriteId("posts", "log", 7, written_hour=490_000)
+USER = WriteId("users", "log", 3, written_hour=490_000)
 UNREADABLE = Incomplete("baggage", "unreadable")
 
 
@@ -189,7 +189,7 @@ def test_properties_and_spaces_around_the_member_are_tolerated() -> None:
 
 def test_a_huge_lineage_is_sent_shortened_and_says_so() -> None:
     """The member keeps its bound, and the receiver knows which datastore lost entries."""
-    lineage = Lineage([WriteId("posts", f"key-{i}", i, minted_h=490_000) for i in range(500)])
+    lineage = Lineage([WriteId("posts", f"key-{i}", i, written_hour=490_000) for i in range(500)])
     carrier = sent(lineage)
     assert len(carrier["baggage"]) <= 1024
     assert Incomplete("posts", "size") in received(carrier).incomplete
@@ -377,7 +377,7 @@ def test_a_process_named_by_its_environment_may_begin_with_any_call(first: str) 
 
 def test_alone_the_member_is_injected_as_the_stock_propagator_would() -> None:
     """The short way for a request without other baggage gives the same header as the long one."""
-    with antipode.scope(Lineage([WriteId("a store", "k~.-_/", 1, minted_h=490_000)])):
+    with antipode.scope(Lineage([WriteId("a store", "k~.-_/", 1, written_hour=490_000)])):
         ours: dict[str, str] = {}
         stock: dict[str, str] = {}
         AntipodePropagator(W3CBaggagePropagator()).inject(ours)

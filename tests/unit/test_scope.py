@@ -25,8 +25,8 @@ from antipode.shim import Incomplete, scope_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-POST = WriteId("posts", "log", 7, minted_h=490_000)
-USER = WriteId("users", "log", 3, minted_h=490_000)
+POST = WriteId("posts", "log", 7, written_hour=490_000)
+USER = WriteId("users", "log", 3, written_hour=490_000)
 
 
 def versions(lineage: Lineage) -> set[int | str]:
@@ -101,7 +101,7 @@ def test_an_entry_gets_the_hour_in_which_it_was_appended() -> None:
     with antipode.scope():
         antipode.append(WriteId("posts", "log", 7))
         (write,) = antipode.current()
-    assert write.minted_h > 0
+    assert write.written_hour > 0
 
 
 def fork_by_thread(work: Callable[[int], object]) -> None:

@@ -10,18 +10,18 @@ import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode.shim import (
     Incomplete,
-    beside_names,
     mark_incomplete,
     record_read,
     record_write,
     stored_lineage,
+    stored_names,
     stored_text,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-POST = WriteId("posts", "log", 7, minted_h=490_000)
+POST = WriteId("posts", "log", 7, written_hour=490_000)
 
 
 def test_what_is_stored_is_read_back() -> None:
@@ -47,12 +47,12 @@ def leaving(lineage: Lineage) -> list[str]:
 
 def test_whatever_leaves_is_filtered_and_bounded_alike() -> None:
     """Baggage, answers, what is stored and what is put elsewhere by hand."""
-    secret = WriteId("secret", "log", 1, minted_h=490_000)
+    secret = WriteId("secret", "log", 1, written_hour=490_000)
     antipode.configure(egress=["posts"])
     texts = leaving(Lineage([POST, secret], incomplete=[("hidden", "in_doubt")]))
     assert set(texts) == {stored_text(Lineage([POST], incomplete=[("", "egress")]))}
     antipode.configure(egress=None, max_lineage_bytes=64)
-    many = Lineage(WriteId("posts", f"k{index}", 1, minted_h=490_000) for index in range(20))
+    many = Lineage(WriteId("posts", f"k{index}", 1, written_hour=490_000) for index in range(20))
     (text,) = set(leaving(many))
     assert len(f"antipode={text}") <= 64
     assert antipode.deserialize(text).incomplete == {Incomplete("posts", "size")}
@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_never_an_empty_lineage(text: str | bytes) -> Non
 def test_a_stored_lineage_is_bounded() -> None:
     """A value never grows by more than the configured bytes, and the text says what it lacks."""
     antipode.configure(max_lineage_bytes=200)
-    many = Lineage([WriteId("posts", f"key-{i}", i, minted_h=490_000) for i in range(100)])
+    many = Lineage([WriteId("posts", f"key-{i}", i, written_hour=490_000) for i in range(100)])
     text = stored_text(many)
     assert len(text) <= 200
     assert stored_lineage("posts", text).incomplete == {Incomplete("posts", "size")}
@@ -87,8 +87,8 @@ def test_a_recorded_write_enters_the_scope_with_its_hour() -> None:
     with antipode.scope():
         record_write(WriteId("posts", "log", 7))
         (entered,) = antipode.current()
-        assert entered == WriteId("posts", "log", 7, entered.minted_h)
-        assert entered.minted_h
+        assert entered == WriteId("posts", "log", 7, entered.written_hour)
+        assert entered.written_hour
 
 
 def test_a_recorded_read_merges_into_the_scope() -> None:
@@ -110,9 +110,9 @@ def test_what_is_in_doubt_is_marked() -> None:
 
 def test_names_and_beside_go_together() -> None:
     """What lineages are stored beside is named once each, in order; nothing without ``beside``."""
-    named = beside_names("beside", ["b", "a", "b"], datastore="posts", option="keys")
+    named = stored_names("beside", ["b", "a", "b"], datastore="posts", option="keys")
     assert named == ("b", "a")
-    assert beside_names("none", (), datastore="posts", option="keys") == ()
+    assert stored_names("none", (), datastore="posts", option="keys") == ()
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_names_and_beside_go_together() -> None:
 def test_half_a_setting_is_refused(lineage: str, names: Collection[str], said: str) -> None:
     """``beside`` without names, names without ``beside``, and slips are errors that say so."""
     with pytest.raises(ConfigurationError, match=said):
-        beside_names(lineage, names, datastore="posts", option="tables")
+        stored_names(lineage, names, datastore="posts", option="tables")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def post(number: int) -> WriteId:
-    return WriteId("posts", f"p{number}", 1, minted_h=490_000)
+    return WriteId("posts", f"p{number}", 1, written_hour=490_000)
 
 
 @pytest.fixture(autouse=True)

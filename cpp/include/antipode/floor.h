@@ -41,7 +41,7 @@ class ANTIPODE_EXPORT Floor {
   /// ask again.
   [[nodiscard]] virtual bool Proved(const std::string& server, double within_s) const = 0;
   /// How long a check may last: what time there is left, but enough for one honest try.
-  [[nodiscard]] virtual double LookS() const = 0;
+  [[nodiscard]] virtual double PollS() const = 0;
   /// How long the server may block during a check: what time there is left, but no longer than is given; 0 once it is
   /// up.
   [[nodiscard]] virtual double BlockS(double longest_s) const = 0;

@@ -69,7 +69,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   /// ConfigurationError where none is open, or Error.
   void Fulfil(_mongoc_client_session_t* session, const Promise& promise);
 
-  [[nodiscard]] bool Looks() const override;
+  [[nodiscard]] bool CanPoll() const override;
   [[nodiscard]] bool Floors() const override { return true; }
   [[nodiscard]] bool Fences() const override { return reads_from() == ReadsFrom::kPrimary; }
   [[nodiscard]] bool Promises() const override { return true; }

@@ -96,7 +96,7 @@ class ANTIPODE_EXPORT Shim final : public Store {
   Lineage Received(const Headers& headers);
 
   [[nodiscard]] bool Waitable() const override;
-  [[nodiscard]] bool Looks() const override;
+  [[nodiscard]] bool CanPoll() const override;
   [[nodiscard]] bool Promises() const override;
   std::unique_ptr<Endpoint> OpenEndpoint(double timeout_s) override;
   void Close() override;

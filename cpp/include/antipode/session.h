@@ -51,11 +51,11 @@ struct SessionChange {
 };
 
 /// One request of a user, from its cookies to its response. Of one thread at a time.
-class ANTIPODE_EXPORT SessionVisit {
+class ANTIPODE_EXPORT SessionRequest {
  public:
-  SessionVisit(SessionVisit&&) noexcept;
-  SessionVisit& operator=(SessionVisit&&) noexcept;
-  ~SessionVisit();
+  SessionRequest(SessionRequest&&) noexcept;
+  SessionRequest& operator=(SessionRequest&&) noexcept;
+  ~SessionRequest();
 
   /// What the response, which starts now, does to the cookie; none: nothing. `headers` are all of its headers. What is
   /// written later is counted. It never throws for what the response is.
@@ -66,7 +66,7 @@ class ANTIPODE_EXPORT SessionVisit {
  private:
   friend class SessionCookie;
   struct Inside;
-  explicit SessionVisit(std::unique_ptr<const Inside> inside) noexcept;
+  explicit SessionRequest(std::unique_ptr<const Inside> inside) noexcept;
   std::unique_ptr<const Inside> inside_;
 };
 
@@ -74,9 +74,9 @@ class ANTIPODE_EXPORT SessionVisit {
 ///
 ///     const antipode::SessionCookie cookie(antipode::SessionKeys({secret}));
 ///     ...
-///     const auto visit = cookie.Visit(request.scope(), headers, on_tls);   // a request begins
+///     const auto session_request = cookie.Begin(request.scope(), headers, on_tls);   // a request begins
 ///     ...
-///     visit.Inject(200, response_headers);                                 // its response starts
+///     session_request.Inject(200, response_headers);                                 // its response starts
 ///
 /// Immutable, cheap to copy, and safe to share between threads.
 class ANTIPODE_EXPORT SessionCookie {
@@ -88,8 +88,8 @@ class ANTIPODE_EXPORT SessionCookie {
   /// cannot be believed is counted, and ignored.
   ///
   /// `headers` are all of the request's, `on_tls` whether it came over TLS, and `clock` is what ages go by.
-  [[nodiscard]] SessionVisit Visit(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
-                                   const Clock& clock = SystemClock()) const;
+  [[nodiscard]] SessionRequest Begin(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
+                                     const Clock& clock = SystemClock()) const;
 
   /// For the library.
   struct Inside;

@@ -118,7 +118,7 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   [[nodiscard]] std::optional<ReadBarriers> barriers() const noexcept { return barriers_; }
 
   [[nodiscard]] virtual bool Waitable() const { return true; }   ///< Whether its writes can be waited for at all.
-  [[nodiscard]] virtual bool Looks() const { return true; }      ///< Whether it can open endpoints.
+  [[nodiscard]] virtual bool CanPoll() const { return true; }    ///< Whether it can open endpoints.
   [[nodiscard]] virtual bool Floors() const { return false; }    ///< Whether its client holds reads back.
   [[nodiscard]] virtual bool Fences() const { return false; }    ///< Whether its primary can be asked for a position.
   [[nodiscard]] virtual bool Promises() const { return false; }  ///< Whether checks and held reads know promises.

@@ -24,20 +24,20 @@ using Version = std::variant<std::uint64_t, std::string>;
 /// before it. All texts are UTF-8. A value that could not be put on the wire is refused when it is put into a
 /// `Lineage`.
 struct WriteId {
-  std::string datastore;       ///< The name that every service spells alike; not empty.
-  std::string key;             ///< The key that was written, or the log's name.
-  Version version;             ///< Issued by the store.
-  std::uint64_t minted_h = 0;  ///< The Unix hour in which the write was acknowledged; 0 where it is not known.
-  bool covering = false;       ///< Whether the position was sampled after a read, rather than issued for a write.
+  std::string datastore;           ///< The name that every service spells alike; not empty.
+  std::string key;                 ///< The key that was written, or the log's name.
+  Version version;                 ///< Issued by the store.
+  std::uint64_t written_hour = 0;  ///< The Unix hour in which the write was acknowledged; 0 where it is not known.
+  bool covering = false;           ///< Whether the position was sampled after a read, rather than issued for a write.
 };
 
 inline bool operator==(const WriteId& a, const WriteId& b) {
-  return std::tie(a.datastore, a.key, a.version, a.minted_h, a.covering) ==
-         std::tie(b.datastore, b.key, b.version, b.minted_h, b.covering);
+  return std::tie(a.datastore, a.key, a.version, a.written_hour, a.covering) ==
+         std::tie(b.datastore, b.key, b.version, b.written_hour, b.covering);
 }
 inline bool operator<(const WriteId& a, const WriteId& b) {
-  return std::tie(a.datastore, a.key, a.version, a.minted_h, a.covering) <
-         std::tie(b.datastore, b.key, b.version, b.minted_h, b.covering);
+  return std::tie(a.datastore, a.key, a.version, a.written_hour, a.covering) <
+         std::tie(b.datastore, b.key, b.version, b.written_hour, b.covering);
 }
 inline bool operator!=(const WriteId& a, const WriteId& b) { return !(a == b); }
 

@@ -40,8 +40,8 @@ Policies Policies::Of(const Settings& settings, std::uint64_t hour) {
 
 Outcome Policies::Settle(Outcome outcome) const {
   const auto* write = std::get_if<WriteId>(&outcome.dependency);
-  if (outcome.status == Status::kUnknownLog && write != nullptr && write->minted_h > 0 &&
-      static_cast<double>(write->minted_h) < static_cast<double>(hour) - horizon_h) {
+  if (outcome.status == Status::kUnknownLog && write != nullptr && write->written_hour > 0 &&
+      static_cast<double>(write->written_hour) < static_cast<double>(hour) - horizon_h) {
     outcome.status = Status::kAged;
     return outcome;
   }

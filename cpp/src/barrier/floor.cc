@@ -60,7 +60,7 @@ double ReadFloor::LeftS() const {
   return left_s;
 }
 
-double ReadFloor::LookS() const {
+double ReadFloor::PollS() const {
   double look_s = LeftS();
   for (const auto& each : demands_) look_s = std::max(look_s, each->LeastLookS());
   return look_s;
@@ -147,7 +147,7 @@ void ReadFloor::Hold(const Look& look, Store* watched) {
   if (over) return;  // No demand is left that a check may show.
   HeldRead read(shared_from_this(), watched == nullptr ? nullptr : registry::WatcherBeside(*watched));
   try {
-    while (const auto pause_s = read.Take(look(read.LookS()))) {
+    while (const auto pause_s = read.Take(look(read.PollS()))) {
       if (read.hint()) {
         read.hint()->Pause(*pause_s);
       } else {
@@ -189,7 +189,7 @@ void HeldRead::End() {
   subscribed_ = nullptr;
 }
 
-double HeldRead::LookS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), demand_->LeastLookS()); }
+double HeldRead::PollS() const { return std::max(wait_.deadline_s() - floor_->clock_.Now(), demand_->LeastLookS()); }
 
 std::optional<double> HeldRead::Take(const Observation& observation) {
   for (const auto& each : floor_->demands()) {

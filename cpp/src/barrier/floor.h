@@ -31,7 +31,7 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
   [[nodiscard]] const Demands& demands() const { return demands_; }
   [[nodiscard]] bool Proved(const std::string& server, double within_s) const override;
   [[nodiscard]] bool Within(const Floor* other) const override;
-  [[nodiscard]] double LookS() const override;
+  [[nodiscard]] double PollS() const override;
   [[nodiscard]] double BlockS(double longest_s) const override;
   [[nodiscard]] bool Served() const override { return served_; }
   [[nodiscard]] bool Counted() const override { return counted_; }
@@ -98,7 +98,7 @@ class HeldRead {
   HeldRead& operator=(const HeldRead&) = delete;
 
   /// How long the next check may last.
-  [[nodiscard]] double LookS() const;
+  [[nodiscard]] double PollS() const;
   /// Seconds until the next check; none where the read may be answered. Throws UnmetError.
   std::optional<double> Take(const Observation& observation);
   /// The last check failed: throws BarrierTimeout where the time is up.

@@ -67,7 +67,7 @@ std::shared_ptr<Store> Looking(const std::string& datastore) {
   std::vector<std::shared_ptr<Store>> servers;
   std::vector<std::shared_ptr<Store>> replicas;
   for (const auto& store : StoresOf(datastore)) {
-    if (!store->Looks()) continue;
+    if (!store->CanPoll()) continue;
     servers.push_back(store);
     if (store->reads_from() == ReadsFrom::kReplica) replicas.push_back(store);
   }

@@ -76,7 +76,7 @@ std::optional<Version> ParseVersion(std::string_view text) {
 }
 
 struct Stamp {
-  std::uint64_t minted_h = 0;
+  std::uint64_t written_hour = 0;
   Version version;
 };
 
@@ -86,11 +86,11 @@ std::optional<Stamp> ParseStamp(std::string_view text, std::uint64_t header_h) {
   if (dash != std::string_view::npos) {
     if (header_h == 0) return std::nullopt;
     if (dash == 0) {
-      stamp.minted_h = 0;
+      stamp.written_hour = 0;
     } else {
       const auto age_h = ParseNumber(text.substr(0, dash));
       if (!age_h || *age_h >= header_h) return std::nullopt;
-      stamp.minted_h = header_h - *age_h;
+      stamp.written_hour = header_h - *age_h;
     }
     text.remove_prefix(dash + 1);
   }
@@ -111,7 +111,7 @@ bool AddWrite(Lineage::Data& data, std::string_view item, std::uint64_t header_h
   auto stamp = ParseStamp(stamp_text, header_h);
   auto key = Key(static_cast<char>(kind | 0x20), *last);
   if (!name || name->empty() || !stamp || !key) return false;
-  data.Add(Entry{{*std::move(name), *std::move(key), std::move(stamp->version), stamp->minted_h, covering}, false});
+  data.Add(Entry{{*std::move(name), *std::move(key), std::move(stamp->version), stamp->written_hour, covering}, false});
   return true;
 }
 
@@ -265,7 +265,7 @@ std::uint64_t NewestHour(const Lineage::Data& data) {
   std::uint64_t newest_h = 0;
   for (const auto& [slot, kept] : data.slots) {
     for (const auto* each : {&kept.exact, &kept.covering}) {
-      if (*each) newest_h = std::max(newest_h, (*each)->write.minted_h);
+      if (*each) newest_h = std::max(newest_h, (*each)->write.written_hour);
     }
   }
   return newest_h;
@@ -287,8 +287,8 @@ void AppendItem(std::string& text, const WriteId& write, std::uint64_t newest_h)
   text.push_back(write.covering ? static_cast<char>(kind & ~0x20) : kind);
   grammar::AppendToken(text, write.datastore);
   text.push_back('.');
-  if (write.minted_h != newest_h) {
-    if (write.minted_h != 0) grammar::AppendNumber(text, newest_h - write.minted_h);
+  if (write.written_hour != newest_h) {
+    if (write.written_hour != 0) grammar::AppendNumber(text, newest_h - write.written_hour);
     text.push_back('-');
   }
   if (const auto* number = std::get_if<std::uint64_t>(&write.version)) {

@@ -21,7 +21,7 @@ void Check(const WriteId& write) {
   const auto* opaque = std::get_if<std::string>(&write.version);
   Require(grammar::IsUtf8(write.datastore) && grammar::IsUtf8(write.key) && (!opaque || grammar::IsUtf8(*opaque)),
           "a text of a write is not UTF-8");
-  Require(write.minted_h <= kMaxHour, "a mint hour is over 36^5 - 1");
+  Require(write.written_hour <= kMaxHour, "a mint hour is over 36^5 - 1");
 }
 
 void Check(const Promise& promise) {
@@ -48,7 +48,7 @@ void Keep(std::optional<Entry>& held, Added&& added) {
     held = std::forward<Added>(added);
     return;
   }
-  const auto rank = [](const Entry& e) { return std::tie(e.write.version, e.write.minted_h); };
+  const auto rank = [](const Entry& e) { return std::tie(e.write.version, e.write.written_hour); };
   if (rank(*held) == rank(added)) {
     held->recorded = held->recorded || added.recorded;
   } else if (rank(*held) < rank(added)) {
@@ -259,7 +259,7 @@ Lineage Lineage::Received(std::uint64_t now_h, std::uint64_t latest_s) const {
   auto data = std::make_shared<Data>(*data_);
   data->slots.clear();
   for (Entry& entry : data_->Entries()) {
-    entry.write.minted_h = std::min(entry.write.minted_h, now_h);
+    entry.write.written_hour = std::min(entry.write.written_hour, now_h);
     data->Add(entry);
   }
   for (auto& [name, expires_s] : data->promises) expires_s = std::min(expires_s, latest_s);

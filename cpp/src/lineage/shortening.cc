@@ -64,7 +64,7 @@ struct Droppable {
   std::size_t turn = 0;  ///< Its number among its datastore's that are alike in all else.
 
   [[nodiscard]] auto Group() const {
-    return std::make_tuple(!entry.write.covering, entry.recorded, entry.write.minted_h);
+    return std::make_tuple(!entry.write.covering, entry.recorded, entry.write.written_hour);
   }
 };
 

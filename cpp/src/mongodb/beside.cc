@@ -266,7 +266,8 @@ std::optional<Doc> Numbers::Of(const Lineage& lineage) {
       return std::nullopt;
     }
     const std::string name = NameOfLog(each);
-    numbers.Add(name, Doc().Add("v", static_cast<std::int64_t>(*version)).Add("h", static_cast<int>(each.minted_h)));
+    numbers.Add(name,
+                Doc().Add("v", static_cast<std::int64_t>(*version)).Add("h", static_cast<int>(each.written_hour)));
     bytes += name.size();
     names.insert(name);
   }

@@ -482,7 +482,7 @@ Lineage Shim::Delete(std::string_view key, const std::optional<Lineage>& lineage
 
 Reading Shim::Read(std::string_view key) { return table_->Read(key); }
 
-bool Shim::Looks() const { return table_->target().direct || reads_from() == ReadsFrom::kPrimary; }
+bool Shim::CanPoll() const { return table_->target().direct || reads_from() == ReadsFrom::kPrimary; }
 
 std::unique_ptr<Endpoint> Shim::OpenEndpoint(double timeout_s) {
   const Target& target = table_->target();

@@ -244,7 +244,7 @@ class Client::Traffic {
       tracked_ = true;
       floor = FloorOf(effects);
       if (floor) {
-        until_s = Now() + floor->LookS();
+        until_s = Now() + floor->PollS();
         HoldBack(floor, effects);
       }
     } catch (const Lost& error) {
@@ -419,7 +419,7 @@ class Client::Traffic {
     if (!trouble_.empty()) throw ConfigurationError("reads of '" + shim_->datastore() + "' cannot wait: " + trouble_);
     const Verdict verdict = state_.Judge(floor, effects, Now());
     if (verdict == Verdict::kPass) return floor->Pass();
-    session_->connection.Within(floor->LookS());
+    session_->connection.Within(floor->PollS());
     const bool renews = verdict != Verdict::kHold && ReadsCommitted();
     if (verdict == Verdict::kOldSnapshot && !renews) return Stale(*floor);
     Observation seen;

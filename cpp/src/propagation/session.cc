@@ -83,7 +83,7 @@ struct SessionCookie::Inside {
   }
 };
 
-struct SessionVisit::Inside {
+struct SessionRequest::Inside {
   std::shared_ptr<const SessionCookie::Inside> cookie;
   std::shared_ptr<Scope> scope;
   const Clock& clock;
@@ -126,12 +126,12 @@ struct SessionVisit::Inside {
 
 SessionSigner::~SessionSigner() = default;
 
-SessionVisit::SessionVisit(std::unique_ptr<const Inside> inside) noexcept : inside_(std::move(inside)) {}
-SessionVisit::SessionVisit(SessionVisit&&) noexcept = default;
-SessionVisit& SessionVisit::operator=(SessionVisit&&) noexcept = default;
-SessionVisit::~SessionVisit() = default;
+SessionRequest::SessionRequest(std::unique_ptr<const Inside> inside) noexcept : inside_(std::move(inside)) {}
+SessionRequest::SessionRequest(SessionRequest&&) noexcept = default;
+SessionRequest& SessionRequest::operator=(SessionRequest&&) noexcept = default;
+SessionRequest::~SessionRequest() = default;
 
-std::optional<SessionChange> SessionVisit::Change(int status, const Headers& headers) const {
+std::optional<SessionChange> SessionRequest::Change(int status, const Headers& headers) const {
   if (Disabled()) return std::nullopt;
   try {
     return inside_->Change(status, headers);
@@ -141,7 +141,7 @@ std::optional<SessionChange> SessionVisit::Change(int status, const Headers& hea
   }
 }
 
-void SessionVisit::Inject(int status, Headers& headers) const {
+void SessionRequest::Inject(int status, Headers& headers) const {
   const auto change = Change(status, headers);
   if (!change) return;
   headers.emplace_back("set-cookie", change->set_cookie);
@@ -159,8 +159,8 @@ SessionCookie::SessionCookie(std::shared_ptr<const SessionSigner> signer, Sessio
   inside_ = std::make_shared<const Inside>(Inside{std::move(signer), std::move(options), kMostBytes - taken});
 }
 
-SessionVisit SessionCookie::Visit(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
-                                  const Clock& clock) const {
+SessionRequest SessionCookie::Begin(std::shared_ptr<Scope> scope, const Headers& headers, bool on_tls,
+                                    const Clock& clock) const {
   std::vector<std::string_view> values;
   if (!Disabled()) values = session::CookiesOf(headers, inside_->options.name);
   auto parts = inside_->Read(values, clock);
@@ -172,7 +172,7 @@ SessionVisit SessionCookie::Visit(std::shared_ptr<Scope> scope, const Headers& h
     inside.came = Kept(inside.came.Merge(came));
     inside.TakeIn(came);
   }
-  return SessionVisit(std::make_unique<const SessionVisit::Inside>(SessionVisit::Inside{
+  return SessionRequest(std::make_unique<const SessionRequest::Inside>(SessionRequest::Inside{
       inside_, std::move(scope), clock, inside_->options.secure.value_or(on_tls), values.empty(), std::move(parts)}));
 }
 

@@ -96,7 +96,7 @@ Lineage WorthCarrying(const Lineage& added, std::int64_t now_s, double max_age_s
   const double oldest_h = (static_cast<double>(now_s) - max_age_s) / kSecondsPerHour;
   Lineage young = added;
   for (const WriteId& write : added.writes()) {
-    if (write.minted_h > 0 && static_cast<double>(write.minted_h) + 1 < oldest_h) young = young.Remove(write);
+    if (write.written_hour > 0 && static_cast<double>(write.written_hour) + 1 < oldest_h) young = young.Remove(write);
   }
   return young.Beyond(Lineage(LineageParts{{}, {}, {}, young.open_branches(), {}})).WithoutNotes();
 }

@@ -233,7 +233,7 @@ bool Shim::Receive(const Handler& handler) { return links_->Receive(handler); }
 Lineage Shim::Received(const Headers& headers) { return links_->Received(headers); }
 
 bool Shim::Waitable() const { return links_->HasReceipts(); }
-bool Shim::Looks() const { return links_->HasReceipts(); }
+bool Shim::CanPoll() const { return links_->HasReceipts(); }
 bool Shim::Promises() const { return links_->HasReceipts(); }
 
 std::unique_ptr<Endpoint> Shim::OpenEndpoint(double) { return links_->Open(); }

@@ -162,7 +162,7 @@ bool Scope::stopped() const noexcept { return inside_->stopped; }
 
 Lineage Scope::Append(const WriteId& write) {
   WriteId stamped = write;
-  if (stamped.minted_h == 0) stamped.minted_h = SystemClock().Hour();
+  if (stamped.written_hour == 0) stamped.written_hour = SystemClock().Hour();
   const bool late = inside_->Enter(stamped);
   if (late && !write.covering) Count("after_response_write", write.datastore);
   if (const auto observer = DryRunNow()) observer->Wrote(*this, stamped, late);

@@ -8,14 +8,14 @@ namespace {
 /// One request of a service: headers in, headers of its response out.
 antipode::Headers Serve(const antipode::SessionCookie& cookie, const antipode::Headers& headers, bool writes) {
   const antipode::ScopeGuard request(antipode::Extract(headers));
-  const auto visit = cookie.Visit(request.scope(), headers, true);  // It came over TLS.
+  const auto session_request = cookie.Begin(request.scope(), headers, true);  // It came over TLS.
   std::cout << "depends on " << antipode::Current().writes().size() << '\n';
 
   // It writes. A shim calls this once its store has acknowledged a write.
   if (writes) antipode::RecordWrite({"posts", "log", std::uint64_t{7}});
 
   antipode::Headers response{{"content-type", "text/html"}};
-  visit.Inject(200, response);  // The response starts.
+  session_request.Inject(200, response);  // The response starts.
   return response;
 }
 

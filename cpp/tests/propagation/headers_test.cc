@@ -104,7 +104,7 @@ TEST(Hosts, OfACallThatStatesNoneAreAnyWhereAllMayGetALineage) {
 Lineage Hourless(const Lineage& lineage) {
   LineageParts parts;
   for (WriteId write : lineage.writes()) {
-    write.minted_h = 0;
+    write.written_hour = 0;
     parts.writes.push_back(write);
   }
   parts.incomplete.assign(lineage.incomplete().begin(), lineage.incomplete().end());

@@ -50,9 +50,9 @@ const WriteId kWrite{"posts", "log", std::uint64_t{7}, SystemClock().Hour()};
 /// The `Set-Cookie` of a response whose request wrote.
 std::string SetBy(const SessionCookie& cookie, bool on_tls) {
   const auto scope = std::make_shared<Scope>();
-  const auto visit = cookie.Visit(scope, {}, on_tls);
+  const auto session_request = cookie.Begin(scope, {}, on_tls);
   scope->Append(kWrite);
-  return visit.Change(200, {}).value().set_cookie;
+  return session_request.Change(200, {}).value().set_cookie;
 }
 
 /// Without the value.
@@ -87,17 +87,17 @@ TEST(SessionCookie, ThatABrowserWouldNotTakeIsRefused) {
   EXPECT_THROW(Named({"a", "/", "evil.org\r\nSet-Cookie: b=c", {}}), ConfigurationError);
 }
 
-TEST(SessionVisit, PutsItsCookieIntoAResponseOnce) {
+TEST(SessionRequest, PutsItsCookieIntoAResponseOnce) {
   const SettingsGuard settings;
   const SessionCookie cookie = Named({});
   const auto scope = std::make_shared<Scope>();
-  auto visit = cookie.Visit(scope, {}, false);
+  auto session_request = cookie.Begin(scope, {}, false);
   Headers reading;
-  visit.Inject(200, reading);
+  session_request.Inject(200, reading);
   EXPECT_TRUE(reading.empty()) << "nothing was written";
   scope->Append(kWrite);
   Headers response{{"Cache-Control", "no-cache"}, {"Set-Cookie", "other=1"}, {"Cache-Control", "must-revalidate"}};
-  visit.Inject(200, response);
+  session_request.Inject(200, response);
   EXPECT_EQ(response.at(0),
             (std::pair<std::string, std::string>("Cache-Control", "no-cache, must-revalidate, private")));
   ASSERT_EQ(response.size(), 3U);
@@ -107,19 +107,19 @@ TEST(SessionVisit, PutsItsCookieIntoAResponseOnce) {
 
 std::string NowAndPost(std::uint64_t version) {
   const auto scope = std::make_shared<Scope>();
-  const auto visit = Named({}).Visit(scope, {}, false);
+  const auto session_request = Named({}).Begin(scope, {}, false);
   scope->Append({"posts", "log", version, SystemClock().Hour()});
-  const std::string value = visit.Change(200, {}).value().value;
+  const std::string value = session_request.Change(200, {}).value().value;
   return value;
 }
 
 std::size_t WritesOf(const Headers& headers) {
   const auto scope = std::make_shared<Scope>();
-  (void)Named({}).Visit(scope, headers, false);
+  (void)Named({}).Begin(scope, headers, false);
   return scope->lineage().writes().size();
 }
 
-TEST(SessionVisit, ReadsAllHeadersOfCookiesHoweverTheyAreSpelled) {
+TEST(SessionRequest, ReadsAllHeadersOfCookiesHoweverTheyAreSpelled) {
   const SettingsGuard settings;
   const std::string value = NowAndPost(7);
   EXPECT_EQ(WritesOf({{"Cookie", "a=b;antipode=" + value}}), 1U);
@@ -135,13 +135,13 @@ std::uint64_t Counted(const std::string& metric) {
   return found == metrics.end() ? 0 : found->second;
 }
 
-TEST(SessionVisit, IgnoresAPairWithoutAValue) {
+TEST(SessionRequest, IgnoresAPairWithoutAValue) {
   const std::uint64_t before = Counted("session_forged");
   EXPECT_EQ(WritesOf({{"cookie", "antipode; antipode ;"}}), 0U);
   EXPECT_EQ(Counted("session_forged"), before);
 }
 
-TEST(SessionVisit, ReadsEightCookiesAndCountsTheRestAsForged) {
+TEST(SessionRequest, ReadsEightCookiesAndCountsTheRestAsForged) {
   const SettingsGuard settings;
   std::string header;
   for (int n = 0; n < 8; ++n) header += "antipode=x; ";
@@ -150,33 +150,33 @@ TEST(SessionVisit, ReadsEightCookiesAndCountsTheRestAsForged) {
   EXPECT_EQ(Counted("session_forged"), before + 1) << "the eight are signed, and unreadable";
 }
 
-TEST(SessionVisit, IgnoresACookieThatIsTooLong) {
+TEST(SessionRequest, IgnoresACookieThatIsTooLong) {
   const std::uint64_t before = Counted("session_forged");
   EXPECT_EQ(WritesOf({{"cookie", "antipode=" + std::string(1'025, 'x')}}), 0U);
   EXPECT_EQ(Counted("session_forged"), before + 1);
 }
 
-TEST(SessionVisit, FitsACookieInto1024BytesAndMarksTheRest) {
+TEST(SessionRequest, FitsACookieInto1024BytesAndMarksTheRest) {
   const SettingsGuard settings;
   const SessionCookie cookie = Named({});
   const auto scope = std::make_shared<Scope>();
-  const auto visit = cookie.Visit(scope, {}, false);
+  const auto session_request = cookie.Begin(scope, {}, false);
   for (std::uint64_t n = 0; n < 100; ++n) {
     scope->Append({"posts", "log" + std::to_string(n), n, SystemClock().Hour()});
   }
-  const std::string value = visit.Change(200, {}).value().value;
+  const std::string value = session_request.Change(200, {}).value().value;
   EXPECT_LE(value.size(), 1'024U - 9U);
   EXPECT_GE(value.size(), 1'024U - 40U);
   const auto next = std::make_shared<Scope>();
-  (void)cookie.Visit(next, {{"cookie", "antipode=" + value}}, false);
+  (void)cookie.Begin(next, {{"cookie", "antipode=" + value}}, false);
   EXPECT_EQ(next->lineage().incomplete().count({"posts", "size"}), 1U);
 }
 
-TEST(SessionVisit, CountsWhatIsWrittenAfterTheResponse) {
+TEST(SessionRequest, CountsWhatIsWrittenAfterTheResponse) {
   const SettingsGuard settings;
   const auto scope = std::make_shared<Scope>();
-  const auto visit = Named({}).Visit(scope, {}, false);
-  EXPECT_EQ(visit.Change(200, {}), std::nullopt);
+  const auto session_request = Named({}).Begin(scope, {}, false);
+  EXPECT_EQ(session_request.Change(200, {}), std::nullopt);
   const auto before = Metrics()[{"after_response_write", "posts"}];
   scope->Append(kWrite);
   EXPECT_EQ((Metrics()[{"after_response_write", "posts"}]), before + 1);
@@ -192,12 +192,12 @@ class Broken final : public SessionSigner {
   [[nodiscard]] std::optional<std::string> Unsign(std::string_view) const override { return std::nullopt; }
 };
 
-TEST(SessionVisit, LetsTheResponseGoOutWithoutACookieThatCannotBeSigned) {
+TEST(SessionRequest, LetsTheResponseGoOutWithoutACookieThatCannotBeSigned) {
   const SettingsGuard settings;
   const auto scope = std::make_shared<Scope>();
-  const auto visit = SessionCookie(std::make_shared<Broken>()).Visit(scope, {}, false);
+  const auto session_request = SessionCookie(std::make_shared<Broken>()).Begin(scope, {}, false);
   scope->Append(kWrite);
-  EXPECT_EQ(visit.Change(200, {}), std::nullopt);
+  EXPECT_EQ(session_request.Change(200, {}), std::nullopt);
 }
 
 #ifdef ANTIPODE_SESSION_KEYS

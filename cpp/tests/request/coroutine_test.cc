@@ -91,7 +91,7 @@ TEST(Coroutine, KeepsItsScopeOverEachResumption) {
   Request("b", b);
   RunAll();
   EXPECT_EQ(a->lineage().Only({"b"}).writes().size(), 0U);
-  EXPECT_EQ(a->lineage().Only({"a"}), Lineage({{"a", "log", kSteps, a->lineage().writes()[0].minted_h}}));
+  EXPECT_EQ(a->lineage().Only({"a"}), Lineage({{"a", "log", kSteps, a->lineage().writes()[0].written_hour}}));
   EXPECT_EQ(b->lineage().Only({"a"}).writes().size(), 0U);
   EXPECT_TRUE(a->lineage().incomplete().empty());
   EXPECT_EQ(CurrentScope(), nullptr);

@@ -94,7 +94,7 @@ TEST(Capture, HandsTheRequestToAnotherThread) {
     RecordWrite({"posts", "log", std::uint64_t{7}});
   }).join();
   EXPECT_EQ(Current().writes().size(), 1U);
-  EXPECT_GT(Current().writes()[0].minted_h, 0U);
+  EXPECT_GT(Current().writes()[0].written_hour, 0U);
   EXPECT_TRUE(request.scope()->open());
 }
 

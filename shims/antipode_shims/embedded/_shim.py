@@ -274,7 +274,7 @@ class EmbeddedShim(Shim):
         return stored_lineage(self.datastore, entry.lineage).append(self._write_of(entry))
 
     def _write_of(self, entry: Entry) -> WriteId:
-        return WriteId(self.datastore, entry.history, entry.position, entry.minted_h)
+        return WriteId(self.datastore, entry.history, entry.position, entry.written_hour)
 
 
 class _EmbeddedEndpoint(Endpoint):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
+from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
@@ -67,7 +67,7 @@ def instrument_client(
             *collections* alone, another datastore than before, or PyMongo is missing or older.
     """
     asynchronous = is_async(client)
-    names = beside_names(lineage, collections, datastore=datastore, option="collections")
+    names = stored_names(lineage, collections, datastore=datastore, option="collections")
     if _instrumented(client, datastore):
         return client
     known_set_name(client)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
+from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
 
 from ._clients.detect import client_of, unwrapped
 from ._clients.tap import Tap
@@ -119,7 +119,7 @@ def instrument_connection(
         ConfigurationError: a connection of another client, one that cannot keep lineages, or
             another datastore than before.
     """
-    names = beside_names(lineage, tables, datastore=datastore, option="tables")
+    names = stored_names(lineage, tables, datastore=datastore, option="tables")
     client = client_of(connection)
     if is_instrumented(connection, datastore):
         if _shim_of(connection) in shims_of(datastore):

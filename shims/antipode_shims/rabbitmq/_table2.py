@@ -73,7 +73,7 @@ class BaseRabbitMQShim(Shim):
         self._listen(connection, Receipts() if receipts is True else receipts or None)
 
     def _listen(self, connection: Any, wanted: Receipts | None) -> None:
-        self.waitable = self.looks = self.promises = wanted is not None
+        self.waitable = self.can_poll = self.promises = wanted is not None
         if wanted is None:
             return
         self.ledger = Ledger(gap_age_s=wanted.gap_age_s)

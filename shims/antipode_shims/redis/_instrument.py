@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from antipode import ConfigurationError
-from antipode.shim import adopt, beside_names, disown, register, shims_of, switchable
+from antipode.shim import adopt, disown, register, shims_of, stored_names, switchable
 
 from ._clients.async_hooks import AsyncClient, AsyncHooks
 from ._clients.hooks import SyncClient, SyncHooks
@@ -75,7 +75,7 @@ def instrument_client(
             another datastore than before, or redis-py is missing.
     """
     is_async = check_client(client)
-    names = beside_names(lineage, keys, datastore=datastore, option="keys")
+    names = stored_names(lineage, keys, datastore=datastore, option="keys")
     if _instrumented(client, datastore):
         return client
     instrumented = InstrumentedShim(

@@ -123,7 +123,7 @@ class FaultContract:
     @category("unknown_log")
     def test_young_unknown_log(self, store: ContractStore, key: str) -> None:
         """A recent write on a log that the replica does not know raises, and does not wait."""
-        unknown = replace(store.unknown(replicated(store, key)), minted_h=SYSTEM_CLOCK.hour())
+        unknown = replace(store.unknown(replicated(store, key)), written_hour=SYSTEM_CLOCK.hour())
 
         def fails() -> None:
             with pytest.raises(VisibilityCheckError) as caught:
@@ -135,7 +135,7 @@ class FaultContract:
     @category("unknown_log")
     def test_unknown_log_reported(self, store: ContractStore, key: str) -> None:
         """``on_unknown="report"`` lets it pass and tells."""
-        unknown = replace(store.unknown(replicated(store, key)), minted_h=SYSTEM_CLOCK.hour())
+        unknown = replace(store.unknown(replicated(store, key)), written_hour=SYSTEM_CLOCK.hour())
         result = store.antipode.barrier(
             Lineage([unknown]), timeout=store.timeout_s, on_unknown="report"
         )
@@ -160,7 +160,7 @@ class FaultContract:
         """The log of a region's clock, which is reserved, is one that nobody knows."""
         hour = SYSTEM_CLOCK.hour()
         clock = replace(
-            replicated(store, key), key="~us-east.3", version=1_792_800_000_123, minted_h=hour
+            replicated(store, key), key="~us-east.3", version=1_792_800_000_123, written_hour=hour
         )
         result = store.antipode.barrier(
             Lineage([clock]), timeout=store.timeout_s, on_unmet="return"
@@ -171,7 +171,7 @@ class FaultContract:
     def test_old_unknown_log_ages(self, store: ContractStore, key: str) -> None:
         """One older than the horizon passes, is counted and leaves the scope."""
         long_ago = SYSTEM_CLOCK.hour() - LONG_AGO_H
-        unknown = replace(store.unknown(replicated(store, key)), minted_h=long_ago)
+        unknown = replace(store.unknown(replicated(store, key)), written_hour=long_ago)
         metric = Metric("aged", store.datastore)
         before = store.antipode.telemetry.metrics().get(metric, 0)
         with store.antipode.scope(Lineage([unknown])) as scope:

@@ -56,7 +56,7 @@ class WaitContract:
             returned = store.write(key, b"1")
             write = minted(store, Lineage(), scope.lineage)
             assert write in returned
-            assert write.minted_h > 0
+            assert write.written_hour > 0
             assert not write.covering
 
     @category("minting")

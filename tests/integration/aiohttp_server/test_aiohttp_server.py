@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import Handler
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
 
 
 async def read(_: web.Request) -> web.Response:
@@ -42,7 +42,7 @@ async def write_in_a_task(_: web.Request) -> web.Response:
         antipode.append(ADDED)
 
     await asyncio.create_task(task())
-    await asyncio.to_thread(antipode.append, WriteId("orders", "order:2", 1, minted_h=490_000))
+    await asyncio.to_thread(antipode.append, WriteId("orders", "order:2", 1, written_hour=490_000))
     return web.Response(text=antipode.serialize())
 
 
@@ -60,7 +60,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     antipode.append(ADDED)
     response = web.StreamResponse()
     await response.prepare(request)
-    antipode.append(WriteId("orders", "order:2", 1, minted_h=490_000))
+    antipode.append(WriteId("orders", "order:2", 1, written_hour=490_000))
     await response.write(b"body")
     return response
 
@@ -69,7 +69,7 @@ async def talk(request: web.Request) -> web.StreamResponse:
     socket = web.WebSocketResponse()
     await socket.prepare(request)
     async for message in socket:
-        antipode.append(WriteId("orders", message.data, 1, minted_h=490_000))
+        antipode.append(WriteId("orders", message.data, 1, written_hour=490_000))
         await socket.send_str(antipode.serialize())
     return socket
 

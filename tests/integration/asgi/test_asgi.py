@@ -178,15 +178,15 @@ def test_requests_do_not_share_a_scope() -> None:
 
     @app.get("/{number}")
     async def write(number: int) -> str:
-        antipode.append(WriteId("orders", f"order:{number}", 1, minted_h=490_000))
+        antipode.append(WriteId("orders", f"order:{number}", 1, written_hour=490_000))
         await asyncio.sleep(0.001)
         return antipode.serialize()
 
     def many(worker: int) -> None:
         with calling(port) as caller:
             for number in range(worker * 100, worker * 100 + 40):
-                came = WriteId("posts", f"post:{number}", 1, minted_h=490_000)
-                added = WriteId("orders", f"order:{number}", 1, minted_h=490_000)
+                came = WriteId("posts", f"post:{number}", 1, written_hour=490_000)
+                added = WriteId("orders", f"order:{number}", 1, written_hour=490_000)
                 answer = caller.ask(f"/{number}", sent(came))
                 assert answer.lineage == Lineage([added])
                 had = antipode.deserialize(answer.body.decode().strip('"'))
@@ -331,7 +331,7 @@ def test_a_websocket_connection_has_one_scope() -> None:
     async def talk(socket: WebSocket) -> None:
         await socket.accept()
         for number in range(2):
-            antipode.append(WriteId("orders", f"order:{number}", 1, minted_h=490_000))
+            antipode.append(WriteId("orders", f"order:{number}", 1, written_hour=490_000))
             await socket.send_text(antipode.serialize())
 
     with asgi(app, ws="auto") as port:

@@ -69,7 +69,7 @@ def public(request: Any) -> Any:
     """A view whose response any cache may keep."""
     from django.http import HttpResponse
 
-    antipode.append(replace(ADDED, minted_h=SYSTEM_CLOCK.hour()))
+    antipode.append(replace(ADDED, written_hour=SYSTEM_CLOCK.hour()))
     return HttpResponse(headers={"Cache-Control": "max-age=60"})
 
 
@@ -77,7 +77,7 @@ def fresh(request: Any) -> Any:
     """A view that writes just now, and says what it depends on then."""
     from django.http import HttpResponse
 
-    antipode.append(replace(ADDED, minted_h=SYSTEM_CLOCK.hour()))
+    antipode.append(replace(ADDED, written_hour=SYSTEM_CLOCK.hour()))
     response = HttpResponse(antipode.serialize())
     response.set_cookie("theirs", "1")
     return response

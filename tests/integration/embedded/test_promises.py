@@ -30,7 +30,7 @@ PROMISE = Promise("posts", "00112233445566778899aabbccddeeff", 4_000_000_000)
 AWAITED = Lineage(promises=[PROMISE])
 OLD_SCHEMA = """
 CREATE TABLE log(position INTEGER PRIMARY KEY, committed_ns INTEGER NOT NULL,
-minted_h INTEGER NOT NULL, key TEXT NOT NULL, value BLOB, lineage TEXT)
+written_hour INTEGER NOT NULL, key TEXT NOT NULL, value BLOB, lineage TEXT)
 """
 
 

@@ -50,7 +50,7 @@ def test_newest_entry_is_the_value(store: EmbeddedStore) -> None:
     assert entry is not None
     assert (entry.value, entry.lineage) == (b"two", None)
     assert Token(entry.history, entry.position) == token
-    assert entry.minted_h > 0
+    assert entry.written_hour > 0
     assert store.get("other") is None
 
 

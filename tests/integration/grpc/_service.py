@@ -26,11 +26,11 @@ KINDS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
 def write(key: str) -> WriteId:
     """What the service says that it wrote for *key*."""
-    return WriteId("posts", key, 1, minted_h=490_000)
+    return WriteId("posts", key, 1, written_hour=490_000)
 
 
 #: What every request of these tests depends on already.
-CAUSE = WriteId("users", "u1", 7, minted_h=490_000)
+CAUSE = WriteId("users", "u1", 7, written_hour=490_000)
 START = Lineage([CAUSE])
 
 

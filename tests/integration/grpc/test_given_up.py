@@ -15,7 +15,7 @@ from antipode.shim import Incomplete
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-POST = WriteId("posts", "p", 1, minted_h=490_000)
+POST = WriteId("posts", "p", 1, written_hour=490_000)
 #: Calls, each given up after one more step of the event loop than the last, up to some.
 CALLS, STEPS = 400, 40
 

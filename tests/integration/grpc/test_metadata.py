@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SIDES = [(server, client) for server in ("sync", "aio") for client in ("sync", "aio")]
 sides = pytest.mark.parametrize(("server", "client"), SIDES)
 #: Enough of them to be over every bound: sixty logs of different datastores.
-MANY = [WriteId(f"store{n:02}", f"{n:032x}", n, minted_h=490_000) for n in range(60)]
+MANY = [WriteId(f"store{n:02}", f"{n:032x}", n, written_hour=490_000) for n in range(60)]
 #: Calls that would see gRPC refuse a few in a hundred.
 CALLS = 40
 

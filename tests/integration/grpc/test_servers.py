@@ -206,7 +206,7 @@ def baggage(lineage: Lineage) -> tuple[tuple[str, str], ...]:
 @KINDS
 async def test_all_baggage_entries_count(kind: str, seen: Seen) -> None:
     """Mappings, as OpenTelemetry makes of metadata, keep the last entry of a name alone."""
-    other = Lineage([WriteId("carts", "c1", 3, minted_h=490_000)])
+    other = Lineage([WriteId("carts", "c1", 3, written_hour=490_000)])
     interceptors = [interceptor(kind)]
     async with (
         served(methods(kind, seen), kind=kind, interceptors=interceptors) as port,

@@ -17,7 +17,7 @@ HEADER = "antipode-lineage"
 
 def write(key: str) -> WriteId:
     """What a request of ``/write?key=...`` says that it wrote."""
-    return WriteId("orders", key, 1, minted_h=490_000)
+    return WriteId("orders", key, 1, written_hour=490_000)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -30,8 +30,8 @@ client, driver, order, origin = (
     _http_suite.order,
     _http_suite.origin,
 )
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-OTHER = WriteId("posts", "post:2", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+OTHER = WriteId("posts", "post:2", 1, written_hour=490_000)
 
 
 def sent(origin: Origin, request: int = -1) -> Lineage:

@@ -26,7 +26,7 @@ client, driver, order, origin = (
     _http_suite.order,
     _http_suite.origin,
 )
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
 
 
 def assert_nothing_came(origin: Origin, request: int = -1) -> None:

@@ -95,7 +95,7 @@ def test_its_position_is_that_of_the_commit(antipode_mongodb: MongoDBTopology, l
 
 
 def _fields(write: WriteId) -> tuple[Any, ...]:
-    return write.datastore, write.key, write.version, write.minted_h
+    return write.datastore, write.key, write.version, write.written_hour
 
 
 def test_an_unknown_commit_is_in_doubt(antipode_mongodb: MongoDBTopology, writer: Any) -> None:

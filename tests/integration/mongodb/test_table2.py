@@ -257,7 +257,7 @@ def test_several_secondaries() -> None:
         write = WriteId("posts", "antipode.1", 1)
         result = antipode.barrier(Lineage([write]), timeout=0.1, on_unmet="return")
         assert result.outcomes[0].status is Status.UNKNOWN_STORE
-        assert not shim.looks
+        assert not shim.can_poll
 
 
 @pytest.mark.parametrize("field", ["", "a.b", "$a", "_id", "_ap"])

@@ -14,8 +14,8 @@ from ._clients import run
 if TYPE_CHECKING:
     from ._clients import Sql, Topology
 
-CAUSE = WriteId("elsewhere", "log", 7, minted_h=490_000)
-OTHER = WriteId("elsewhere", "log2", 9, minted_h=490_000)
+CAUSE = WriteId("elsewhere", "log", 7, written_hour=490_000)
+OTHER = WriteId("elsewhere", "log2", 9, written_hour=490_000)
 
 #: Both servers with the invisible column, and as servers have it that know none; for fixtures.
 IN_COLUMNS = [

@@ -128,7 +128,7 @@ def test_an_update_keeps_what_it_does_not_supersede(java: Java) -> None:
     with antipode.scope(Lineage([CAUSE])):
         run(beside(java.posts), "INSERT INTO posts VALUES (1, 'a', 'b')")
     for number in range(8, 12):
-        moved = WriteId(OTHER.datastore, OTHER.key, number, minted_h=490_000)
+        moved = WriteId(OTHER.datastore, OTHER.key, number, written_hour=490_000)
         with java.remote.scope(Lineage([moved])):
             java.run("update", "UPDATE posts SET body = 'c' WHERE id = 1")
     assert len(texts(java.posts)) == 2

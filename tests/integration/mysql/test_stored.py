@@ -205,7 +205,7 @@ def test_growth_is_bounded(posts: Sql) -> None:
         run(connection, "INSERT INTO posts VALUES (1, 'a', 'b')")
     cause = CAUSE
     for number in range(1000):
-        cause = WriteId("elsewhere", f"log{number}", number, minted_h=490_000)
+        cause = WriteId("elsewhere", f"log{number}", number, written_hour=490_000)
         with antipode.scope(Lineage([cause])):
             run(connection, "UPDATE posts SET body = %s", str(number))
     assert len(",".join(texts(posts))) <= 1100

@@ -24,7 +24,7 @@ app = FastAPI()
 @app.get("/write")
 async def write(key: str, to: str = "") -> dict[str, Any]:
     came = antipode.serialize()
-    antipode.append(WriteId("middle", key, 1, minted_h=490_000))
+    antipode.append(WriteId("middle", key, 1, written_hour=490_000))
     body = None
     if to:
         async with httpx.AsyncClient(trust_env=False) as client:

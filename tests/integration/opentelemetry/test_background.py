@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from antipode.shim import Scope
 
-POST = WriteId("posts", "log", 7, minted_h=490_000)
+POST = WriteId("posts", "log", 7, written_hour=490_000)
 
 
 @pytest.fixture(params=["ours first", "theirs first"])

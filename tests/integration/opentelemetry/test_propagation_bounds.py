@@ -29,8 +29,8 @@ from ._http_proxy import KNOWN, Proxy, proxied
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-ORDER = WriteId("orders", "order:1", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+ORDER = WriteId("orders", "order:1", 1, written_hour=490_000)
 MOST_BYTES = 8_192
 MOST_MEMBERS = 64
 
@@ -38,7 +38,7 @@ MOST_MEMBERS = 64
 def lineage(entries: int) -> Lineage:
     """So many writes, of some 30 bytes of text each."""
     keys = (f"key-{number:08x}-{number * 7919:08x}" for number in range(entries))
-    return Lineage([WriteId("posts", key, 1, minted_h=490_000) for key in keys])
+    return Lineage([WriteId("posts", key, 1, written_hour=490_000) for key in keys])
 
 
 def whole_or_incomplete(came: Lineage, sent: Lineage) -> bool:

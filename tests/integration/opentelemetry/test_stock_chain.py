@@ -23,9 +23,9 @@ from tests.integration._served import served
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-ORDER = WriteId("orders", "order:1", 1, minted_h=490_000)
-MIDDLE = WriteId("middle", "m", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+ORDER = WriteId("orders", "order:1", 1, written_hour=490_000)
+MIDDLE = WriteId("middle", "m", 1, written_hour=490_000)
 
 
 def back() -> FastAPI:

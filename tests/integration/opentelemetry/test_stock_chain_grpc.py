@@ -21,8 +21,8 @@ from ._stock_grpc_service import METHOD, serve
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-POST = WriteId("posts", "post:1", 1, minted_h=490_000)
-ORDER = WriteId("orders", "order:1", 1, minted_h=490_000)
+POST = WriteId("posts", "post:1", 1, written_hour=490_000)
+ORDER = WriteId("orders", "order:1", 1, written_hour=490_000)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ pytest.importorskip("itsdangerous")
 from antipode.integrations.session import Session
 
 #: What the application writes, in the hour of the test.
-WROTE = WriteId("orders", "order:1", 3, minted_h=0)
+WROTE = WriteId("orders", "order:1", 3, written_hour=0)
 KEY, NEW_KEY = "a secret of the service", "another secret of it"
 SERVERS = ["asgi", "wsgi", "aiohttp"]
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "sessions.md"
@@ -45,7 +45,7 @@ ATTRIBUTES = "; Max-Age=60; Path=/; HttpOnly; SameSite=Lax"
 @pytest.fixture(autouse=True)
 def _written_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour that ended a minute ago is not carried on, and tests are collected long before."""
-    monkeypatch.setitem(globals(), "WROTE", replace(WROTE, minted_h=SYSTEM_CLOCK.hour()))
+    monkeypatch.setitem(globals(), "WROTE", replace(WROTE, written_hour=SYSTEM_CLOCK.hour()))
 
 
 def work(path: str) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def work(path: str) -> list[tuple[str, str]]:
     if path.startswith("/write"):
         antipode.append(WROTE)
     if path.startswith("/more"):
-        antipode.append(WriteId("users", "user:1", 4, minted_h=SYSTEM_CLOCK.hour()))
+        antipode.append(WriteId("users", "user:1", 4, written_hour=SYSTEM_CLOCK.hour()))
     if path.endswith("/public"):
         return [("Cache-Control", "public, max-age=60"), ("X-Own", "1")]
     return [("Set-Cookie", "theirs=1"), ("X-Own", "1")]

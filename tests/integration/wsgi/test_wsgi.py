@@ -171,14 +171,14 @@ def test_requests_on_one_worker_do_not_share_a_scope(server: str) -> None:
     def leaves(environ: Any, start_response: Any) -> list[bytes]:
         antipode.root()
         number = int(environ["PATH_INFO"].strip("/"))
-        antipode.append(WriteId("orders", f"order:{number}", 1, minted_h=490_000))
+        antipode.append(WriteId("orders", f"order:{number}", 1, written_hour=490_000))
         start_response("200 OK", [("Content-Length", "1")])
         return [b"x"]
 
     def writes(environ: Any, start_response: Any) -> Any:
         number = int(environ["PATH_INFO"].strip("/"))
         assert antipode.current() == Lineage()
-        antipode.append(WriteId("orders", f"order:{number}", 1, minted_h=490_000))
+        antipode.append(WriteId("orders", f"order:{number}", 1, written_hour=490_000))
         return leaves(environ, start_response) if number % 2 else do_empty(start_response)
 
     def do_empty(start_response: Any) -> list[bytes]:
@@ -187,7 +187,7 @@ def test_requests_on_one_worker_do_not_share_a_scope(server: str) -> None:
 
     with wsgi(AntipodeMiddleware(writes), server) as port, calling(port) as caller:
         for number in range(20):
-            added = WriteId("orders", f"order:{number}", 1, minted_h=490_000)
+            added = WriteId("orders", f"order:{number}", 1, written_hour=490_000)
             assert caller.ask(f"/{number}").lineage == Lineage([added])
 
 

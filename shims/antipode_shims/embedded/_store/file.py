@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS histories(
 CREATE TABLE IF NOT EXISTS log(
     position INTEGER PRIMARY KEY,
     committed_ns INTEGER NOT NULL,
-    minted_h INTEGER NOT NULL,
+    written_hour INTEGER NOT NULL,
     key TEXT NOT NULL,
     value BLOB,
     lineage TEXT,

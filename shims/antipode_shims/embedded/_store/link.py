@@ -25,7 +25,7 @@ _AHEAD = 2_000
 #: Most entries that are applied in one transaction.
 _AT_ONCE = 500
 _ROWS = (
-    "SELECT position, committed_ns, minted_h, key, value, lineage, promise, record FROM log "
+    "SELECT position, committed_ns, written_hour, key, value, lineage, promise, record FROM log "
     "WHERE position > ? ORDER BY position LIMIT ?"
 )
 _CHAIN = (
@@ -33,7 +33,7 @@ _CHAIN = (
     "WHERE number > ? AND first_position <= ? ORDER BY number"
 )
 _ADD_ROW = (
-    "INSERT INTO log(position, committed_ns, minted_h, key, value, lineage, promise, record) "
+    "INSERT INTO log(position, committed_ns, written_hour, key, value, lineage, promise, record) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _ADD_HISTORY = "INSERT INTO histories VALUES (?, ?, ?, ?)"

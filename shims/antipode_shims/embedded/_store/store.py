@@ -33,7 +33,7 @@ SELECT n.id, n.generation, n.role, n.boot, h.history, h.first_position,
 FROM node n LEFT JOIN histories h ORDER BY h.number
 """
 _ENTRY = """
-SELECT position, key, value, lineage, minted_h, committed_ns,
+SELECT position, key, value, lineage, written_hour, committed_ns,
        (SELECT history FROM histories WHERE first_position <= log.position
         ORDER BY number DESC LIMIT 1)
 FROM log
@@ -42,7 +42,7 @@ _WRITTEN = "record IS NOT 'abandoned'"
 _GET = f"{_ENTRY} WHERE key = ? AND {_WRITTEN} ORDER BY position DESC LIMIT 1"
 _AFTER = f"{_ENTRY} WHERE position > ? AND {_WRITTEN} ORDER BY position LIMIT ?"
 _INSERT = (
-    "INSERT INTO log(committed_ns, minted_h, key, value, lineage, promise, record) "
+    "INSERT INTO log(committed_ns, written_hour, key, value, lineage, promise, record) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 #: The id of a history: random, so that no other store has a log of that name.
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
         key: what was written.
         value: the bytes; None for a delete.
         lineage: the text of the lineage stored beside it; None when there is none.
-        minted_h: the Unix hour in which the primary committed it.
+        written_hour: the Unix hour in which the primary committed it.
         committed_ns: when the primary committed it, in nanoseconds of CLOCK_MONOTONIC.
         history: the id of the history in which it was written.
     """
@@ -78,7 +78,7 @@ class Entry(NamedTuple):
     key: str
     value: bytes | None
     lineage: str | None
-    minted_h: int
+    written_hour: int
     committed_ns: int
     history: str
 

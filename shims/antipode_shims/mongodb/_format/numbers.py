@@ -54,7 +54,7 @@ class Numbers:
         for write in writes:
             if not isinstance(write.version, int) or write.version >= _LARGEST:
                 return None
-            numbers[_name(write)] = {"v": Int64(write.version), "h": write.minted_h}
+            numbers[_name(write)] = {"v": Int64(write.version), "h": write.written_hour}
         short = sum(map(len, numbers)) <= _MOST_BYTES
         return numbers if short and self._admit(numbers) else None
 

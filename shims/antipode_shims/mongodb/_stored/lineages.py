@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current
-from antipode.shim import count, mark_incomplete, record_read, unread
+from antipode.shim import count, lineage_not_read, mark_incomplete, record_read
 from antipode_shims.mongodb._format.document import FIELD, Match, birth_of, held_in
 from antipode_shims.mongodb._format.numbers import Numbers
 from antipode_shims.mongodb._format.tombstones import Births, born_in, buried, bury, search
@@ -282,7 +282,9 @@ class Shown:
         lineages = [shim.covering(reply, majority=request.majority), *self._lineages]
         self.lineage = Lineage().merge(*lineages)
         if request.blind:
-            unread(shim.datastore, f"a count or an aggregate of {request.collection.decode()}")
+            lineage_not_read(
+                shim.datastore, f"a count or an aggregate of {request.collection.decode()}"
+            )
 
     def _element(self, each: Element) -> Element:
         if each.name == b"value" and each.kind == DOCUMENT:

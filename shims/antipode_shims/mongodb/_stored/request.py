@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import unstored
+from antipode.shim import lineage_not_stored
 from antipode_shims.mongodb._clients.known import COMMITTED
 from antipode_shims.mongodb._format.document import (
     FIELD,
@@ -181,7 +181,7 @@ class Rewriter:
         for each in documents(self._message.sequences.get(b"nsInfo", b"")):
             database, _, collection = _text(split(each)[0]).partition(b".")
             if self._names.has(database, collection):
-                unstored(self._written().datastore, "bulkWrite")
+                lineage_not_stored(self._written().datastore, "bulkWrite")
                 return
 
     def _each(self, name: bytes, change: Callable[[bytes], bytes]) -> None:
@@ -288,7 +288,7 @@ class Rewriter:
             return None
         pipeline = Pipeline(held.value, lambda name: self._names.has(self._database, name))
         if pipeline.target is not None and self._targets(pipeline.target):
-            unstored(self._written().datastore, "$out or $merge")
+            lineage_not_stored(self._written().datastore, "$out or $merge")
         if not named and not pipeline.joins:
             return None
         request = Request(self._database, collection, blind=pipeline.blind or not named)

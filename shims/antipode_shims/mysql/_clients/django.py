@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from antipode import ConfigurationError
-from antipode.shim import beside_names, register, shims_of, switchable
+from antipode.shim import register, shims_of, stored_names, switchable
 from antipode_shims.mysql._endpoint.settings import ServerSettings
 from antipode_shims.mysql._instrument import InstrumentedShim, attach, detach, is_instrumented, made
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
@@ -97,7 +97,7 @@ def instrument_django(
         ConfigurationError: Django is missing, the alias is not MySQL's, its client cannot keep
             lineages, or another datastore than before.
     """
-    names = beside_names(lineage, tables, datastore=datastore, option="tables")
+    names = stored_names(lineage, tables, datastore=datastore, option="tables")
     wrapper, created = _django(alias)
     held = _hooks.get(alias)
     if held is not None:

@@ -58,7 +58,7 @@ def limited(tap: Tap, held: Floor) -> Iterator[None]:
     Raises:
         BarrierTimeout: it did not, and the client has given the connection up.
     """
-    tap.until_s = time.monotonic() + held.look_s + _LATE_S
+    tap.until_s = time.monotonic() + held.poll_s + _LATE_S
     try:
         yield
     except AntipodeError:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from antipode import AntipodeError, ConfigurationError
 from antipode.shim import (
     Places,
-    beside_names,
     register,
     shims_of,
+    stored_names,
     switchable,
     wait_first,
     wait_first_async,
@@ -105,7 +105,7 @@ class EngineHooks:
         if self._flagged:
             options["client_flag"] = options.get("client_flag", 0) | SESSION_TRACK
         # Only here is seen what create_engine(connect_args=...) adds to the URL.
-        self.shim.settings = ServerSettings.of(options, one_server=self.shim.looks)
+        self.shim.settings = ServerSettings.of(options, one_server=self.shim.can_poll)
 
     def _connected(self, dbapi_connection: Any, record: Any) -> None:
         del dbapi_connection
@@ -239,7 +239,7 @@ def instrument_engine(
         ConfigurationError: another database or driver, one that cannot keep lineages, or another
             datastore than before.
     """
-    names = beside_names(lineage, tables, datastore=datastore, option="tables")
+    names = stored_names(lineage, tables, datastore=datastore, option="tables")
     plain = _sync_engine(engine)
     if names and _is_native(plain.dialect):
         raise ConfigurationError(NO_PACKETS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pymysql.protocol import MysqlPacket
 
-from antipode.shim import record_read, unread
+from antipode.shim import lineage_not_read, record_read
 from antipode_shims.mysql._clients.aiomysql import AsyncConnection
 from antipode_shims.mysql._clients.pymysql import QUERY
 from antipode_shims.mysql._clients.tap import COLUMNS, ROWS
@@ -101,7 +101,7 @@ class AsyncStoredConnection(AsyncConnection):
             for question in stored.graves():
                 stored.buried(await self._antipode_ask(question))
         except Exception as error:  # noqa: BLE001 - the application's read succeeded
-            unread(self._antipode.shim.datastore, f"a deletion ({error})")
+            lineage_not_read(self._antipode.shim.datastore, f"a deletion ({error})")
 
     async def _antipode_cover(self, stored: RowLineages) -> None:
         """Sample what the reply that has ended may have seen."""

@@ -14,10 +14,10 @@ from antipode.shim import (
     config,
     count,
     defer_read,
+    lineage_not_read,
     record_read,
     stored_lineage,
     stored_text,
-    unread,
 )
 from antipode_shims.mysql._clients.cover import Cover
 from antipode_shims.mysql._position.flavor import text
@@ -161,7 +161,7 @@ class RowLineages:
         sides = self._stored.sides
         rewritten = None if found & (WRITES | MANY) else self._tables.select(sql, sides)
         if rewritten is None:
-            unread(self._shim.datastore, sql[:40].decode("ascii", "replace"))
+            lineage_not_read(self._shim.datastore, sql[:40].decode("ascii", "replace"))
             return sql
         self.columns = rewritten.columns
         if self.due:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pymysql.protocol import MysqlPacket
 
-from antipode.shim import unread
+from antipode.shim import lineage_not_read
 from antipode_shims.mysql._clients.pymysql import QUERY, SyncConnection
 from antipode_shims.mysql._clients.tap import COLUMNS, ROWS, SLICE_S
 from antipode_shims.mysql._position.flavor import COVER
@@ -101,7 +101,7 @@ class SyncStoredConnection(SyncConnection):
             for question in stored.graves():
                 stored.buried(self._antipode_ask(question))
         except Exception as error:  # noqa: BLE001 - the application's read succeeded
-            unread(self._antipode.shim.datastore, f"a deletion ({error})")
+            lineage_not_read(self._antipode.shim.datastore, f"a deletion ({error})")
 
     def _antipode_take_out(self, before: int, packet: Any) -> None:
         """Take our columns out of a result's first packet, and their values out of its rows."""

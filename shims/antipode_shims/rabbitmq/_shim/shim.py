@@ -28,7 +28,7 @@ class UnwaitableShim(Shim):
     """A datastore of which this process publishes or consumes, without receipts."""
 
     waitable = False
-    looks = False
+    can_poll = False
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:  # noqa: ARG002
         """Never called: it does not look."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import Unreachable, adopt, watcher_beside
+from antipode.shim import Unreachable, adopt, shared_watcher
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
@@ -94,7 +94,7 @@ class AsyncHooks:
                 held,
                 send,
                 connection,
-                lambda: rules.read_tap([args], lead=True, lead_s=held.look_s, **plan),
+                lambda: rules.read_tap([args], lead=True, lead_s=held.poll_s, **plan),
             )
         if held and not await self._held(call, held, connection, refusal):
             return None
@@ -126,7 +126,7 @@ class AsyncHooks:
                 held,
                 send,
                 connection,
-                lambda: self.rules.read_tap(every, lead=True, lead_s=held.look_s, **plan),
+                lambda: self.rules.read_tap(every, lead=True, lead_s=held.poll_s, **plan),
             )
         if held and not await self._held(call, held, connection, refusal):
             return []
@@ -213,7 +213,7 @@ class AsyncHooks:
         if held is None:
             return await refusal_on_async(connection, strict=strict)
         try:
-            return await refusal_on_async(connection, strict=strict, timeout_s=held.look_s)
+            return await refusal_on_async(connection, strict=strict, timeout_s=held.poll_s)
         except Unreachable as away:
             try:
                 held.expire(away)
@@ -260,7 +260,7 @@ class AsyncHooks:
         try:
             if call.repeats and call.shim is self.shim:
                 return await call.again.look_async(held, observe)
-            await held.hold_async(observe, watcher=watcher_beside(self.shim))
+            await held.hold_async(observe, watcher=shared_watcher(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
             return False

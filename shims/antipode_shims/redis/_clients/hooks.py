@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from antipode import UnmetError
-from antipode.shim import Unreachable, adopt, watcher_beside
+from antipode.shim import Unreachable, adopt, shared_watcher
 from antipode_shims.redis._commands import READ, WRITE, Kind, kind_of
 
 from .asked import Asked
@@ -93,7 +93,7 @@ class SyncHooks:
                 held,
                 send,
                 connection,
-                lambda: rules.read_tap([args], lead=True, lead_s=held.look_s, **plan),
+                lambda: rules.read_tap([args], lead=True, lead_s=held.poll_s, **plan),
             )
         if held and not self._held(call, held, connection, refusal):
             return None
@@ -125,7 +125,7 @@ class SyncHooks:
                 held,
                 send,
                 connection,
-                lambda: self.rules.read_tap(every, lead=True, lead_s=held.look_s, **plan),
+                lambda: self.rules.read_tap(every, lead=True, lead_s=held.poll_s, **plan),
             )
         if held and not self._held(call, held, connection, refusal):
             return []
@@ -212,7 +212,7 @@ class SyncHooks:
         if held is None:
             return refusal_on(connection, strict=strict)
         try:
-            return refusal_on(connection, strict=strict, timeout_s=held.look_s)
+            return refusal_on(connection, strict=strict, timeout_s=held.poll_s)
         except Unreachable as away:
             try:
                 held.expire(away)
@@ -259,7 +259,7 @@ class SyncHooks:
         try:
             if call.repeats and call.shim is self.shim:
                 return call.again.look(held, observe)
-            held.hold(observe, watcher=watcher_beside(self.shim))
+            held.hold(observe, watcher=shared_watcher(self.shim))
         except UnmetError as unmet:
             call.verdict = unmet
             return False

@@ -185,7 +185,7 @@ class RedisShim(RedisTable2):
         if held is None:
             return self._attempts(connection, commands)
         try:
-            return self._attempts(connection, commands, timeout_s=held.look_s)
+            return self._attempts(connection, commands, timeout_s=held.poll_s)
         except Unreachable as away:
             held.expire(away)
             raise timed_out(away) from away
@@ -350,7 +350,7 @@ class RedisAsyncShim(RedisTable2):
         if held is None:
             return await self._attempts(connection, commands)
         try:
-            return await self._attempts(connection, commands, timeout_s=held.look_s)
+            return await self._attempts(connection, commands, timeout_s=held.poll_s)
         except Unreachable as away:
             held.expire(away)
             raise timed_out(away) from away

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from antipode import Lineage, current
-from antipode.shim import config, count, stored_text, unread, unreadable, unstored
+from antipode.shim import (
+    config,
+    count,
+    lineage_not_read,
+    lineage_not_stored,
+    stored_text,
+    unreadable,
+)
 from antipode_shims.redis._commands import Kind, kind_of, name_of
 from antipode_shims.redis._format import Match, Shown, digest, pack, unpack
 
@@ -91,7 +98,7 @@ class Companions:
             return self._write(args, encode, alone=alone)
         keys = [key for key in map(_bytes(encode), keys_of(args)) if self._names(key)]
         if not keys:
-            unread(self.datastore, name_of(args))
+            lineage_not_read(self.datastore, name_of(args))
             return Part(args, reads=True, atomic=False)
         behind: list[Command] = [("MGET", *map(self._companion, keys))]
         atomic = alone and kind_of(args) is not Kind.AWAITING
@@ -101,13 +108,13 @@ class Companions:
         """Count a command that nothing can be added to."""
         if kind_of(args) is Kind.OTHER:
             if any(map(self._names, args[1:])):
-                unstored(self.datastore, name_of(args))
+                lineage_not_stored(self.datastore, name_of(args))
         elif not self.concerns(args):
             return
         elif kind_of(args) is Kind.WRITE:
-            unstored(self.datastore, name_of(args))
+            lineage_not_stored(self.datastore, name_of(args))
         else:
-            unread(self.datastore, name_of(args))
+            lineage_not_read(self.datastore, name_of(args))
 
     def found(self, part: Part, reply: Any, companions: Sequence[Any], encode: Encode) -> Lineage:
         """What a reply shows to depend on, from the companions read at the same moment."""

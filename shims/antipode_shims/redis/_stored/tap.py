@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import unstored
+from antipode.shim import lineage_not_stored
 from antipode_shims.redis._clients.redis_py import encoder_of, response_error, watch_error
 from antipode_shims.redis._clients.tap import AsyncTappedConnection, Tap, TappedConnection
 from antipode_shims.redis._commands import name_of
@@ -166,7 +166,7 @@ class StoredTap(Tap):
             companions = behind
             failed = any(isinstance(each, Exception) for each in behind)
             if failed and not isinstance(reply, Exception):
-                unstored(self._companions.datastore, name_of(part.command))
+                lineage_not_stored(self._companions.datastore, name_of(part.command))
         self.shown.append(self._companions.found(part, reply, companions, self._encode))
         return reply
 

@@ -138,7 +138,7 @@ final class Decoder {
         version.startsWith("_")
             ? WriteId.ofOpaque(datastore, key, Grammar.parseToken(version.substring(1)))
             : WriteId.of(datastore, key, Grammar.number(version));
-    write = write.mintedAt(hour).asReceived();
+    write = write.writtenAt(hour).asReceived();
     return Character.isUpperCase(kind) ? write.asCovering() : write;
   }
 

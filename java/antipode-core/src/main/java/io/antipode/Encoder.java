@@ -14,7 +14,7 @@ final class Encoder {
 
   /** Returns the encoder of items under the header of a lineage. */
   static Encoder of(Lineage lineage) {
-    return new Encoder(lineage.writes().stream().mapToInt(WriteId::mintedHour).max().orElse(0));
+    return new Encoder(lineage.writes().stream().mapToInt(WriteId::writtenHour).max().orElse(0));
   }
 
   static String text(Lineage lineage) {
@@ -53,7 +53,7 @@ final class Encoder {
     return (write.isCovering() ? Character.toUpperCase(kind) : kind)
         + Grammar.token(write.datastore())
         + "."
-        + age(write.mintedHour())
+        + age(write.writtenHour())
         + (opaque == null ? Grammar.number(write.version()) : "_" + Grammar.token(opaque))
         + "."
         + last;

@@ -195,7 +195,7 @@ public final class Lineage {
         Math.min(Math.max(now.getEpochSecond() + maxPromise.toSeconds(), 0), Promise.MAX_EXPIRES_S);
     return new Lineage(
         writes.stream()
-            .map(write -> write.mintedHour() > hour ? write.mintedAt(hour) : write)
+            .map(write -> write.writtenHour() > hour ? write.writtenAt(hour) : write)
             .toList(),
         incomplete,
         promises.stream()

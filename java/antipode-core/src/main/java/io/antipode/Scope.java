@@ -259,7 +259,7 @@ public final class Scope implements ImplicitContextKeyed {
   /** Adds a write, with the current hour where it has none, and returns the lineage with it. */
   public Lineage append(WriteId write) {
     Objects.requireNonNull(write, "write");
-    WriteId minted = write.mintedHour() == 0 ? write.mintedAt(Time.hour()) : write;
+    WriteId minted = write.writtenHour() == 0 ? write.writtenAt(Time.hour()) : write;
     if (answered && !write.isCovering()) {
       Counts.count("after_response_write", write.datastore());
     }

@@ -263,7 +263,7 @@ final class Shortening {
         write -> {
           WriteId id = write.id();
           List<Object> equals =
-              List.of(id.datastore(), id.isCovering(), id.isReceived(), id.mintedHour());
+              List.of(id.datastore(), id.isCovering(), id.isReceived(), id.writtenHour());
           int turn = turns.merge(equals, 1, Integer::sum);
           return new Ranked(id, write.item(), write.checksum(), turn);
         });
@@ -271,7 +271,7 @@ final class Shortening {
         .sorted(
             Comparator.<Ranked, Boolean>comparing(write -> !write.id().isCovering())
                 .thenComparing(write -> !write.id().isReceived())
-                .thenComparingInt(write -> write.id().mintedHour())
+                .thenComparingInt(write -> write.id().writtenHour())
                 .thenComparing(Comparator.comparingInt(Ranked::turn).reversed())
                 .thenComparing(Comparator.comparingLong(Ranked::checksum).reversed())
                 .thenComparing(Ranked::item, Comparator.reverseOrder()));

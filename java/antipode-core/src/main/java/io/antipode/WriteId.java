@@ -24,7 +24,7 @@ public final class WriteId implements Dependency {
   private final String key;
   private final long version;
   private final @Nullable String opaque;
-  private final int mintedHour;
+  private final int writtenHour;
   private final boolean covering;
 
   /** Whether it came in a text. A note beside the value: equality and texts ignore it. */
@@ -35,14 +35,14 @@ public final class WriteId implements Dependency {
       String key,
       long version,
       @Nullable String opaque,
-      int mintedHour,
+      int writtenHour,
       boolean covering,
       boolean received) {
     this.datastore = datastore;
     this.key = key;
     this.version = version;
     this.opaque = opaque;
-    this.mintedHour = mintedHour;
+    this.writtenHour = writtenHour;
     this.covering = covering;
     this.received = received;
   }
@@ -73,7 +73,7 @@ public final class WriteId implements Dependency {
    *
    * @param hour the Unix hour, or 0 where it is not known
    */
-  public WriteId mintedAt(long hour) {
+  public WriteId writtenAt(long hour) {
     if (hour < 0 || hour > MAX_MINTED_HOUR) {
       throw new IllegalArgumentException("a mint hour is from 0 to " + MAX_MINTED_HOUR);
     }
@@ -82,11 +82,11 @@ public final class WriteId implements Dependency {
 
   /** Returns this version as a position that was sampled after a read. */
   public WriteId asCovering() {
-    return new WriteId(datastore, key, version, opaque, mintedHour, true, received);
+    return new WriteId(datastore, key, version, opaque, writtenHour, true, received);
   }
 
   WriteId asReceived() {
-    return new WriteId(datastore, key, version, opaque, mintedHour, covering, true);
+    return new WriteId(datastore, key, version, opaque, writtenHour, covering, true);
   }
 
   /** Returns the name of the datastore. */
@@ -118,8 +118,8 @@ public final class WriteId implements Dependency {
   }
 
   /** Returns the Unix hour in which the write was acknowledged, or 0 where it is not known. */
-  public int mintedHour() {
-    return mintedHour;
+  public int writtenHour() {
+    return writtenHour;
   }
 
   /** Returns whether this is a position that was sampled after a read, not that of a write. */
@@ -143,7 +143,7 @@ public final class WriteId implements Dependency {
   static WriteId later(WriteId one, WriteId other) {
     int order = Long.compareUnsigned(one.version, other.version);
     if (order == 0) {
-      order = Integer.compare(one.mintedHour, other.mintedHour);
+      order = Integer.compare(one.writtenHour, other.writtenHour);
     }
     if (order == 0) {
       return one.received ? other : one;
@@ -160,7 +160,7 @@ public final class WriteId implements Dependency {
   public boolean equals(@Nullable Object other) {
     return other instanceof WriteId write
         && version == write.version
-        && mintedHour == write.mintedHour
+        && writtenHour == write.writtenHour
         && covering == write.covering
         && datastore.equals(write.datastore)
         && key.equals(write.key)
@@ -169,7 +169,7 @@ public final class WriteId implements Dependency {
 
   @Override
   public int hashCode() {
-    return Objects.hash(datastore, key, version, opaque, mintedHour, covering);
+    return Objects.hash(datastore, key, version, opaque, writtenHour, covering);
   }
 
   @Override

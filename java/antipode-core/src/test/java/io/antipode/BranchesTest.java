@@ -22,8 +22,8 @@ import org.junit.jupiter.api.Test;
 
 /** Scopes in other threads, and what threads do to one scope at the same time. */
 class BranchesTest {
-  private static final WriteId POST = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId USER = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId POST = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId USER = WriteId.of("users", "log", 7).writtenAt(100);
 
   private final ExecutorService pool = Executors.newFixedThreadPool(4);
 

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 /** Runs in a process of its own, in whose environment {@code ANTIPODE_DISABLED} is true. */
 @Tag("disabled")
 class DisabledTest {
-  private static final WriteId POST = WriteId.of("posts", "log", 5).mintedAt(100);
+  private static final WriteId POST = WriteId.of("posts", "log", 5).writtenAt(100);
 
   @Test
   void noContextHasAScope() {

@@ -59,7 +59,7 @@ final class Lineages {
                   kind == 0
                       ? WriteId.ofOpaque(datastore, key, opaque)
                       : WriteId.of(datastore, key, version);
-              write = write.mintedAt(hour);
+              write = write.writtenAt(hour);
               return covering ? write.asCovering() : write;
             });
   }

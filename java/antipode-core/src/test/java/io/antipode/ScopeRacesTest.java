@@ -57,7 +57,7 @@ class ScopeRacesTest {
   }
 
   private static WriteId write(String datastore, int number) {
-    return WriteId.of(datastore, "log-" + number, 1 + number).mintedAt(100);
+    return WriteId.of(datastore, "log-" + number, 1 + number).writtenAt(100);
   }
 
   private static void append(Scope scope, String datastore) {

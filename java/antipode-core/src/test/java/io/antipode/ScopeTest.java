@@ -22,8 +22,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class ScopeTest {
-  private static final WriteId POST = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId USER = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId POST = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId USER = WriteId.of("users", "log", 7).writtenAt(100);
   private static final Incomplete SNAPSHOT = new Incomplete("", "snapshot");
 
   @AfterEach
@@ -54,7 +54,7 @@ class ScopeTest {
     var clock = Time.exchange(() -> Instant.ofEpochSecond(3_600 * 500_000L));
     try (ScopeBlock block = Antipode.scope()) {
       Antipode.append(WriteId.of("posts", "log", 1));
-      assertThat(block.scope().lineage().writes().get(0).mintedHour()).isEqualTo(500_000);
+      assertThat(block.scope().lineage().writes().get(0).writtenHour()).isEqualTo(500_000);
     } finally {
       Time.exchange(clock);
     }
@@ -104,8 +104,8 @@ class ScopeTest {
     long late = WriteId.MAX_MINTED_HOUR;
     try (ScopeBlock block = Antipode.scope()) {
       Antipode.transfer(Lineage.of(POST));
-      Antipode.transfer(Lineage.of(USER.mintedAt(late)).serialize());
-      assertThat(block.scope().lineage()).isEqualTo(Lineage.of(POST, USER.mintedAt(Time.hour())));
+      Antipode.transfer(Lineage.of(USER.writtenAt(late)).serialize());
+      assertThat(block.scope().lineage()).isEqualTo(Lineage.of(POST, USER.writtenAt(Time.hour())));
     }
     assertThatThrownBy(() -> Antipode.transfer("no lineage"))
         .isInstanceOf(LineageDecodeException.class);
@@ -182,7 +182,7 @@ class ScopeTest {
     scope.append(USER);
     assertThat(Lineage.deserialize(scope.answer())).isEqualTo(Lineage.of(USER));
     long late = count("after_response_write", "users");
-    scope.append(USER.mintedAt(101));
+    scope.append(USER.writtenAt(101));
     assertThat(count("after_response_write", "users")).isEqualTo(late + 1);
   }
 
@@ -264,7 +264,7 @@ class ScopeTest {
         assertThat(inner.lineage()).isEqualTo(Lineage.of(POST, USER));
       }
       assertThat(Antipode.current()).isEqualTo(Lineage.of(POST, USER).append(promise));
-      inner.append(WriteId.of("late", "log", 1).mintedAt(100));
+      inner.append(WriteId.of("late", "log", 1).writtenAt(100));
       assertThat(Antipode.current().only("late").writes()).hasSize(1);
     }
   }

@@ -17,8 +17,8 @@ class ValuesTest {
     refuses(() -> WriteId.of("", "k", 1));
     refuses(() -> WriteId.of("a", "\ud800", 1));
     refuses(() -> WriteId.ofOpaque("a", "k", "\udc00x"));
-    refuses(() -> WriteId.of("a", "k", 1).mintedAt(-1));
-    refuses(() -> WriteId.of("a", "k", 1).mintedAt(WriteId.MAX_MINTED_HOUR + 1L));
+    refuses(() -> WriteId.of("a", "k", 1).writtenAt(-1));
+    refuses(() -> WriteId.of("a", "k", 1).writtenAt(WriteId.MAX_MINTED_HOUR + 1L));
     refuses(() -> new Incomplete("\ud800\ud800", "size"));
     refuses(() -> new Promise("", ID, 1));
     refuses(() -> new Promise("a", ID.toUpperCase(java.util.Locale.ROOT), 1));

@@ -97,7 +97,7 @@ final class Decisions {
 
   private static JsonNode redis(String kind, JsonNode given) {
     return switch (kind) {
-      case "look_at" -> lookAt(given);
+      case "look_at" -> poll(given);
       case "token" -> token(given);
       case "command" -> JSON.objectNode().put("does", RedisDecisions.kind(words(given, "command")));
       case "batch" -> batch(given);
@@ -107,7 +107,7 @@ final class Decisions {
     };
   }
 
-  private static ObjectNode lookAt(JsonNode given) {
+  private static ObjectNode poll(JsonNode given) {
     JsonNode server = given.path("server");
     List<WriteId> writes = new ArrayList<>();
     given.path("writes").forEach(write -> writes.add(write(write)));
@@ -116,7 +116,7 @@ final class Decisions {
     JsonNode history = server.path("history");
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
-    RedisDecisions.lookAt(first, then, log -> text(history.get(log)), writes)
+    RedisDecisions.poll(first, then, log -> text(history.get(log)), writes)
         .forEach(status -> statuses.add(status.toString()));
     return value;
   }

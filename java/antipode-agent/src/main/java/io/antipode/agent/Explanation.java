@@ -41,9 +41,9 @@ final class Explanation {
 
   private static String line(WriteId write) {
     String hour =
-        write.mintedHour() == 0
+        write.writtenHour() == 0
             ? "hour not known"
-            : "in the hour of " + Instant.ofEpochSecond(write.mintedHour() * 3_600L);
+            : "in the hour of " + Instant.ofEpochSecond(write.writtenHour() * 3_600L);
     return "write: " + write + ", " + hour;
   }
 }

@@ -21,7 +21,7 @@ final class MongoVectors {
 
   static JsonNode decide(String kind, JsonNode given) {
     return switch (kind) {
-      case "look_at" -> lookAt(given);
+      case "look_at" -> poll(given);
       case "position" -> position(given);
       case "command" ->
           JSON.objectNode()
@@ -39,7 +39,7 @@ final class MongoVectors {
     return new Place(place.path("term").asLong(), version(place, "version"));
   }
 
-  private static ObjectNode lookAt(JsonNode given) {
+  private static ObjectNode poll(JsonNode given) {
     JsonNode server = Values.argument(given, "server");
     Server state =
         new Server(
@@ -58,7 +58,7 @@ final class MongoVectors {
     }
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
-    MongoDecisions.lookAt(state, server.path("majority").asBoolean(), oplog, writes)
+    MongoDecisions.poll(state, server.path("majority").asBoolean(), oplog, writes)
         .forEach(status -> statuses.add(status.toString()));
     return value;
   }

@@ -22,7 +22,7 @@ final class MySqlVectors {
 
   static JsonNode decide(String store, String kind, JsonNode given) {
     return switch (kind) {
-      case "look_at" -> lookAt(given);
+      case "look_at" -> poll(given);
       case "commits" -> commits(given);
       case "cover" ->
           JSON.objectNode()
@@ -47,7 +47,7 @@ final class MySqlVectors {
     };
   }
 
-  private static ObjectNode lookAt(JsonNode given) {
+  private static ObjectNode poll(JsonNode given) {
     List<WriteId> writes = new ArrayList<>();
     for (JsonNode write : given.path("writes")) {
       ObjectNode whole = write.deepCopy();
@@ -55,7 +55,7 @@ final class MySqlVectors {
     }
     ObjectNode value = JSON.objectNode();
     ArrayNode statuses = value.putArray("statuses");
-    MySqlDecisions.lookAt(servers(given.path("server")), writes)
+    MySqlDecisions.poll(servers(given.path("server")), writes)
         .forEach(status -> statuses.add(status.toString()));
     return value;
   }

@@ -212,11 +212,11 @@ final class Scripts {
     if (found.has("merges")) {
       Objects.requireNonNull(Scope.currentOrNull()).merge(Values.lineage(found.path("merges")));
     }
-    if (!found.path("barriers").asText().equals("off")) {
+    if (!found.path("barriers").asText().equals("explicit")) {
       read.start();
       return;
     }
-    try (io.opentelemetry.context.Scope block = Barriers.off()) {
+    try (io.opentelemetry.context.Scope block = Barriers.explicit()) {
       read.start();
     }
   }
@@ -346,7 +346,7 @@ final class Scripts {
     ObjectNode floors = JSON.objectNode();
     ObjectNode promises = JSON.objectNode();
     for (FakeStore store : stores) {
-      looks.add(store.looks());
+      looks.add(store.polls());
       fences.add(store.fences());
       Floor floor = scope == null ? null : store.floor(scope);
       if (floor != null) {
@@ -380,6 +380,6 @@ final class Scripts {
       }
     }
     value.put("served", read.isServed());
-    return value.put("looks", read.looks()).put("finished_s", read.finished() / 1e9);
+    return value.put("looks", read.polls()).put("finished_s", read.finished() / 1e9);
   }
 }

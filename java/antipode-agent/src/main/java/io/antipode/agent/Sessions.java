@@ -9,8 +9,8 @@ import io.antipode.Lineage;
 import io.antipode.Settings;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
+import io.antipode.session.SessionRequest;
 import io.antipode.session.SessionVectors;
-import io.antipode.session.SessionVisit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -55,12 +55,13 @@ final class Sessions {
       List<@Nullable String> contents = new ArrayList<>();
       request.path("cookies").forEach(each -> contents.add(each.isNull() ? null : each.asText()));
       List<String> others = Values.texts(request.path("pairs"));
-      SessionVisit visit = cookie.visit(incoming.scope(), contents, others);
+      SessionRequest sessionRequest = cookie.begin(incoming.scope(), contents, others);
       value.set("starts", Values.json(incoming.scope().lineage()));
       incoming.scope().merge(added(request));
-      SessionVisit.Crumb crumb =
-          visit.crumb(request.path("status").asInt(200), HeaderMap.of(request.path("answer")));
-      set(value, cookie, crumb);
+      SessionRequest.Change change =
+          sessionRequest.change(
+              request.path("status").asInt(200), HeaderMap.of(request.path("answer")));
+      set(value, cookie, change);
     }
     value.set("counts", counts(before));
     return value;
@@ -79,14 +80,14 @@ final class Sessions {
   }
 
   private static void set(
-      ObjectNode value, SessionVectors cookie, SessionVisit.@Nullable Crumb crumb) {
-    if (crumb == null) {
+      ObjectNode value, SessionVectors cookie, SessionRequest.@Nullable Change change) {
+    if (change == null) {
       value.putNull("content").putNull("cache_control").put("lasts", false);
       return;
     }
-    value.put("content", cookie.content(crumb.value()));
-    value.put("cache_control", crumb.cacheControl());
-    value.put("lasts", !crumb.setCookie().contains("Max-Age=0;"));
+    value.put("content", cookie.content(change.value()));
+    value.put("cache_control", change.cacheControl());
+    value.put("lasts", !change.setCookie().contains("Max-Age=0;"));
   }
 
   private static ObjectNode counts(Map<Counts.Metric, Long> before) {

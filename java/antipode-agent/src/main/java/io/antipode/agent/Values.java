@@ -54,7 +54,7 @@ final class Values {
         value.has("opaque")
             ? WriteId.ofOpaque(datastore, key, text(value, "opaque"))
             : WriteId.of(datastore, key, Long.parseUnsignedLong(text(value, "version")));
-    write = write.mintedAt(value.path("minted_h").asLong());
+    write = write.writtenAt(value.path("minted_h").asLong());
     return value.path("covering").asBoolean() ? write.asCovering() : write;
   }
 
@@ -67,8 +67,8 @@ final class Values {
     } else {
       value.put("opaque", opaque);
     }
-    if (write.mintedHour() != 0) {
-      value.put("minted_h", write.mintedHour());
+    if (write.writtenHour() != 0) {
+      value.put("minted_h", write.writtenHour());
     }
     if (write.isCovering()) {
       value.put("covering", true);

@@ -148,7 +148,7 @@ final class Verdicts {
       case "barrier" ->
           Barriers.barrier(
               Scripts.withOptions(BarrierOptions.timeout(TIMEOUT), step.path("options")));
-      case "check" -> Barriers.check(BarrierOptions.look());
+      case "check" -> Barriers.check(BarrierOptions.check());
       case "wrote" -> Recording.recordUncommitted(Values.text(step, "datastore"), who(step), true);
       case "over" -> Recording.recordUncommitted(Values.text(step, "datastore"), who(step), false);
       case "stop" -> Antipode.stop();
@@ -170,7 +170,7 @@ final class Verdicts {
       return;
     }
     try (io.opentelemetry.context.Scope chosen =
-        block.equals("auto") ? Barriers.auto() : Barriers.off()) {
+        block.equals("auto") ? Barriers.auto() : Barriers.explicit()) {
       Object unused = Floor.current(store, who(step));
     }
   }

@@ -66,7 +66,7 @@ final class Waits {
   }
 
   JsonNode check(JsonNode request) throws Exception {
-    BarrierOptions options = given(request, BarrierOptions.look());
+    BarrierOptions options = given(request, BarrierOptions.check());
     if (!request.path("refresh").asBoolean(true)) {
       options = options.withoutRefresh();
     }

@@ -28,7 +28,7 @@ public final class FakeStore extends Shim {
       boolean isPinned,
       boolean pushes,
       boolean blocks,
-      boolean looksForPromises,
+      boolean pollsForPromises,
       boolean hasUniqueLogs,
       boolean canFence,
       Duration fenceTime) {
@@ -88,7 +88,7 @@ public final class FakeStore extends Shim {
   }
 
   /** Returns how often it was looked at, failed looks included. */
-  public int looks() {
+  public int polls() {
     return looks;
   }
 
@@ -201,8 +201,8 @@ public final class FakeStore extends Shim {
   }
 
   @Override
-  public boolean looksForPromises() {
-    return traits.looksForPromises;
+  public boolean pollsForPromises() {
+    return traits.pollsForPromises;
   }
 
   @Override

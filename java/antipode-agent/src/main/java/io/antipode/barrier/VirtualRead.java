@@ -60,7 +60,7 @@ public final class VirtualRead implements Stepper {
     if (demanded == null || passes(demanded)) {
       finished = clock.nanoTime();
     } else if (options.isUnasked()) {
-      clock.at(clock.nanoTime() + demanded.lookTimeout().toNanos(), () -> giveUp(demanded));
+      clock.at(clock.nanoTime() + demanded.pollTimeout().toNanos(), () -> giveUp(demanded));
     } else {
       held = new HeldRead(demanded, options.isWatched() ? Shims.watcherBeside(store) : null);
       clock.spawn(this);
@@ -120,8 +120,8 @@ public final class VirtualRead implements Stepper {
   }
 
   /** Returns how often its connection was looked at. */
-  public int looks() {
-    return connection.looks();
+  public int polls() {
+    return connection.polls();
   }
 
   boolean isHinted() {
@@ -173,7 +173,7 @@ public final class VirtualRead implements Stepper {
     }
     if (connection.isFrozen()) {
       isSilent = true;
-      return read.lookTimeout();
+      return read.pollTimeout();
     }
     return read.take(shown);
   }

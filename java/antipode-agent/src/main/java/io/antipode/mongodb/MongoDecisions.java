@@ -39,7 +39,7 @@ public final class MongoDecisions {
    *
    * @param oplog the entries that are there, in their order; none where it may not be read
    */
-  public static List<Status> lookAt(
+  public static List<Status> poll(
       Server server, boolean isMajority, List<Place> oplog, List<WriteId> writes) {
     Look look = new Look(new LogHistory(), isMajority);
     LogHistory.Oplog asked =

@@ -135,7 +135,7 @@ public final class MySqlDecisions {
   }
 
   /** Returns what a look says of each write, one look for each. */
-  public static List<Status> lookAt(Server server, List<WriteId> writes) {
+  public static List<Status> poll(Server server, List<WriteId> writes) {
     List<Status> statuses = new ArrayList<>();
     for (WriteId write : writes) {
       try {

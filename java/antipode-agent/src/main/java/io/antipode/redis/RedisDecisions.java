@@ -25,7 +25,7 @@ public final class RedisDecisions {
    * @param first the answer to the first question, and {@code then} that to a second one
    * @param ends what its log history has of a log; null for nothing
    */
-  public static List<Status> lookAt(
+  public static List<Status> poll(
       Answer first, Answer then, Function<String, @Nullable String> ends, List<WriteId> writes) {
     LogHistory history = new LogHistory();
     @Nullable ServerState state = state(first);

@@ -44,18 +44,19 @@ public final class SessionVectors {
   }
 
   /**
-   * Returns the visit of a request with cookies of these contents; null for one that is forged.
+   * Returns the sessionRequest of a request with cookies of these contents; null for one that is
+   * forged.
    *
    * @param others what follows them in the header
    */
-  public SessionVisit visit(Scope scope, List<@Nullable String> contents, List<String> others) {
+  public SessionRequest begin(Scope scope, List<@Nullable String> contents, List<String> others) {
     List<String> pairs = new ArrayList<>();
     for (String content : contents) {
       pairs.add(NAME + "=" + (content == null ? "forged" : content + signature));
     }
     pairs.addAll(others);
     List<String> headers = pairs.isEmpty() ? List.of() : List.of(String.join("; ", pairs));
-    return cookie.visit(scope, headers, false);
+    return cookie.begin(scope, headers, false);
   }
 
   /** Runs something at a Unix second. */

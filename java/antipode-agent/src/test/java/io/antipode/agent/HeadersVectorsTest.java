@@ -133,7 +133,7 @@ class HeadersVectorsTest {
 
   private static Lineage hourless(Lineage lineage) {
     Lineage.Builder result = Lineage.builder();
-    lineage.writes().stream().map(write -> write.mintedAt(0)).forEach(result::write);
+    lineage.writes().stream().map(write -> write.writtenAt(0)).forEach(result::write);
     lineage.incomplete().forEach(result::incomplete);
     return result.build();
   }

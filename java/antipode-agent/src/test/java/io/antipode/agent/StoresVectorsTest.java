@@ -117,7 +117,7 @@ class StoresVectorsTest {
         vector -> {
           Lineage found = Values.lineage(decided("token", vector).get("lineage"));
           Lineage expected = Values.lineage(vector.get("lineage"));
-          assertThat(found.writes().stream().map(write -> write.mintedAt(0)).toList())
+          assertThat(found.writes().stream().map(write -> write.writtenAt(0)).toList())
               .isEqualTo(expected.writes().stream().toList());
           assertThat(found.incomplete()).isEqualTo(expected.incomplete());
         });

@@ -61,7 +61,7 @@ public class OperationsBenchmark {
     Lineage.Builder lineage = Lineage.builder();
     var baggage = Baggage.builder();
     for (int nth = 0; nth < 5; nth++) {
-      lineage.write(WriteId.of("store" + nth, KEY + nth, 48_000_000 + nth).mintedAt(HOUR));
+      lineage.write(WriteId.of("store" + nth, KEY + nth, 48_000_000 + nth).writtenAt(HOUR));
       baggage.put("store" + nth, "spcjn.obLD1AABEfCcOgJCrBEAA" + nth);
     }
     five = lineage.build();
@@ -83,7 +83,7 @@ public class OperationsBenchmark {
 
   @Benchmark
   public Lineage append() {
-    return Antipode.append(WriteId.of("store0", KEY + 0, ++version).mintedAt(HOUR));
+    return Antipode.append(WriteId.of("store0", KEY + 0, ++version).writtenAt(HOUR));
   }
 
   @Benchmark
@@ -99,7 +99,7 @@ public class OperationsBenchmark {
   @Benchmark
   public String encode() {
     // With a write of now: what a lineage was encoded as is kept.
-    return five.append(WriteId.of("store0", KEY + 0, ++version).mintedAt(HOUR))
+    return five.append(WriteId.of("store0", KEY + 0, ++version).writtenAt(HOUR))
         .serialize(Bound.ofBytes(1_024));
   }
 

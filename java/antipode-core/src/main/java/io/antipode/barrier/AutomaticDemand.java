@@ -132,7 +132,7 @@ final class AutomaticDemand extends Demand {
       if (absent.isEmpty() && !concerns(lineage, shim.datastore())) {
         return new Found(Set.of(), policies, unknown, null);
       }
-      BarrierOptions asked = BarrierOptions.look().withOnly(shim.datastore()).atRead();
+      BarrierOptions asked = BarrierOptions.check().withOnly(shim.datastore()).atRead();
       Plan plan = new Plan(lineage, asked, false, clock.now(), scope.own());
       List<Outcome> settled =
           Stream.concat(

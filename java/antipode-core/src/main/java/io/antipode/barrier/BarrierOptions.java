@@ -38,7 +38,7 @@ public final class BarrierOptions {
   /**
    * Returns options of a check: it lasts a second at most, and throws nothing for what is unmet.
    */
-  public static BarrierOptions look() {
+  public static BarrierOptions check() {
     return timeout(Watcher.LOOK).returningUnmet();
   }
 

@@ -192,13 +192,13 @@ public final class Barriers {
    * barriers in it are as they are.
    *
    * <pre>{@code
-   * try (Scope block = Barriers.off()) {
+   * try (Scope block = Barriers.explicit()) {
    *   ...
    * }
    * }</pre>
    */
   @SuppressWarnings("MustBeClosedChecker") // By who opens the block.
-  public static Scope off() {
+  public static Scope explicit() {
     return Automatic.storeIn(Context.current(), ReadBarriers.EXPLICIT).makeCurrent();
   }
 

@@ -350,7 +350,7 @@ final class Call {
       String datastore = asked.getKey();
       List<Shim> holding = Shims.of(datastore).stream().filter(Shim::holdsReads).toList();
       Set<Dependency> wanted = new HashSet<>(asked.getValue());
-      if (holding.stream().noneMatch(Shim::looksForPromises)) {
+      if (holding.stream().noneMatch(Shim::pollsForPromises)) {
         wanted.removeIf(Promise.class::isInstance);
       }
       if (!holding.isEmpty() && !wanted.isEmpty()) {

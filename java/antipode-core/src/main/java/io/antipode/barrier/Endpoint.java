@@ -42,7 +42,7 @@ public interface Endpoint extends AutoCloseable {
   Observation observe(Collection<WriteId> writes, Duration timeout) throws Exception;
 
   /**
-   * Looks once for the records of promises. Called only where {@link Shim#looksForPromises}.
+   * Looks once for the records of promises. Called only where {@link Shim#pollsForPromises}.
    *
    * @throws UnreachableException if the look failed and is worth repeating
    * @throws Exception if looking again cannot help

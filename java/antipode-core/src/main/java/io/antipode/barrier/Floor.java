@@ -252,7 +252,7 @@ public final class Floor {
   }
 
   /** Returns how long a look may last: what is left, but enough for one honest try. */
-  public Duration lookTimeout() {
+  public Duration pollTimeout() {
     Duration left = left();
     Duration least = longest(Demand::leastLook);
     return left.compareTo(least) > 0 ? left : least;
@@ -329,9 +329,9 @@ public final class Floor {
     }
     try (HeldRead read = hold(client)) {
       try {
-        for (Duration pause = read.take(look.observe(read.lookTimeout()));
+        for (Duration pause = read.take(look.observe(read.pollTimeout()));
             pause != null;
-            pause = read.take(look.observe(read.lookTimeout()))) {
+            pause = read.take(look.observe(read.pollTimeout()))) {
           read.pause(pause);
         }
       } catch (UnreachableException error) {

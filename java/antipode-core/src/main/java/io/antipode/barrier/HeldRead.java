@@ -41,7 +41,7 @@ public final class HeldRead implements AutoCloseable {
   }
 
   /** Returns how long the next look may last. */
-  public Duration lookTimeout() {
+  public Duration pollTimeout() {
     long least = demand.leastLook().toNanos();
     return Duration.ofNanos(Math.max(wait.deadline() - clock.nanoTime(), least));
   }

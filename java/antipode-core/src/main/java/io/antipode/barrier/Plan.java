@@ -145,7 +145,7 @@ final class Plan {
     if (shims.isEmpty()) {
       return absent();
     }
-    if (canLook(promise, shims)) {
+    if (canPoll(promise, shims)) {
       return Way.WAITED_FOR;
     }
     if (shims.stream().noneMatch(Shim::isWaitable)) {
@@ -159,12 +159,12 @@ final class Plan {
     return way.status == null ? Way.UNDECIDABLE : way;
   }
 
-  private boolean canLook(Promise promise, List<Shim> shims) {
+  private boolean canPoll(Promise promise, List<Shim> shims) {
     if (options.isAtRead()) {
-      return shims.stream().anyMatch(shim -> shim.holdsReads() && shim.looksForPromises());
+      return shims.stream().anyMatch(shim -> shim.holdsReads() && shim.pollsForPromises());
     }
     Shim looking = Shims.looking(promise.datastore());
-    return looking != null && looking.looksForPromises();
+    return looking != null && looking.pollsForPromises();
   }
 
   /** An item of an unknown kind may be a dependency, unless its kind is a digit. */

@@ -45,8 +45,8 @@ record Policies(
   Outcome settled(Outcome outcome) {
     if (outcome.status() == Status.UNKNOWN_LOG
         && outcome.dependency() instanceof WriteId write
-        && write.mintedHour() > 0
-        && write.mintedHour() * 3_600L < hour * 3_600 - horizon.toSeconds()) {
+        && write.writtenHour() > 0
+        && write.writtenHour() * 3_600L < hour * 3_600 - horizon.toSeconds()) {
       return outcome.withStatus(Status.AGED, outcome.cause());
     }
     if (outcome.status().isUnknown() && onUnknown != null) {

@@ -86,7 +86,7 @@ public abstract class Shim implements AutoCloseable {
    * Returns whether it can open endpoints. A client behind a pool or a proxy only knows at the read
    * which server answers, and cannot.
    */
-  public boolean canLook() {
+  public boolean canPoll() {
     return true;
   }
 
@@ -108,7 +108,7 @@ public abstract class Shim implements AutoCloseable {
   /**
    * Returns whether its endpoints, and its client's floors where it has these, look for promises.
    */
-  public boolean looksForPromises() {
+  public boolean pollsForPromises() {
     return false;
   }
 
@@ -246,8 +246,8 @@ public abstract class Shim implements AutoCloseable {
   }
 
   /** Returns how the last look of barriers at its server ended; null before the first. */
-  public final @Nullable LastLook lastLook() {
-    return watcher.lastLook();
+  public final @Nullable LastPoll lastPoll() {
+    return watcher.lastPoll();
   }
 
   /** Unregisters, and releases what the library holds for it; may be called again. */
@@ -270,7 +270,7 @@ public abstract class Shim implements AutoCloseable {
 
   /** Returns whether barriers wait here: it can look, and no other client of its server does. */
   boolean isLooking() {
-    return isLooking && canLook();
+    return isLooking && canPoll();
   }
 
   void setLooking(boolean looking) {

@@ -64,7 +64,7 @@ public final class StalenessCheck {
       Shim client, Collection<Dependency> missed, Found found) {
     Watcher watcher = Shims.watcherBeside(client);
     Set<Dependency> wanted = new HashSet<>(missed);
-    if (!client.looksForPromises()) {
+    if (!client.pollsForPromises()) {
       wanted.removeIf(Promise.class::isInstance);
     }
     return watcher == null || wanted.isEmpty()
@@ -94,7 +94,7 @@ public final class StalenessCheck {
   }
 
   /** Waits until it looked once or is over, but no longer than so long. */
-  public void awaitLook(Duration timeout) throws InterruptedException {
+  public void awaitPoll(Duration timeout) throws InterruptedException {
     boolean unused = looked.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
   }
 

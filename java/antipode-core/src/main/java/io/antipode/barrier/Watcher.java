@@ -51,7 +51,7 @@ final class Watcher implements Stepper {
   private volatile boolean isClosed;
   private volatile @Nullable Endpoint endpoint;
   private volatile String away = "";
-  private volatile @Nullable LastLook lastLook;
+  private volatile @Nullable LastPoll lastPoll;
 
   Watcher(Shim shim, Clock clock) {
     this.shim = shim;
@@ -78,8 +78,8 @@ final class Watcher implements Stepper {
   }
 
   /** Returns how the last look ended; null before the first. */
-  @Nullable LastLook lastLook() {
-    return lastLook;
+  @Nullable LastPoll lastPoll() {
+    return lastPoll;
   }
 
   /** Returns whether a thread looks at this moment. */
@@ -223,12 +223,12 @@ final class Watcher implements Stepper {
       }
       Observation observation = observe(open, wanted, clock.nanoTime() + timeout.toNanos());
       away = "";
-      lastLook = new LastLook(clock.now(), "");
+      lastPoll = new LastPoll(clock.now(), "");
       knowledge.learn(observation, clock.nanoTime());
       return observation;
     } catch (Throwable error) {
       away = error instanceof UnreachableException ? why(error) : "";
-      lastLook = new LastLook(clock.now(), why(error));
+      lastPoll = new LastPoll(clock.now(), why(error));
       dropEndpoint();
       throw error;
     }

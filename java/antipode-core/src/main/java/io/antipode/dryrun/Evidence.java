@@ -124,7 +124,7 @@ final class Evidence {
     }
     long deadline = System.nanoTime() + timeout.toNanos();
     for (StalenessCheck each : begun) {
-      each.awaitLook(Duration.ofNanos(deadline - System.nanoTime()));
+      each.awaitPoll(Duration.ofNanos(deadline - System.nanoTime()));
     }
   }
 

@@ -56,7 +56,7 @@ final class Content {
     long oldest = now * 1_000 - maxAge.toMillis();
     Lineage young = added;
     for (WriteId write : added.writes()) {
-      if (write.mintedHour() > 0 && (write.mintedHour() + 1) * HOUR_MS < oldest) {
+      if (write.writtenHour() > 0 && (write.writtenHour() + 1) * HOUR_MS < oldest) {
         young = young.remove(write);
       }
     }

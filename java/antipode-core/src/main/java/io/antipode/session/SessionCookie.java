@@ -101,10 +101,10 @@ public final class SessionCookie {
    * @param headers the values of all {@code Cookie} headers
    * @param isSecure whether the request came over TLS
    */
-  public SessionVisit visit(Scope scope, List<String> headers, boolean isSecure) {
+  public SessionRequest begin(Scope scope, List<String> headers, boolean isSecure) {
     List<String> values = values(headers);
     boolean onTls = this.isSecure == null ? isSecure : this.isSecure;
-    return new SessionVisit(this, scope, values.isEmpty(), read(values), onTls);
+    return new SessionRequest(this, scope, values.isEmpty(), read(values), onTls);
   }
 
   private List<String> values(List<String> headers) {

@@ -129,7 +129,7 @@ class DryRunTest {
     Recording.recordWrite(WRITE);
     try (ScopeBlock block = Antipode.scope()) {
       Barriers.barrier(SOON);
-      Barriers.check(BarrierOptions.look());
+      Barriers.check(BarrierOptions.check());
       String answer = block.scope().answer();
       assertThat(answer).as("the request's id goes back").contains("~0r");
       Antipode.append(WRITE);

@@ -150,7 +150,7 @@ class BarriersTest {
 
   @Test
   void aBarrierThatCannotPassEndsAtItsDeadline() {
-    Barriers.check(BarrierOptions.look().withLineage(Lineage.of(WRITE))); // Connects.
+    Barriers.check(BarrierOptions.check().withLineage(Lineage.of(WRITE))); // Connects.
     BarrierTimeoutException error =
         catchThrowableOfType(
             BarrierTimeoutException.class,
@@ -192,7 +192,7 @@ class BarriersTest {
 
   @Test
   void aBarrierDoesNotWaitAgainForWhatALookInItsThreadTook() throws Exception {
-    Barriers.check(BarrierOptions.look().withLineage(Lineage.of(WRITE))); // Connects.
+    Barriers.check(BarrierOptions.check().withLineage(Lineage.of(WRITE))); // Connects.
     while (shim.watcher().tryLook(Set.of(WRITE), LONG) == null) {
       Thread.onSpinWait(); // Its thread is about to end.
     }
@@ -273,7 +273,7 @@ class BarriersTest {
 
   @Test
   void aCheckNeitherWaitsNorThrows() {
-    BarrierOptions looking = BarrierOptions.look().withLineage(Lineage.of(WRITE));
+    BarrierOptions looking = BarrierOptions.check().withLineage(Lineage.of(WRITE));
     assertThat(Barriers.check(looking).isOk()).isFalse();
     assertThat(Barriers.checkAsync(looking).join().isOk()).isFalse();
     shim.logs.put("log", 7L);
@@ -333,7 +333,7 @@ class BarriersTest {
       assertThat(Floor.current(shim)).isNull();
       shim.barriers = ReadBarriers.AUTO;
       assertThat(Floor.current(shim)).isNotNull();
-      try (Scope block = Barriers.off()) {
+      try (Scope block = Barriers.explicit()) {
         assertThat(Floor.current(shim)).isNull();
         try (Scope inner = Barriers.auto()) {
           assertThat(Floor.current(shim)).isNotNull();

@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 class PropagatorTest {
-  private static final WriteId POST = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId USER = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId POST = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId USER = WriteId.of("users", "log", 7).writtenAt(100);
   private static final TextMapPropagator PROPAGATOR =
       AntipodePropagator.wrap(
           TextMapPropagator.composite(

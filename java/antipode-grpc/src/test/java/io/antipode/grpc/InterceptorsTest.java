@@ -54,8 +54,8 @@ import org.junit.jupiter.api.Test;
 
 /** A server and a channel on the loopback. */
 class InterceptorsTest {
-  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
   private static final Incomplete IN_DOUBT = new Incomplete("test.Posts", "in_doubt");
 
   private static final MethodDescriptor<String, String> UNARY = method("unary", MethodType.UNARY);
@@ -128,7 +128,7 @@ class InterceptorsTest {
     return new StreamObserver<>() {
       @Override
       public void onNext(String request) {
-        Antipode.append(WriteId.of("users", request, 1).mintedAt(100));
+        Antipode.append(WriteId.of("users", request, 1).writtenAt(100));
         responses.onNext(Antipode.current().serialize());
       }
 
@@ -257,8 +257,8 @@ class InterceptorsTest {
       Lineage both =
           Lineage.of(
               CAME,
-              WriteId.of("users", "one", 1).mintedAt(100),
-              WriteId.of("users", "two", 1).mintedAt(100));
+              WriteId.of("users", "one", 1).writtenAt(100),
+              WriteId.of("users", "two", 1).writtenAt(100));
       assertThat(atEnd.get(10, TimeUnit.SECONDS)).isEqualTo(both);
       assertThat(texts).hasSize(2).last().isEqualTo(both.serialize());
       assertThat(block.scope().leaving()).isEqualTo(both);

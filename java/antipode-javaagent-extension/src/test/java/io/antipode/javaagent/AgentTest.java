@@ -33,8 +33,8 @@ import org.junit.jupiter.api.Test;
 /** What plain clients send under the real agent with this extension: nothing else touches them. */
 @Tag("agent")
 class AgentTest {
-  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
 
   private static final HttpClient JDK = HttpClient.newHttpClient();
 

@@ -127,7 +127,7 @@ final class Guard {
 
   private boolean isMajority(BsonDocument command, Link server, Floor floor) {
     try {
-      return concerns.isMajority(command, server, floor.lookTimeout());
+      return concerns.isMajority(command, server, floor.pollTimeout());
     } catch (UnreachableException error) {
       floor.expire(error);
       throw error.getCause() instanceof MongoException own ? own : error;

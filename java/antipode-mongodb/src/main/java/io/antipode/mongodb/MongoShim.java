@@ -217,7 +217,7 @@ public final class MongoShim extends Shim {
   // What it is to barriers.
 
   @Override
-  public boolean canLook() {
+  public boolean canPoll() {
     return settings.getClusterSettings().getMode() == ClusterConnectionMode.SINGLE
         || readsFrom() == ReadsFrom.PRIMARY;
   }
@@ -238,7 +238,7 @@ public final class MongoShim extends Shim {
   }
 
   @Override
-  public boolean looksForPromises() {
+  public boolean pollsForPromises() {
     return true;
   }
 
@@ -252,7 +252,7 @@ public final class MongoShim extends Shim {
     ClusterSettings cluster = settings.getClusterSettings();
     String srv = cluster.getSrvHost();
     String hosts = srv == null ? new HashSet<>(cluster.getHosts()).toString() : srv;
-    return canLook() ? cluster.getMode() + " " + hosts : null;
+    return canPoll() ? cluster.getMode() + " " + hosts : null;
   }
 
   @Override
@@ -448,7 +448,7 @@ public final class MongoShim extends Shim {
   }
 
   WriteId named(Positions.Position position) {
-    return WriteId.of(datastore(), position.key(), position.version()).mintedAt(Time.hour());
+    return WriteId.of(datastore(), position.key(), position.version()).writtenAt(Time.hour());
   }
 
   // Promises.
@@ -825,7 +825,7 @@ public final class MongoShim extends Shim {
       return;
     }
     try {
-      learnSet(link.within(floor.lookTimeout()));
+      learnSet(link.within(floor.pollTimeout()));
     } catch (MongoException error) {
       if (Errors.isPassing(error)) {
         floor.expire(new UnreachableException(String.valueOf(error.getMessage()), error));

@@ -55,7 +55,7 @@ final class Numbers {
       String name = name(write);
       bytes += name.length();
       BsonDocument number =
-          Bson.doc("v", new BsonInt64(write.version()), "h", new BsonInt32(write.mintedHour()));
+          Bson.doc("v", new BsonInt64(write.version()), "h", new BsonInt32(write.writtenHour()));
       numbers.append(name, number);
     }
     return bytes <= MOST_NAME_BYTES && admits(numbers.keySet()) ? numbers : null;
@@ -106,7 +106,7 @@ final class Numbers {
       throw new IllegalArgumentException(name);
     }
     WriteId write =
-        WriteId.of(plain(parts.group(1)), plain(parts.group(2)), version).mintedAt(hour);
+        WriteId.of(plain(parts.group(1)), plain(parts.group(2)), version).writtenAt(hour);
     return parts.group(3) == null ? write : write.asCovering();
   }
 

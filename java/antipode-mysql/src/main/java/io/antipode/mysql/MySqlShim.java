@@ -231,13 +231,13 @@ public final class MySqlShim extends Shim {
   }
 
   @Override
-  public boolean looksForPromises() {
+  public boolean pollsForPromises() {
     return !address.database().isEmpty();
   }
 
   @Override
   public boolean canAbandon() {
-    return readsFrom() == ReadsFrom.PRIMARY && looksForPromises();
+    return readsFrom() == ReadsFrom.PRIMARY && pollsForPromises();
   }
 
   @Override
@@ -683,7 +683,7 @@ public final class MySqlShim extends Shim {
   // Connections.
 
   private Link take(@Nullable Floor floor) throws SQLException {
-    Duration most = floor == null ? timeout : floor.lookTimeout();
+    Duration most = floor == null ? timeout : floor.pollTimeout();
     for (Link link = idle.poll(); link != null; link = idle.poll()) {
       link.setTimeout(most);
       if (link.isAlive(most)) {

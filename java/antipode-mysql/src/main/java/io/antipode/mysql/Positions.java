@@ -31,7 +31,8 @@ final class Positions {
       MariaDbState.parse(gtids)
           .last()
           .forEach(
-              (log, number) -> minted.add(WriteId.of(datastore, log.key(), number).mintedAt(hour)));
+              (log, number) ->
+                  minted.add(WriteId.of(datastore, log.key(), number).writtenAt(hour)));
       return minted;
     }
     GtidSet.parse(gtids)
@@ -41,7 +42,7 @@ final class Positions {
                 found.forEach(
                     run -> {
                       MySqlLog named = new MySqlLog(log, runs.first(log, run.last()));
-                      minted.add(WriteId.of(datastore, named.key(), run.last()).mintedAt(hour));
+                      minted.add(WriteId.of(datastore, named.key(), run.last()).writtenAt(hour));
                     }));
     return minted;
   }
@@ -69,7 +70,7 @@ final class Positions {
       MariaDbState position = MariaDbState.parse(asked.getOrDefault("gtid_binlog_pos", ""));
       for (Map.Entry<MariaDbState.Log, Long> each : position.last().entrySet()) {
         WriteId write = WriteId.of(datastore, each.getKey().key(), each.getValue());
-        lineage = lineage.append(write.mintedAt(hour).asCovering());
+        lineage = lineage.append(write.writtenAt(hour).asCovering());
       }
       return lineage;
     }
@@ -84,7 +85,7 @@ final class Positions {
       for (Run run : log.getValue()) {
         String key = new MySqlLog(log.getKey(), run.first()).key();
         lineage =
-            lineage.append(WriteId.of(datastore, key, run.last()).mintedAt(hour).asCovering());
+            lineage.append(WriteId.of(datastore, key, run.last()).writtenAt(hour).asCovering());
       }
     }
     return lineage;

@@ -66,8 +66,8 @@ final class ReadWait {
    * @throws Exception what the driver throws, where there was time left
    */
   void hold(Floor floor, Verdict verdict) throws Exception {
-    long untilNs = System.nanoTime() + floor.lookTimeout().toNanos();
-    link.setTimeout(floor.lookTimeout());
+    long untilNs = System.nanoTime() + floor.pollTimeout().toNanos();
+    link.setTimeout(floor.pollTimeout());
     try {
       if (verdict != Verdict.HOLD) {
         renews = readsCommitted();

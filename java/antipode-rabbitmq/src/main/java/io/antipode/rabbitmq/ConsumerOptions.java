@@ -197,7 +197,7 @@ public final class ConsumerOptions {
   }
 
   BarrierOptions look() {
-    return asking(BarrierOptions.look());
+    return asking(BarrierOptions.check());
   }
 
   BarrierOptions barrier() {

@@ -97,7 +97,7 @@ final class Publications {
       }
     }
     held.last++;
-    return WriteId.of(datastore, held.key, held.last).mintedAt(Time.hour());
+    return WriteId.of(datastore, held.key, held.last).writtenAt(Time.hour());
   }
 
   /** Ends the publisher of what may never be routed: what follows is another's. */

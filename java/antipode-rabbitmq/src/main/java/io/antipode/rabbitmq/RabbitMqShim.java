@@ -183,12 +183,12 @@ public final class RabbitMqShim extends Shim {
   }
 
   @Override
-  public boolean canLook() {
+  public boolean canPoll() {
     return ledger != null;
   }
 
   @Override
-  public boolean looksForPromises() {
+  public boolean pollsForPromises() {
     return ledger != null;
   }
 

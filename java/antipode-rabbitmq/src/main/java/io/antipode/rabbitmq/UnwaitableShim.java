@@ -18,7 +18,7 @@ final class UnwaitableShim extends Shim {
   }
 
   @Override
-  public boolean canLook() {
+  public boolean canPoll() {
     return false;
   }
 

@@ -34,8 +34,8 @@ import org.junit.jupiter.api.Test;
 /** Instrumented channels on a real broker. */
 @Tag("lab")
 class InstrumentedChannelTest {
-  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId OTHER = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId OTHER = WriteId.of("users", "log", 7).writtenAt(100);
   private static final byte[] BODY = "1".getBytes(StandardCharsets.UTF_8);
 
   private static Lab lab;

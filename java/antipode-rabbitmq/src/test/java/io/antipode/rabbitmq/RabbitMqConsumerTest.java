@@ -56,7 +56,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Tag("lab")
 class RabbitMqConsumerTest {
   private static final Duration SOON = Duration.ofSeconds(20);
-  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).mintedAt(490_000);
+  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).writtenAt(490_000);
 
   private static Lab lab;
 

@@ -63,7 +63,7 @@ final class Held {
     }
     Object unused =
         shown
-            .orTimeout(held.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
+            .orTimeout(held.pollTimeout().toNanos(), TimeUnit.NANOSECONDS)
             .whenComplete((observation, error) -> take(held, observation, error));
   }
 

@@ -379,7 +379,7 @@ final class JedisTraffic {
     List<Promise> promises = floor.promises();
     try {
       return wire.within(
-          floor.lookTimeout(),
+          floor.pollTimeout(),
           () -> {
             wire.send(info());
             if (!promises.isEmpty()) {

@@ -188,7 +188,7 @@ public final class RedisShim extends Shim {
   }
 
   @Override
-  public boolean looksForPromises() {
+  public boolean pollsForPromises() {
     return true;
   }
 
@@ -570,7 +570,7 @@ public final class RedisShim extends Shim {
     RedisFuture<String> after = commands.info(Look.SECTION);
     link.flush();
     try {
-      Duration most = floor == null ? timeout : floor.lookTimeout();
+      Duration most = floor == null ? timeout : floor.pollTimeout();
       return new Reply(link.answer(exec, most), after, promises);
     } catch (RedisCommandExecutionException error) {
       throw error;
@@ -655,7 +655,7 @@ public final class RedisShim extends Shim {
       throw new RedisException("the shim of " + datastore() + " is closed");
     }
     try {
-      return Link.open(client, address, floor == null ? CONNECT : floor.lookTimeout());
+      return Link.open(client, address, floor == null ? CONNECT : floor.pollTimeout());
     } catch (UnreachableException error) {
       if (floor != null) {
         floor.expire(error);

@@ -12,7 +12,7 @@ final class Tokens {
   private Tokens() {}
 
   static WriteId position(String datastore, ServerState state) {
-    return WriteId.of(datastore, state.log(), state.offset()).mintedAt(Time.hour());
+    return WriteId.of(datastore, state.log(), state.offset()).writtenAt(Time.hour());
   }
 
   /**

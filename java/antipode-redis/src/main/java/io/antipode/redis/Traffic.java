@@ -361,7 +361,7 @@ final class Traffic<K, V> {
       }
       readsOf(request).unjudged++;
       CompletableFuture<Boolean> unused =
-          copy.orTimeout(demanded.lookTimeout().toNanos(), TimeUnit.NANOSECONDS)
+          copy.orTimeout(demanded.pollTimeout().toNanos(), TimeUnit.NANOSECONDS)
               .whenComplete(
                   (answer, error) -> {
                     try {

@@ -5,7 +5,7 @@ import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.session.SessionCookie;
-import io.antipode.session.SessionVisit;
+import io.antipode.session.SessionRequest;
 import jakarta.servlet.AsyncEvent;
 import jakarta.servlet.AsyncListener;
 import jakarta.servlet.DispatcherType;
@@ -38,9 +38,9 @@ public final class AntipodeFilter implements Filter {
   private final @Nullable SessionCookie session;
 
   /** What the dispatches of one request share. */
-  private record Held(IncomingRequest request, @Nullable SessionVisit visit) {
+  private record Held(IncomingRequest request, @Nullable SessionRequest sessionRequest) {
     LineageResponse answering(HttpServletResponse response) {
-      return new LineageResponse(response, request, visit);
+      return new LineageResponse(response, request, sessionRequest);
     }
   }
 
@@ -114,18 +114,18 @@ public final class AntipodeFilter implements Filter {
       IncomingRequest begun =
           IncomingRequest.begin(
               baggage, sent, request, carrier -> unwrapped(carrier) == unwrapped(request));
-      return new Held(begun, session == null ? null : visit(session, begun, request));
+      return new Held(begun, session == null ? null : sessionRequest(session, begun, request));
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is served without a scope", error);
       return null;
     }
   }
 
-  private static @Nullable SessionVisit visit(
+  private static @Nullable SessionRequest sessionRequest(
       SessionCookie session, IncomingRequest begun, HttpServletRequest request) {
     try {
       List<String> cookies = Collections.list(request.getHeaders("Cookie"));
-      return session.visit(begun.scope(), cookies, request.isSecure());
+      return session.begin(begun.scope(), cookies, request.isSecure());
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
       return null;

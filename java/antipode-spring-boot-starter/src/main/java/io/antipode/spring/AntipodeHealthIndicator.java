@@ -1,7 +1,7 @@
 package io.antipode.spring;
 
 import io.antipode.Settings;
-import io.antipode.barrier.LastLook;
+import io.antipode.barrier.LastPoll;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
 import io.antipode.runtime.KillSwitch;
@@ -42,7 +42,7 @@ public final class AntipodeHealthIndicator extends AbstractHealthIndicator {
   }
 
   private static boolean isAway(Shim shim) {
-    LastLook look = shim.lastLook();
+    LastPoll look = shim.lastPoll();
     return look != null && !look.failure().isEmpty();
   }
 
@@ -51,8 +51,8 @@ public final class AntipodeHealthIndicator extends AbstractHealthIndicator {
     details.put("readsFrom", word(shim.readsFrom()));
     details.put("waitable", shim.isWaitable());
     details.put("holdsReads", shim.holdsReads());
-    LastLook look = shim.lastLook();
-    details.put("lastLook", look == null ? "none" : look.failure().isEmpty() ? "ok" : "failed");
+    LastPoll look = shim.lastPoll();
+    details.put("lastPoll", look == null ? "none" : look.failure().isEmpty() ? "ok" : "failed");
     if (look != null) {
       details.put("lastLookAt", look.at().toString());
     }

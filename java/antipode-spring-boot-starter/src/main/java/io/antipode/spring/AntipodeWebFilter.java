@@ -5,7 +5,7 @@ import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.session.SessionCookie;
-import io.antipode.session.SessionVisit;
+import io.antipode.session.SessionRequest;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -30,7 +30,7 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
   private final @Nullable SessionCookie session;
 
   /** What the parts of one request share. */
-  private record Held(IncomingRequest request, @Nullable SessionVisit visit) {}
+  private record Held(IncomingRequest request, @Nullable SessionRequest sessionRequest) {}
 
   /** Makes a filter without a session cookie. */
   public AntipodeWebFilter() {
@@ -77,19 +77,19 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
       boolean sent = request.getHeaders().containsKey(Headers.SENT);
       IncomingRequest begun =
           IncomingRequest.begin(baggage, sent, request, carrier -> carrier == request);
-      return new Held(begun, session == null ? null : visit(session, begun, request));
+      return new Held(begun, session == null ? null : sessionRequest(session, begun, request));
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is served without a scope", error);
       return null;
     }
   }
 
-  private static @Nullable SessionVisit visit(
+  private static @Nullable SessionRequest sessionRequest(
       SessionCookie session, IncomingRequest begun, ServerHttpRequest request) {
     try {
       List<String> cookies = request.getHeaders().getOrDefault(HttpHeaders.COOKIE, List.of());
       boolean onTls = "https".equals(request.getURI().getScheme());
-      return session.visit(begun.scope(), cookies, onTls);
+      return session.begin(begun.scope(), cookies, onTls);
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "the session cookie of a request cannot be read", error);
       return null;
@@ -102,8 +102,8 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
       if (answer != null) {
         response.getHeaders().set(Headers.LINEAGE, answer);
       }
-      if (held.visit != null) {
-        setCookie(held.visit, response);
+      if (held.sessionRequest != null) {
+        setCookie(held.sessionRequest, response);
       }
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is answered without its lineage", error);
@@ -111,15 +111,16 @@ public final class AntipodeWebFilter implements WebFilter, Ordered {
   }
 
   /** The application's own cookies become headers only later, and are kept. */
-  private static void setCookie(SessionVisit visit, ServerHttpResponse response) {
+  private static void setCookie(SessionRequest sessionRequest, ServerHttpResponse response) {
     HttpHeaders headers = response.getHeaders();
     Map<String, List<String>> all = new HashMap<>();
     headers.forEach((name, values) -> all.put(name.toLowerCase(Locale.ROOT), values));
     HttpStatusCode status = response.getStatusCode();
-    SessionVisit.Crumb crumb = visit.crumb(status == null ? 200 : status.value(), all);
-    if (crumb != null) {
-      headers.set(HttpHeaders.CACHE_CONTROL, crumb.cacheControl());
-      headers.add(HttpHeaders.SET_COOKIE, crumb.setCookie());
+    SessionRequest.Change change =
+        sessionRequest.change(status == null ? 200 : status.value(), all);
+    if (change != null) {
+      headers.set(HttpHeaders.CACHE_CONTROL, change.cacheControl());
+      headers.add(HttpHeaders.SET_COOKIE, change.setCookie());
     }
   }
 }

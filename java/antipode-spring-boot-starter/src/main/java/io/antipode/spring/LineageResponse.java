@@ -3,7 +3,7 @@ package io.antipode.spring;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.IncomingRequest;
 import io.antipode.runtime.Counts;
-import io.antipode.session.SessionVisit;
+import io.antipode.session.SessionRequest;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.WriteListener;
 import jakarta.servlet.http.HttpServletResponse;
@@ -22,16 +22,18 @@ import org.jspecify.annotations.Nullable;
 /** A response whose header gets the lineage as the response starts: with its first byte. */
 final class LineageResponse extends HttpServletResponseWrapper {
   private final IncomingRequest request;
-  private final @Nullable SessionVisit visit;
+  private final @Nullable SessionRequest sessionRequest;
   private boolean started;
   private @Nullable ServletOutputStream stream;
   private @Nullable PrintWriter writer;
 
   LineageResponse(
-      HttpServletResponse response, IncomingRequest request, @Nullable SessionVisit visit) {
+      HttpServletResponse response,
+      IncomingRequest request,
+      @Nullable SessionRequest sessionRequest) {
     super(response);
     this.request = request;
-    this.visit = visit;
+    this.sessionRequest = sessionRequest;
   }
 
   /** The response starts: what is written to stores from now on is not in it. */
@@ -45,31 +47,31 @@ final class LineageResponse extends HttpServletResponseWrapper {
       if (answer != null) {
         setHeader(Headers.LINEAGE, answer);
       }
-      if (visit != null) {
-        setCookie(visit);
+      if (sessionRequest != null) {
+        setCookie(sessionRequest);
       }
     } catch (RuntimeException error) {
       Counts.LOG.log(Level.WARNING, "a request is answered without its lineage", error);
     }
   }
 
-  private void setCookie(SessionVisit visit) {
+  private void setCookie(SessionRequest sessionRequest) {
     Map<String, List<String>> headers = new HashMap<>();
     for (String name : getHeaderNames()) {
       headers
           .computeIfAbsent(name.toLowerCase(Locale.ROOT), held -> new ArrayList<>())
           .addAll(getHeaders(name));
     }
-    SessionVisit.Crumb crumb = visit.crumb(getStatus(), headers);
-    if (crumb == null) {
+    SessionRequest.Change change = sessionRequest.change(getStatus(), headers);
+    if (change == null) {
       return;
     }
-    setHeader("Cache-Control", crumb.cacheControl());
+    setHeader("Cache-Control", change.cacheControl());
     // Not beside one that was set before: an error page starts the response again.
-    String named = crumb.setCookie().substring(0, crumb.setCookie().indexOf('=') + 1);
+    String named = change.setCookie().substring(0, change.setCookie().indexOf('=') + 1);
     List<String> others =
         getHeaders("Set-Cookie").stream().filter(each -> !each.startsWith(named)).toList();
-    setHeader("Set-Cookie", crumb.setCookie());
+    setHeader("Set-Cookie", change.setCookie());
     others.forEach(each -> addHeader("Set-Cookie", each));
   }
 

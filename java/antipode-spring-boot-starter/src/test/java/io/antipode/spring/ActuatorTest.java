@@ -117,20 +117,20 @@ class ActuatorTest {
       Shims.register(replica);
       assertThat(get("/health/antipode")).containsEntry("status", "UP");
       assertThat(detail(get("/health/antipode")).toString())
-          .contains("readsFrom=replica", "lastLook=none");
+          .contains("readsFrom=replica", "lastPoll=none");
       BarrierOptions briefly =
           BarrierOptions.timeout(Duration.ofMillis(50)).withLineage(Lineage.of(WRITE));
       assertThatThrownBy(() -> Barriers.barrier(briefly))
           .isInstanceOf(BarrierTimeoutException.class);
       assertThat(get("/health/antipode")).containsEntry("status", "UNKNOWN");
       assertThat(detail(get("/health/antipode")).toString())
-          .contains("lastLook=failed", "failure=it is away");
+          .contains("lastPoll=failed", "failure=it is away");
       assertThat(get("/health")).containsEntry("status", "UP");
       replica.isThere = true;
       Barriers.barrier(
           BarrierOptions.timeout(Duration.ofSeconds(10)).withLineage(Lineage.of(WRITE)));
       assertThat(get("/health/antipode")).containsEntry("status", "UP");
-      assertThat(detail(get("/health/antipode")).toString()).contains("lastLook=ok");
+      assertThat(detail(get("/health/antipode")).toString()).contains("lastPoll=ok");
     }
     assertThat(((Map<?, ?>) get("/health/antipode").get("details")).get("datastores").toString())
         .doesNotContain("actuated");

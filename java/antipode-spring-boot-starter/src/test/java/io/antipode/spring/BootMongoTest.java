@@ -107,7 +107,7 @@ class BootMongoTest {
       WriteId last = Antipode.current().writes().get(0);
       later =
           Lineage.of(
-              WriteId.of("posts", last.key(), last.version() + (1L << 42)).mintedAt(490_000));
+              WriteId.of("posts", last.key(), last.version() + (1L << 42)).writtenAt(490_000));
     }
     try (ScopeBlock reader = Antipode.scope(later)) {
       Object unused = Barriers.barrier(BarrierOptions.timeout(Duration.ofMillis(100)).atRead());

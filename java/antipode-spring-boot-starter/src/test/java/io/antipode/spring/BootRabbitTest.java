@@ -45,9 +45,9 @@ import reactor.core.publisher.Mono;
 /** Spring AMQP on a real broker: beside Spring's own observation, and what else instruments it. */
 @Tag("lab")
 class BootRabbitTest {
-  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId LATER = WriteId.of("posts", "log", 6).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAUSE = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId LATER = WriteId.of("posts", "log", 6).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
 
   private static Lab lab;
   private static ConfigurableApplicationContext application;

@@ -50,8 +50,8 @@ import reactor.core.scheduler.Schedulers;
 
 /** An application of WebFlux on the loopback. */
 class BootReactiveTest {
-  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
 
   private static final Map<String, Supplier<ClientHttpConnector>> CONNECTORS =
       Map.of("jdk", JdkClientHttpConnector::new, "reactor", ReactorClientHttpConnector::new);

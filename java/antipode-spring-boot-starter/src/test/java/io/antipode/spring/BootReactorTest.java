@@ -36,8 +36,8 @@ import reactor.core.scheduler.Schedulers;
 
 /** Ways to use Reactor in handlers of MVC and of WebFlux, whatever it is told to propagate. */
 class BootReactorTest {
-  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
 
   private static final Lineage BOTH = Lineage.of(CAME, ADDED);
 

@@ -61,8 +61,8 @@ import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBo
 
 /** An application of Spring Boot on the loopback. */
 class BootTest {
-  private static final WriteId CAME = WriteId.of("posts", "log", 5).mintedAt(100);
-  private static final WriteId ADDED = WriteId.of("users", "log", 7).mintedAt(100);
+  private static final WriteId CAME = WriteId.of("posts", "log", 5).writtenAt(100);
+  private static final WriteId ADDED = WriteId.of("users", "log", 7).writtenAt(100);
 
   private static final Map<String, Supplier<ClientHttpRequestFactory>> FACTORIES =
       Map.of(

@@ -89,7 +89,7 @@ class ContextSettingsTest {
   /** As a migration does, in a bean of the application's or of Flyway's. */
   @Test
   void whatWritesOutsideOfAScopeIsAnErrorOnceTheContextHasStarted() {
-    WriteId write = WriteId.of("posts", "log", 1).mintedAt(100);
+    WriteId write = WriteId.of("posts", "log", 1).writtenAt(100);
     application
         .withPropertyValues("antipode.on-unscoped=raise")
         .withBean(

@@ -13,7 +13,7 @@ import java.util.logging.Level;
 import org.jspecify.annotations.Nullable;
 
 /** One request of a user, from its cookies to its response. */
-public final class SessionVisit {
+public final class SessionRequest {
   private final SessionCookie cookie;
   private final Scope scope;
   private final boolean isWithout;
@@ -27,9 +27,9 @@ public final class SessionVisit {
    * @param setCookie the value of its {@code Set-Cookie} header
    * @param cacheControl what it must say to caches
    */
-  public record Crumb(String value, String setCookie, String cacheControl) {}
+  public record Change(String value, String setCookie, String cacheControl) {}
 
-  SessionVisit(
+  SessionRequest(
       SessionCookie cookie, Scope scope, boolean isWithout, List<Part> parts, boolean onTls) {
     this.cookie = cookie;
     this.scope = scope;
@@ -48,7 +48,7 @@ public final class SessionVisit {
    * @param status of the response
    * @param headers all of its headers, their names in lower case
    */
-  public @Nullable Crumb crumb(int status, Map<String, List<String>> headers) {
+  public @Nullable Change change(int status, Map<String, List<String>> headers) {
     try {
       return found(status, headers);
     } catch (RuntimeException error) { // The response goes out.
@@ -57,7 +57,7 @@ public final class SessionVisit {
     }
   }
 
-  private @Nullable Crumb found(int status, Map<String, List<String>> headers) {
+  private @Nullable Change found(int status, Map<String, List<String>> headers) {
     Duration maxAge = Settings.current().sessionMaxAge();
     long now = Time.now().getEpochSecond();
     Lineage added = Content.worthCarrying(scope.added(), now, maxAge);
@@ -79,12 +79,12 @@ public final class SessionVisit {
       return null;
     }
     if (added.isEmpty()) {
-      return new Crumb("", cookie.header("", 0, onTls), control);
+      return new Change("", cookie.header("", 0, onTls), control);
     }
     List<Part> all = new ArrayList<>(parts);
     all.add(new Part(now, added));
     String value = cookie.write(all);
     long maxAgeS = maxAge.plusNanos(999_999_999).toSeconds();
-    return new Crumb(value, cookie.header(value, maxAgeS, onTls), control);
+    return new Change(value, cookie.header(value, maxAgeS, onTls), control);
   }
 }

@@ -8,4 +8,4 @@ import java.time.Instant;
  * @param at when
  * @param failure why it failed; empty where it did not
  */
-public record LastLook(Instant at, String failure) {}
+public record LastPoll(Instant at, String failure) {}
