@@ -197,7 +197,7 @@ class VirtualRead final : public Stepper, public std::enable_shared_from_this<Vi
     }
     if (options_.unasked)
       return clock_.At(clock_.Now() + floor_->PollS(), [read = shared_from_this()] { read->GiveUp(); });
-    held_.emplace(floor_, options_.watched ? registry::WatcherBeside(*store_) : nullptr);
+    held_.emplace(floor_, options_.watched ? registry::SharedWatcher(*store_) : nullptr);
     clock_.Spawn(shared_from_this());
   }
 

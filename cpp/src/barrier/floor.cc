@@ -145,7 +145,7 @@ void ReadFloor::Hold(const Look& look, Store* watched) {
   const bool over =
       served_ && std::all_of(demands_.begin(), demands_.end(), [](const auto& each) { return each->Automatic(); });
   if (over) return;  // No demand is left that a check may show.
-  HeldRead read(shared_from_this(), watched == nullptr ? nullptr : registry::WatcherBeside(*watched));
+  HeldRead read(shared_from_this(), watched == nullptr ? nullptr : registry::SharedWatcher(*watched));
   try {
     while (const auto pause_s = read.Take(look(read.PollS()))) {
       if (read.hint()) {

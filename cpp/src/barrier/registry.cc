@@ -81,7 +81,7 @@ std::shared_ptr<Store> Looking(const std::string& datastore) {
   return found.empty() ? nullptr : found[0];
 }
 
-std::shared_ptr<Watcher> WatcherBeside(Store& store) {
+std::shared_ptr<Watcher> SharedWatcher(Store& store) {
   try {
     return Looking(store.datastore()).get() == &store ? store.watcher() : nullptr;
   } catch (const ConfigurationError&) {  // Two replicas: a barrier that waits for them says so.

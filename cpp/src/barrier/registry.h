@@ -20,6 +20,6 @@ bool WaitsForAny();
 std::shared_ptr<Store> Looking(const std::string& datastore);
 
 /// What checks where the clients of a store read; null where barriers check elsewhere.
-std::shared_ptr<Watcher> WatcherBeside(Store& store);
+std::shared_ptr<Watcher> SharedWatcher(Store& store);
 
 }  // namespace antipode::registry

@@ -16,7 +16,7 @@ bool IsAbsent(Status status) { return status == Status::kNotYet || status == Sta
 }  // namespace
 
 std::shared_ptr<StalenessCheck> StalenessCheck::Of(Store& client, const std::vector<Dependency>& missed, Found found) {
-  auto watcher = registry::WatcherBeside(client);
+  auto watcher = registry::SharedWatcher(client);
   std::set<Dependency> wanted;
   for (const Dependency& each : missed) {
     if (client.Promises() || std::holds_alternative<WriteId>(each)) wanted.insert(each);

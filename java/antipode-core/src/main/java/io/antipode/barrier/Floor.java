@@ -140,7 +140,7 @@ public final class Floor {
    */
   public static void awaitAhead(Shim client) throws InterruptedException {
     Floor floor = client.readsFrom() == ReadsFrom.REPLICA ? currentAgain(client) : null;
-    Watcher watcher = floor == null ? null : Shims.watcherBeside(client);
+    Watcher watcher = floor == null ? null : Shims.sharedWatcher(client);
     if (floor == null || watcher == null) {
       return;
     }
@@ -312,7 +312,7 @@ public final class Floor {
 
   /** Begins to hold a read back, by a client that pauses itself. */
   public HeldRead hold(Shim client) {
-    return new HeldRead(this, Shims.watcherBeside(Objects.requireNonNull(client, "client")));
+    return new HeldRead(this, Shims.sharedWatcher(Objects.requireNonNull(client, "client")));
   }
 
   /**

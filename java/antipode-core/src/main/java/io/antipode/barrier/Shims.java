@@ -107,7 +107,7 @@ public final class Shims {
   /**
    * Returns what looks at the server that a client reads from; null where another may be looked at.
    */
-  static @Nullable Watcher watcherBeside(Shim client) {
+  static @Nullable Watcher sharedWatcher(Shim client) {
     @Nullable Shim looking;
     try {
       looking = looking(client.datastore());

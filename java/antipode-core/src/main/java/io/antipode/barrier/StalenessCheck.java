@@ -62,7 +62,7 @@ public final class StalenessCheck {
    */
   public static @Nullable StalenessCheck of(
       Shim client, Collection<Dependency> missed, Found found) {
-    Watcher watcher = Shims.watcherBeside(client);
+    Watcher watcher = Shims.sharedWatcher(client);
     Set<Dependency> wanted = new HashSet<>(missed);
     if (!client.pollsForPromises()) {
       wanted.removeIf(Promise.class::isInstance);
