@@ -98,6 +98,29 @@ def test_a_stated_server_is_waited_at(notes: Application) -> None:
         assert client.call("query", READ) == ["a"]
 
 
+def test_a_connection_stays_with_one_server_of_a_group(notes: Application) -> None:
+    """What a driver asks as it connects names a variable: a proxy keeps the session there."""
+    topology = notes.topology
+    group = {"read": (topology.replica, topology.primary)}
+    for number in range(4):
+        with (
+            StatementProxy(topology, to_readers, group) as proxy,
+            notes.client(
+                proxy.address,
+                reads_from="replica",
+                url_options=OPTIONS[notes.store],
+                one_server=True,
+            ) as client,
+            notes.client(topology.primary) as primary,
+            notes.remote.scope(),
+        ):
+            topology.set_lag(100)
+            next(proxy.turns["read"]) if number % 2 else None
+            primary.call("update", f"REPLACE INTO notes VALUES (1, '{number}')")  # noqa: S608
+            notes.remote.barrier(timeout=TIMEOUT_S)
+            assert client.call("query", READ) == [str(number)]
+
+
 def test_a_balancer_that_passes_bytes_on_needs_no_statement(notes: Application) -> None:
     """The number in the handshake is the server's own."""
     topology = notes.topology
