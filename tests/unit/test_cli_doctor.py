@@ -225,7 +225,7 @@ def test_several_servers_behind_one_address_are_a_problem() -> None:
 def test_a_pool_cannot_be_looked_behind() -> None:
     """Which server answers is known at the read alone; that is said, and is no problem."""
     pooled = store()
-    pooled.looks = False
+    pooled.can_poll = False
     antipode.shim.register(pooled)
     check = examined()["posts"]
     assert check.verdict.value == "cannot tell"

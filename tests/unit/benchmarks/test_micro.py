@@ -60,6 +60,7 @@ def test_a_round_gives_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert report.short
 
 
+@pytest.mark.slow
 def test_check_fails_where_the_bound_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With --check a miss at five entries is a non-zero status; without, a line."""
     measured = measure(1, 1, lambda: None)
