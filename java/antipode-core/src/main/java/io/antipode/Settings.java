@@ -131,7 +131,7 @@ public final class Settings {
 
   /**
    * Returns where reads wait; default {@link ReadBarriers#EXPLICIT}. A shim's own word and a block
-   * ({@link io.antipode.barrier.Barriers#off}) go before it.
+   * ({@link io.antipode.barrier.Barriers#explicit}) go before it.
    */
   public ReadBarriers barriers() {
     return values.barriers;
