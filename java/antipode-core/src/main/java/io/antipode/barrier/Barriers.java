@@ -100,7 +100,7 @@ public final class Barriers {
    * Looks without waiting, and never throws for what is unmet: for a consumer that would rather
    * have a message again later. A server that does not answer is unreachable after one second.
    *
-   * @param options {@link BarrierOptions#look}, with what to look for
+   * @param options {@link BarrierOptions#check}, with what to ask for
    * @throws ConfigurationException as {@link #barrier}
    * @throws io.antipode.LineageDecodeException if the text is no lineage
    */
