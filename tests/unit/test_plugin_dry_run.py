@@ -57,6 +57,7 @@ def test_fail_on_decides_the_exit_status(suite: pytest.Pytester, level: str, sta
     assert len(said) == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("required", "status"), [("posts", 0), ("posts,inbox", 1)])
 def test_a_required_datastore_must_be_judged(
     suite: pytest.Pytester, required: str, status: int
@@ -69,6 +70,7 @@ def test_a_required_datastore_must_be_judged(
     assert len(said) == status
 
 
+@pytest.mark.slow
 def test_a_run_that_judged_nothing_says_so(suite: pytest.Pytester) -> None:
     """What was written and never read from a replica is named where nothing at all was judged."""
     suite.makepyfile(
