@@ -33,7 +33,7 @@ def make_posts(topology: Topology, *, side_table: bool = False) -> None:
     execute, where = topology.execute, topology.database
     if topology.store == "mysql":
         execute("SET GLOBAL log_bin_trust_function_creators = ON")
-    for table in ("posts", "posts_ap", "plain", "antipode_tombstone"):
+    for table in ("posts", "posts_ap", "plain", "plain_ap", "antipode_tombstone"):
         execute(f"DROP TABLE IF EXISTS {where}.{table}")
     for table in ("posts", "plain"):
         execute(f"CREATE TABLE {where}.{table} (id INT PRIMARY KEY, body TEXT, extra TEXT)")
