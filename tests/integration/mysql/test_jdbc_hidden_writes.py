@@ -68,7 +68,7 @@ def functions(application: Application) -> int:
 
 
 @contextlib.contextmanager
-def fresh(application: Application, pool: str) -> Iterator[tuple[Client, Any]]:
+def fresh(application: Application, pool: str, **more: str) -> Iterator[tuple[Client, Any]]:
     """A client and a scope, over empty tables and a replica that is late."""
     topology = application.topology
     topology.set_lag(0)
@@ -76,7 +76,7 @@ def fresh(application: Application, pool: str) -> Iterator[tuple[Client, Any]]:
     topology.execute("DELETE FROM app.loose")
     topology.execute("DELETE FROM app.kept WHERE id < 9")
     topology.wait_replicated()
-    with opened(application, pool) as client:
+    with opened(application, pool, **more) as client:
         with application.remote.scope():
             client.call("update", "INSERT INTO kept VALUES (8)")
         topology.set_lag(100)
@@ -104,6 +104,30 @@ def test_what_a_function_writes_is_waited_for(hidden: Application, pool: str, en
             assert len(scope.lineage), statement
             assert not scope.lineage.incomplete
             assert shown(hidden, "SELECT id FROM notes") == [(1,)]
+
+
+@pytest.mark.parametrize("pool", ["tracked", "plain"])
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("INSERT INTO kept VALUES (1); SELECT noting(1)", "notes"),
+        ("INSERT INTO kept VALUES (1); SELECT noting(1); SELECT 1", "notes"),
+        ("INSERT INTO kept VALUES (1); EXECUTE calling", "notes"),
+        ("INSERT INTO kept VALUES (1); INSERT INTO loose VALUES (1), (1)", "loose"),
+    ],
+    ids=["function", "more", "prepared", "failed"],
+)
+def test_a_statement_after_one_whose_position_came_is_waited_for(
+    hidden: Application, pool: str, statement: str, table: str
+) -> None:
+    """The position of the first of several statements says nothing of what a later one wrote."""
+    with fresh(hidden, pool, extra="&allowMultiQueries=true") as (client, scope):
+        client.call("execute", "PREPARE calling FROM 'SELECT noting(1)'")
+        with contextlib.suppress(StoreError):  # The second row fails.
+            client.call("execute", statement)
+        assert hidden.position() in {(each.key, each.version) for each in scope.lineage}
+        assert not scope.lineage.incomplete
+        assert shown(hidden, f"SELECT id FROM {table}") == [(1,)]  # noqa: S608 - a name
 
 
 @pools

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["application"]
 pytestmark = pytest.mark.slow
 
+#: Connector/J reads rows one by one where a statement asks for so many at a time.
+ONE_BY_ONE = -(2**31)
 #: What pools are opened with: positions in replies or not, statements prepared by the server.
 OPTIONS = {
     "mysql": {
@@ -36,26 +38,28 @@ OPTIONS = {
         "plain": "?trackSessionState=false",
         "server": "?useServerPrepStmts=true",
         "cursors": "?useCursorFetch=true&defaultFetchSize=2",
+        "streams": f"?trackSessionState=true&defaultFetchSize={ONE_BY_ONE}",
     },
     "mariadb": {
         "plain": "?tcpKeepAlive=true",
         "server": "?useServerPrepStmts=true",
         "cursors": "?defaultFetchSize=2",
+        "streams": "?defaultFetchSize=1",
     },
 }
-pools = pytest.mark.parametrize("pool", ["tracked", "plain", "server", "cursors"])
+pools = pytest.mark.parametrize("pool", ["tracked", "plain", "server", "cursors", "streams"])
 
 
 @contextmanager
 def opened(
-    application: Application, pool: str, *, place: Any = None, **more: str
+    application: Application, pool: str, *, place: Any = None, extra: str = "", **more: str
 ) -> Iterator[Client]:
     """A client of a pool with these options; skips what a driver does not have."""
     options = OPTIONS[application.store].get(pool)
     if options is None:
         pytest.skip(f"{application.store} has no such pool")
     address = place or application.topology.primary
-    with application.client(address, url_options=options, **more) as client:
+    with application.client(address, url_options=options + extra, **more) as client:
         yield client
 
 
