@@ -20,16 +20,26 @@ pytestmark = pytest.mark.slow
 
 #: The languages that instrument clients of each store, and the clients of one language.
 CLIENTS = {
-    "mariadb": ("python", "java", "java-server", "java-cursors", "cpp"),
-    "mongodb": ("python", "java", "cpp"),
-    "mysql": ("python", "java", "java-plain", "java-server", "java-cursors", "cpp"),
+    "mariadb": ("python", "java", "java-server", "java-cursors", "java-rows", "cpp"),
+    "mongodb": ("python", "java", "java-documents", "cpp"),
+    "mysql": (
+        *("python", "java", "java-plain", "java-server", "java-cursors"),
+        *("java-streams", "java-untold-streams", "cpp"),
+    ),
     "rabbitmq": ("python", "java", "cpp"),
-    "redis": ("python", "java", "java-jedis", "cpp"),
+    "redis": ("python", "java", "java-jedis", "java-spring", "cpp"),
 }
+#: Connector/J reads rows one by one where a statement asks for so many at a time.
+ONE_BY_ONE = -(2**31)
 #: What the names of clients stand for. Java's pool tracks the session's state where it can.
-VARIANTS: dict[str, dict[str, str]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "": {},
     "jedis": {"library": "jedis"},
+    "spring": {"library": "spring-data"},
+    "documents": {"streaming": True},
+    "streams": {"url_options": f"?trackSessionState=true&defaultFetchSize={ONE_BY_ONE}"},
+    "untold-streams": {"url_options": f"?defaultFetchSize={ONE_BY_ONE}"},
+    "rows": {"url_options": "?defaultFetchSize=1"},
     "plain": {"url_options": "?trackSessionState=false"},
     "server": {"url_options": "?useServerPrepStmts=true"},
     "cursors": {"url_options": "?useCursorFetch=true&defaultFetchSize=2"},

@@ -5,6 +5,7 @@ import com.mongodb.ConnectionString;
 import com.mongodb.MongoClientSettings;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoCollection;
+import com.mongodb.client.MongoCursor;
 import com.mongodb.client.model.ReplaceOptions;
 import io.antipode.barrier.Shim;
 import io.antipode.mongodb.MongoShim;
@@ -19,6 +20,9 @@ final class OpenMongoDbClient extends OpenClient {
   private final MongoCollection<Document> posts;
   private final MongoCalls calls;
 
+  /** Whether it reads documents one by one. */
+  private final boolean isStreaming;
+
   OpenMongoDbClient(JsonNode given) {
     shim = OpenMongoDb.builder(given).register();
     ConnectionString url = new ConnectionString(OpenMongoDb.url(given));
@@ -26,6 +30,7 @@ final class OpenMongoDbClient extends OpenClient {
     String database = Values.text(Values.argument(given, "server"), "database");
     posts = client.getDatabase(database).getCollection(OpenMongoDb.COLLECTION);
     calls = new MongoCalls(client, database);
+    isStreaming = given.path("streaming").asBoolean();
   }
 
   @Override
@@ -52,8 +57,15 @@ final class OpenMongoDbClient extends OpenClient {
 
   @Override
   @Nullable String get(String key) {
-    Document found = posts.find(new Document("_id", key)).first();
+    Document wanted = new Document("_id", key);
+    Document found = isStreaming ? streamed(wanted) : posts.find(wanted).first();
     return OpenBytes.text(found == null ? null : found.get("value", Binary.class).getData());
+  }
+
+  private @Nullable Document streamed(Document wanted) {
+    try (MongoCursor<Document> found = posts.find(wanted).batchSize(1).iterator()) {
+      return found.hasNext() ? found.next() : null;
+    }
   }
 
   @Override

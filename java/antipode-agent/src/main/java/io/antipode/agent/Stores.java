@@ -62,6 +62,7 @@ final class Stores {
     return switch (library) {
       case "lettuce" -> new OpenRedisClient(request);
       case "jedis" -> new OpenJedisClient(request);
+      case "spring-data" -> new OpenSpringRedisClient(request);
       default -> throw AgentException.unsupported("a client of redis by " + library);
     };
   }
