@@ -1,6 +1,7 @@
 package io.antipode.mysql;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
@@ -37,11 +38,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 /**
  * What programs do with JDBC, at random, compared with what rows say: no write is lost, no read is
  * early. {@code -Dantipode.random.steps} says how many steps each pool makes, {@code
- * -Dantipode.random.seed} which.
+ * -Dantipode.random.seed} which, {@code -Dantipode.random.pool} a part of the options of the pools.
  */
 @Tag("lab")
 class RandomJdbcTest {
   private static final int STEPS = Integer.getInteger("antipode.random.steps", 150);
+  private static final String POOL = System.getProperty("antipode.random.pool", "");
   private static final long SEED = Long.getLong("antipode.random.seed", System.nanoTime());
   private static final int LAG_MS = 100;
   private static final Duration SOON = Duration.ofSeconds(20);
@@ -85,6 +87,7 @@ class RandomJdbcTest {
     "mariadb, useServerPrepStmts=true",
   })
   void losesNoWriteAndReadsNothingTooEarly(String store, String options) throws Exception {
+    assumeTrue(options.contains(POOL));
     Lab lab = lab(store);
     String url = jdbc(store, lab.url());
     String otherUrl = jdbc(store, lab.otherUrl());
