@@ -1,7 +1,7 @@
 import io.antipode.Antipode;
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 import io.antipode.ReadBarriers;
-import io.antipode.ScopeBlock;
+import io.antipode.request.ScopeBlock;
 import io.antipode.Settings;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;

@@ -1,9 +1,9 @@
 import io.antipode.Antipode;
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 import io.antipode.ReadBarriers;
-import io.antipode.ScopeBlock;
+import io.antipode.request.ScopeBlock;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;

@@ -1,5 +1,16 @@
 package io.antipode;
 
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageDecodeException;
+import io.antipode.lineage.LineageText;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Branches;
+import io.antipode.request.Observer;
+import io.antipode.request.Observers;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.KillSwitch;
 import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;
@@ -10,9 +21,7 @@ import java.util.HexFormat;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Future;
 import java.util.function.Supplier;
 
 /**
@@ -236,30 +245,12 @@ public final class Antipode {
    * request: what the request sends until the task has ended says that it runs.
    */
   public static Runnable branch(Runnable task) {
-    Context context = Context.current();
-    Runnable wrapped = context.wrap(Objects.requireNonNull(task, "task"));
-    OpenBranch branch = OpenBranch.of(context);
-    return () -> {
-      try {
-        wrapped.run();
-      } finally {
-        branch.finish();
-      }
-    };
+    return Branches.branch(task);
   }
 
   /** Returns a task that returns a value, as {@link #branch(Runnable)} does. */
   public static <T> Callable<T> branch(Callable<T> task) {
-    Context context = Context.current();
-    Callable<T> wrapped = context.wrap(Objects.requireNonNull(task, "task"));
-    OpenBranch branch = OpenBranch.of(context);
-    return () -> {
-      try {
-        return wrapped.call();
-      } finally {
-        branch.finish();
-      }
-    };
+    return Branches.branch(task);
   }
 
   /**
@@ -267,16 +258,7 @@ public final class Antipode {
    * CompletableFuture.supplyAsync}.
    */
   public static <T> Supplier<T> branchSupplier(Supplier<T> task) {
-    Context context = Context.current();
-    Supplier<T> wrapped = context.wrapSupplier(Objects.requireNonNull(task, "task"));
-    OpenBranch branch = OpenBranch.of(context);
-    return () -> {
-      try {
-        return wrapped.get();
-      } finally {
-        branch.finish();
-      }
-    };
+    return Branches.branchSupplier(task);
   }
 
   /**
@@ -284,9 +266,7 @@ public final class Antipode {
    * tasks.
    */
   public static Runnable decorate(Runnable task) {
-    boolean completesItself =
-        task instanceof Future || task instanceof CompletableFuture.AsynchronousCompletionTask;
-    return completesItself ? Context.current().wrap(task) : branch(task);
+    return Branches.decorate(task);
   }
 
   /**
@@ -298,6 +278,6 @@ public final class Antipode {
    * waits for one would learn of its end before it is over. {@link #branchSupplier} counts them.
    */
   public static ExecutorService branching(ExecutorService executor) {
-    return new BranchingExecutor(Objects.requireNonNull(executor, "executor"));
+    return Branches.branching(executor);
   }
 }

@@ -1,5 +1,6 @@
 package io.antipode;
 
+import io.antipode.request.Observers;
 import io.antipode.runtime.EgressHosts;
 import io.antipode.runtime.PeerNames;
 import java.nio.file.Path;

@@ -1,4 +1,4 @@
-/** The lineage of a request: which writes it made or saw, and what is known to be missing. */
+/** What a program names first: {@link io.antipode.Antipode}, the settings, and their errors. */
 @NullMarked
 package io.antipode;
 

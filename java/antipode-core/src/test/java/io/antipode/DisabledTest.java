@@ -3,6 +3,11 @@ package io.antipode;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.opentelemetry.context.Context;

@@ -1,7 +1,7 @@
 package io.antipode.agent;
 
-import io.antipode.Lineage;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;

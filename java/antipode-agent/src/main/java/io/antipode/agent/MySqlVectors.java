@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import io.antipode.mysql.MySqlDecisions;
 import java.util.ArrayList;
 import java.util.HashSet;

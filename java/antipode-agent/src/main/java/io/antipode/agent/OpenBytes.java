@@ -1,8 +1,8 @@
 package io.antipode.agent;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.Promise;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;

@@ -1,7 +1,7 @@
 package io.antipode.agent;
 
-import io.antipode.Lineage;
-import io.antipode.Promise;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
 import io.opentelemetry.context.Context;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;

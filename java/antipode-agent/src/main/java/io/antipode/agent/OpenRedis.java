@@ -1,10 +1,10 @@
 package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.resource.ClientResources;

@@ -1,8 +1,8 @@
 package io.antipode.agent;
 
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.barrier.Shim;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 

@@ -2,10 +2,10 @@ package io.antipode.agent;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.BooleanNode;
-import io.antipode.Lineage;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierResult;
 import io.antipode.barrier.Barriers;
+import io.antipode.lineage.Lineage;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;

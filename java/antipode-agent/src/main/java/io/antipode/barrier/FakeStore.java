@@ -1,9 +1,9 @@
 package io.antipode.barrier;
 
-import io.antipode.Promise;
 import io.antipode.ReadBarriers;
-import io.antipode.Scope;
-import io.antipode.WriteId;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Scope;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;

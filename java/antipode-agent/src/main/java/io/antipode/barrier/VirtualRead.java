@@ -1,7 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.StaleSnapshotException;
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import java.time.Duration;
 import java.util.Set;

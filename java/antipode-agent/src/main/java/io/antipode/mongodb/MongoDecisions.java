@@ -1,9 +1,9 @@
 package io.antipode.mongodb;
 
-import io.antipode.Lineage;
-import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import java.util.List;
 import java.util.Locale;
 import org.bson.BsonDocument;

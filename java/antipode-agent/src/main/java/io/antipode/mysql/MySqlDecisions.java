@@ -1,8 +1,8 @@
 package io.antipode.mysql;
 
-import io.antipode.Lineage;
-import io.antipode.WriteId;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,9 +1,9 @@
 package io.antipode.redis;
 
-import io.antipode.Lineage;
-import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.antipode.session;
 
-import io.antipode.Scope;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Time;
 import java.time.Instant;
 import java.util.ArrayList;

@@ -3,7 +3,7 @@ package io.antipode.agent;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.antipode.Dependency;
+import io.antipode.lineage.Dependency;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;

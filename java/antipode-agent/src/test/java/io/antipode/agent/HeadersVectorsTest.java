@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import io.antipode.Lineage;
-import io.antipode.Scope;
+import io.antipode.lineage.Lineage;
+import io.antipode.request.Scope;
 import io.opentelemetry.context.Context;
 import java.io.IOException;
 import java.io.UncheckedIOException;

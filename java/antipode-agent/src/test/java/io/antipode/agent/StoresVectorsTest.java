@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.stream.Stream;

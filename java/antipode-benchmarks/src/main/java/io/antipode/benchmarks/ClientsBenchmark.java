@@ -2,7 +2,7 @@ package io.antipode.benchmarks;
 
 import com.mysql.cj.jdbc.MysqlDataSource;
 import io.antipode.Antipode;
-import io.antipode.ScopeBlock;
+import io.antipode.request.ScopeBlock;
 import io.antipode.mysql.MySqlShim;
 import io.antipode.redis.RedisShim;
 import io.lettuce.core.RedisClient;

@@ -1,10 +1,10 @@
 package io.antipode.benchmarks;
 
 import io.antipode.Antipode;
-import io.antipode.Bound;
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.WriteId;
+import io.antipode.lineage.Bound;
+import io.antipode.lineage.Lineage;
+import io.antipode.request.Scope;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.AntipodePropagator;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.api.baggage.propagation.W3CBaggagePropagator;

@@ -1,11 +1,11 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
-import io.antipode.Lineage;
 import io.antipode.OnStale;
 import io.antipode.Policy;
-import io.antipode.Scope;
 import io.antipode.Settings;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Lineage;
+import io.antipode.request.Scope;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;

@@ -1,8 +1,8 @@
 package io.antipode.barrier;
 
-import io.antipode.Lineage;
 import io.antipode.Mode;
 import io.antipode.Policy;
+import io.antipode.lineage.Lineage;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;

@@ -1,6 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.Incomplete;
+import io.antipode.lineage.Incomplete;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;

@@ -2,9 +2,9 @@ package io.antipode.barrier;
 
 import io.antipode.AntipodeException;
 import io.antipode.ConfigurationException;
-import io.antipode.Promise;
 import io.antipode.ReadBarriers;
-import io.antipode.WriteId;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.context.Scope;
@@ -46,7 +46,7 @@ public final class Barriers {
    *     VisibilityCheckException} or {@link IncompleteLineageException}
    * @throws ConfigurationException if two replicas have one name, or one store has two; if there is
    *     no scope to leave a floor in; if there is neither a scope nor a lineage
-   * @throws io.antipode.LineageDecodeException if the text is no lineage
+   * @throws io.antipode.lineage.LineageDecodeException if the text is no lineage
    * @throws CancellationException if the thread is interrupted, which it stays
    */
   public static BarrierResult barrier(BarrierOptions options) {
@@ -102,7 +102,7 @@ public final class Barriers {
    *
    * @param options {@link BarrierOptions#check}, with what to ask for
    * @throws ConfigurationException as {@link #barrier}
-   * @throws io.antipode.LineageDecodeException if the text is no lineage
+   * @throws io.antipode.lineage.LineageDecodeException if the text is no lineage
    */
   public static BarrierResult check(BarrierOptions options) {
     return Measured.call(

@@ -1,8 +1,8 @@
 package io.antipode.barrier;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Dependency;
-import io.antipode.WriteId;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;

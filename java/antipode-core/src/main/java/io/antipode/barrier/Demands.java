@@ -1,7 +1,7 @@
 package io.antipode.barrier;
 
-import io.antipode.Attachment;
-import io.antipode.Scope;
+import io.antipode.request.Attachment;
+import io.antipode.request.Scope;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;

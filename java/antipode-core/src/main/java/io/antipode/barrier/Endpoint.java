@@ -1,7 +1,7 @@
 package io.antipode.barrier;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.Collection;
 

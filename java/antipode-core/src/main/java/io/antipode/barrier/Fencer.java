@@ -1,6 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;

@@ -1,15 +1,13 @@
 package io.antipode.barrier;
 
 import io.antipode.AntipodeException;
-import io.antipode.Dependency;
-import io.antipode.Observer;
-import io.antipode.Observers;
-import io.antipode.OpenWrites;
-import io.antipode.Promise;
-import io.antipode.Recording;
-import io.antipode.Scope;
-import io.antipode.StaleSnapshotException;
-import io.antipode.WriteId;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Observers;
+import io.antipode.request.OpenWrites;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.api.common.Attributes;
 import io.opentelemetry.api.trace.Span;
@@ -104,8 +102,8 @@ public final class Floor {
       }
       return null;
     }
-    Observer observer = Observers.dryRun();
-    if (observer != null && client.readsFrom() == ReadsFrom.REPLICA) {
+    if (Observers.dryRun() instanceof ReadObserver observer
+        && client.readsFrom() == ReadsFrom.REPLICA) {
       boolean isAutomatic = client.holdsReads() && Automatic.isChosen(client);
       observer.reads(scope, client, isAutomatic, isOwn);
     }

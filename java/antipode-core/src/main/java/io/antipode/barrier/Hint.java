@@ -1,6 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
+import io.antipode.lineage.Dependency;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.Set;

@@ -1,9 +1,9 @@
 package io.antipode.barrier;
 
 import io.antipode.Policy;
-import io.antipode.Promise;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.time.Instant;
 import org.jspecify.annotations.Nullable;

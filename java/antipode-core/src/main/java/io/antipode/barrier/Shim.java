@@ -1,12 +1,12 @@
 package io.antipode.barrier;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Lineage;
-import io.antipode.Promise;
 import io.antipode.ReadBarriers;
-import io.antipode.Recording;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.Time;
 import io.opentelemetry.context.Context;

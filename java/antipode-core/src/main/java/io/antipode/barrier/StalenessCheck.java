@@ -1,7 +1,7 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.EnumSet;

@@ -1,6 +1,6 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
+import io.antipode.lineage.Dependency;
 import java.util.Set;
 
 /** Somebody who waits at a watcher. Called from the watcher's thread. */

@@ -1,7 +1,7 @@
 package io.antipode.barrier;
 
 import io.antipode.AntipodeException;
-import io.antipode.Incomplete;
+import io.antipode.lineage.Incomplete;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Set;

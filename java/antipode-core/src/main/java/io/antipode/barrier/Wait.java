@@ -1,10 +1,10 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
-import io.antipode.Incomplete;
 import io.antipode.Policy;
-import io.antipode.Promise;
-import io.antipode.WriteId;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Collection;

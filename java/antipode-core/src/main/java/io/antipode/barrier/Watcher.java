@@ -1,8 +1,8 @@
 package io.antipode.barrier;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
-import io.antipode.WriteId;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import java.time.Duration;
 import java.util.ArrayList;

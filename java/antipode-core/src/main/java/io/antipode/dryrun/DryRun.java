@@ -1,14 +1,14 @@
 package io.antipode.dryrun;
 
-import io.antipode.Dependency;
-import io.antipode.Lineage;
-import io.antipode.Observer;
-import io.antipode.Scope;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.barrier.ReadObserver;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Shims;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
+import io.antipode.request.Scope;
 import io.antipode.runtime.CallSite;
 import io.antipode.runtime.Counts;
 import java.nio.file.Path;
@@ -20,7 +20,7 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /** What this process's dry run knows and writes. The specification says what each record means. */
-final class DryRun implements Observer, JudgedReads.Recorder {
+final class DryRun implements ReadObserver, JudgedReads.Recorder {
   /** Counts of reads whose values have a lineage that nobody knows. */
   private static final Set<String> UNKNOWN_LINEAGES =
       Set.of("companion_absent", "foreign", "unreadable");

@@ -1,7 +1,7 @@
 package io.antipode.dryrun;
 
-import io.antipode.Observer;
 import io.antipode.Settings;
+import io.antipode.request.Observer;
 
 /** Begins dry runs, for {@code ServiceLoader}. */
 public final class DryRunFactory implements Observer.Factory {

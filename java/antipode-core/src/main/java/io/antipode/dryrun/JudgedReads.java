@@ -1,11 +1,11 @@
 package io.antipode.dryrun;
 
-import io.antipode.Dependency;
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.WriteId;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.StalenessCheck;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -1,12 +1,12 @@
 package io.antipode.dryrun;
 
-import io.antipode.Attachment;
-import io.antipode.Dependency;
-import io.antipode.Lineage;
-import io.antipode.LineageDecodeException;
-import io.antipode.Promise;
-import io.antipode.Scope;
-import io.antipode.WriteId;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageDecodeException;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Attachment;
+import io.antipode.request.Scope;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;

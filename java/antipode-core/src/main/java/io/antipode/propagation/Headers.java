@@ -1,6 +1,6 @@
 package io.antipode.propagation;
 
-import io.antipode.Scope;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;

@@ -1,8 +1,8 @@
 package io.antipode.propagation;
 
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.LineageText;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
 import io.antipode.runtime.Counts;
 import java.util.List;
 

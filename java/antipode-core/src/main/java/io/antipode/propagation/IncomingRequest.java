@@ -1,8 +1,8 @@
 package io.antipode.propagation;
 
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.ScopeBlock;
+import io.antipode.lineage.Lineage;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import io.opentelemetry.context.Context;
 import java.util.List;
 import java.util.function.Predicate;

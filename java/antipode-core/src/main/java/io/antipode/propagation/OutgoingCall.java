@@ -1,10 +1,10 @@
 package io.antipode.propagation;
 
-import io.antipode.Lineage;
-import io.antipode.LineageText;
 import io.antipode.PeerAnswers;
-import io.antipode.Scope;
 import io.antipode.Settings;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.EgressHosts;
 import io.antipode.runtime.PeerNames;

@@ -1,9 +1,9 @@
 package io.antipode.propagation;
 
-import io.antipode.Lineage;
-import io.antipode.LineageText;
-import io.antipode.Observers;
-import io.antipode.Scope;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
+import io.antipode.request.Observers;
+import io.antipode.request.Scope;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;

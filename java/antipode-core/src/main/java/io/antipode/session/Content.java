@@ -1,9 +1,9 @@
 package io.antipode.session;
 
-import io.antipode.Lineage;
-import io.antipode.LineageDecodeException;
-import io.antipode.LineageText;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageDecodeException;
+import io.antipode.lineage.LineageText;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

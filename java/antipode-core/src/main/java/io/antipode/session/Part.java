@@ -1,6 +1,6 @@
 package io.antipode.session;
 
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 
 /**
  * What the requests of one second added.

@@ -1,8 +1,8 @@
 package io.antipode.session;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Scope;
 import io.antipode.Settings;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.Time;
 import java.util.ArrayList;

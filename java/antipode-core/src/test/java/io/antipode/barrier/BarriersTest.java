@@ -7,11 +7,11 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
 import io.antipode.ReadBarriers;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.ScopeBlock;
 import io.opentelemetry.context.Scope;
 import java.time.Duration;
 import java.time.Instant;

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import io.opentelemetry.api.OpenTelemetry;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.api.baggage.BaggageBuilder;

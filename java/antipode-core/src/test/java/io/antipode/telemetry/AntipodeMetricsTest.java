@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.UnknownDatastoreException;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.api.common.AttributeKey;
 import io.opentelemetry.api.common.Attributes;

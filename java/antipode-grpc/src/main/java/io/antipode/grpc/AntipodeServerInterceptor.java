@@ -1,8 +1,8 @@
 package io.antipode.grpc;
 
-import io.antipode.LineageText;
-import io.antipode.Scope;
+import io.antipode.lineage.LineageText;
 import io.antipode.propagation.IncomingRequest;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import io.grpc.ForwardingServerCall.SimpleForwardingServerCall;

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.ScopeBlock;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.OutgoingCall;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;

@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.net.httpserver.HttpServer;
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.OutgoingCall;
+import io.antipode.request.ScopeBlock;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;
 import java.io.IOException;

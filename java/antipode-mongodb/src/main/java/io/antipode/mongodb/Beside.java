@@ -1,8 +1,8 @@
 package io.antipode.mongodb;
 
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.LineageText;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;

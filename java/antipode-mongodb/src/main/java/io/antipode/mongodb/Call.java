@@ -2,10 +2,10 @@ package io.antipode.mongodb;
 
 import com.mongodb.MongoException;
 import io.antipode.ConfigurationException;
-import io.antipode.Recording;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
+import io.antipode.lineage.WriteId;
 import io.antipode.mongodb.Commands.Kind;
+import io.antipode.request.Recording;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.antipode.mongodb;
 
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;

@@ -1,8 +1,8 @@
 package io.antipode.mongodb;
 
-import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.WriteId;
 import java.util.Collection;
 import java.util.OptionalLong;
 

@@ -1,12 +1,12 @@
 package io.antipode.mongodb;
 
 import com.mongodb.MongoException;
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.Collection;
 import org.bson.BsonDocument;

@@ -2,9 +2,9 @@ package io.antipode.mongodb;
 
 import com.mongodb.MongoException;
 import io.antipode.ConfigurationException;
-import io.antipode.Promise;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Promise;
 import io.antipode.runtime.Time;
 import java.time.Duration;
 import java.util.Collection;

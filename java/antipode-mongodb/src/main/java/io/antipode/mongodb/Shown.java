@@ -1,8 +1,8 @@
 package io.antipode.mongodb;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.util.HashMap;
 import java.util.Map;
 

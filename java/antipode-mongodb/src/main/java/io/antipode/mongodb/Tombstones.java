@@ -1,6 +1,6 @@
 package io.antipode.mongodb;
 
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 import org.bson.BsonArray;
 import org.bson.BsonDocument;
 import org.bson.BsonValue;

@@ -1,10 +1,10 @@
 package io.antipode.mysql;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.LineageText;
-import io.antipode.Recording;
 import io.antipode.Settings;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
+import io.antipode.request.Recording;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.Time;
 import java.io.InputStream;

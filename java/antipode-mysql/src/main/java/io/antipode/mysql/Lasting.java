@@ -1,6 +1,6 @@
 package io.antipode.mysql;
 
-import io.antipode.Lineage;
+import io.antipode.lineage.Lineage;
 import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;

@@ -1,15 +1,15 @@
 package io.antipode.mysql;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.Recording;
-import io.antipode.ScopeBlock;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Lineage;
 import io.antipode.mysql.Session.Due;
 import io.antipode.mysql.Session.End;
 import io.antipode.mysql.Session.Verdict;
 import io.antipode.mysql.Transaction.Word;
+import io.antipode.request.Recording;
+import io.antipode.request.ScopeBlock;
 import io.antipode.runtime.Counts;
 import java.sql.Connection;
 import java.sql.ResultSet;

@@ -1,9 +1,9 @@
 package io.antipode.mysql;
 
-import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import java.util.ArrayList;
 import java.util.Collection;

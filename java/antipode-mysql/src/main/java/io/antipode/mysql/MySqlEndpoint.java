@@ -1,11 +1,11 @@
 package io.antipode.mysql;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Counts;
 import java.sql.SQLException;
 import java.time.Duration;

@@ -1,9 +1,9 @@
 package io.antipode.mysql;
 
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.LineageText;
-import io.antipode.WriteId;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageText;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Time;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,11 +1,11 @@
 package io.antipode.mysql;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.mysql.Session.Verdict;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -61,7 +61,8 @@ final class ReadWait {
   /**
    * Holds a read back until its floor is met on this connection.
    *
-   * @throws io.antipode.StaleSnapshotException if the open transaction reads from an older snapshot
+   * @throws io.antipode.barrier.StaleSnapshotException if the open transaction reads from an older
+   *     snapshot
    * @throws io.antipode.barrier.UnmetException if the floor is not met in time, or never
    * @throws Exception what the driver throws, where there was time left
    */

@@ -1,8 +1,8 @@
 package io.antipode.mysql;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Promise;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Promise;
 import io.antipode.runtime.Time;
 import java.sql.SQLException;
 import java.time.Duration;

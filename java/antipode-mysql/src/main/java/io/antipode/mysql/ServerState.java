@@ -1,6 +1,6 @@
 package io.antipode.mysql;
 
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

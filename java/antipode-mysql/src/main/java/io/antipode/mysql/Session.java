@@ -1,9 +1,9 @@
 package io.antipode.mysql;
 
-import io.antipode.Dependency;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Dependency;
 import io.antipode.mysql.Transaction.Snapshot;
 import io.antipode.mysql.Transaction.Word;
 import io.antipode.mysql.Transaction.Wrote;

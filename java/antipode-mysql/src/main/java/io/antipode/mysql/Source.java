@@ -1,6 +1,6 @@
 package io.antipode.mysql;
 
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 
 /**
  * Where a replica gets its writes from.

@@ -1,14 +1,14 @@
 package io.antipode.mysql;
 
 import io.antipode.ConfigurationException;
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.Recording;
-import io.antipode.StaleSnapshotException;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
+import io.antipode.barrier.StaleSnapshotException;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
 import io.antipode.runtime.Counts;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,10 +2,10 @@ package io.antipode.rabbitmq;
 
 import com.rabbitmq.client.Delivery;
 import io.antipode.ConfigurationException;
-import io.antipode.Promise;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierResult;
 import io.antipode.barrier.BarrierTimeoutException;
+import io.antipode.lineage.Promise;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;

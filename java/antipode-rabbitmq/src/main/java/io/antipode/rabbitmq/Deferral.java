@@ -2,10 +2,10 @@ package io.antipode.rabbitmq;
 
 import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Delivery;
-import io.antipode.Incomplete;
 import io.antipode.barrier.BarrierResult;
 import io.antipode.barrier.Outcome;
 import io.antipode.barrier.UnmetException;
+import io.antipode.lineage.Incomplete;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;

@@ -1,9 +1,9 @@
 package io.antipode.rabbitmq;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.Wake;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;

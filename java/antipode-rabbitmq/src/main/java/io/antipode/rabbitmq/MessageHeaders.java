@@ -1,13 +1,13 @@
 package io.antipode.rabbitmq;
 
 import com.rabbitmq.client.LongString;
-import io.antipode.Lineage;
-import io.antipode.LineageDecodeException;
-import io.antipode.LineageText;
-import io.antipode.Promise;
-import io.antipode.Scope;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageDecodeException;
+import io.antipode.lineage.LineageText;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
+import io.antipode.request.Scope;
 import io.antipode.runtime.Counts;
 import io.opentelemetry.api.baggage.Baggage;
 import io.opentelemetry.context.Context;

@@ -1,6 +1,6 @@
 package io.antipode.rabbitmq;
 
-import io.antipode.WriteId;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Time;
 import java.security.SecureRandom;
 import java.time.Duration;

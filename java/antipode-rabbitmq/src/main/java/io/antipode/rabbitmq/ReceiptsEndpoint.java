@@ -1,11 +1,11 @@
 package io.antipode.rabbitmq;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.Wake;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import java.util.Collection;
 import org.jspecify.annotations.Nullable;

@@ -4,7 +4,7 @@ import com.rabbitmq.client.AMQP.BasicProperties;
 import com.rabbitmq.client.Consumer;
 import com.rabbitmq.client.Envelope;
 import com.rabbitmq.client.ShutdownSignalException;
-import io.antipode.ScopeBlock;
+import io.antipode.request.ScopeBlock;
 import java.io.IOException;
 
 /** A consumer that handles each message in a scope of its own. */

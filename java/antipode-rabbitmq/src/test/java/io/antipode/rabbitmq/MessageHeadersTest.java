@@ -3,12 +3,12 @@ package io.antipode.rabbitmq;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
 import io.antipode.Mode;
-import io.antipode.Recording;
-import io.antipode.ScopeBlock;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
+import io.antipode.request.ScopeBlock;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,9 +1,9 @@
 package io.antipode.redis;
 
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.LineageDecodeException;
-import io.antipode.LineageText;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.LineageDecodeException;
+import io.antipode.lineage.LineageText;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;

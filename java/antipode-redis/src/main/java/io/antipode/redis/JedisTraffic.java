@@ -1,15 +1,15 @@
 package io.antipode.redis;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
-import io.antipode.Recording;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.redis.Commands.Kind;
 import io.antipode.redis.InstrumentedConnection.Answer;
+import io.antipode.request.Recording;
 import io.opentelemetry.context.Context;
 import java.time.Duration;
 import java.util.ArrayDeque;

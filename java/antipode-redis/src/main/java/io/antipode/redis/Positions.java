@@ -1,11 +1,11 @@
 package io.antipode.redis;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.Status;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;

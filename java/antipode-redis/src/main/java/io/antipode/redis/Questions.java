@@ -1,13 +1,13 @@
 package io.antipode.redis;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.Status;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.codec.ByteArrayCodec;

@@ -1,11 +1,11 @@
 package io.antipode.redis;
 
-import io.antipode.Promise;
-import io.antipode.WriteId;
 import io.antipode.barrier.Endpoint;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.UnreachableException;
 import io.antipode.barrier.Wake;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisFuture;

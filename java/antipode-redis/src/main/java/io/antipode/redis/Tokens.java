@@ -1,8 +1,8 @@
 package io.antipode.redis;
 
-import io.antipode.Incomplete;
-import io.antipode.Lineage;
-import io.antipode.WriteId;
+import io.antipode.lineage.Incomplete;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.runtime.Time;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;

@@ -1,15 +1,15 @@
 package io.antipode.redis;
 
-import io.antipode.Dependency;
-import io.antipode.Promise;
-import io.antipode.Recording;
-import io.antipode.Scope;
-import io.antipode.WriteId;
 import io.antipode.barrier.Floor;
 import io.antipode.barrier.Observation;
 import io.antipode.barrier.UnmetException;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.Dependency;
+import io.antipode.lineage.Promise;
+import io.antipode.lineage.WriteId;
 import io.antipode.redis.Commands.Kind;
+import io.antipode.request.Recording;
+import io.antipode.request.Scope;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisCommandExecutionException;

@@ -1,7 +1,7 @@
 package io.antipode.spring;
 
 import com.rabbitmq.client.Channel;
-import io.antipode.ScopeBlock;
+import io.antipode.request.ScopeBlock;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;

@@ -2,10 +2,10 @@ package io.antipode.spring;
 
 import com.rabbitmq.client.Channel;
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.Recording;
-import io.antipode.ScopeBlock;
+import io.antipode.lineage.Lineage;
 import io.antipode.rabbitmq.RabbitMqInstrumentation;
+import io.antipode.request.Recording;
+import io.antipode.request.ScopeBlock;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

@@ -1,8 +1,8 @@
 package io.antipode.spring;
 
 import com.rabbitmq.client.Channel;
-import io.antipode.Scope;
-import io.antipode.ScopeBlock;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;

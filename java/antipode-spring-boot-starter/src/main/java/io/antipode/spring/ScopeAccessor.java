@@ -1,6 +1,6 @@
 package io.antipode.spring;
 
-import io.antipode.Scope;
+import io.antipode.request.Scope;
 import io.micrometer.context.ContextRegistry;
 import io.micrometer.context.ThreadLocalAccessor;
 import io.opentelemetry.context.Context;

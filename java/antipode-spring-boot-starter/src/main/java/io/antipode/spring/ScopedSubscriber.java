@@ -1,6 +1,6 @@
 package io.antipode.spring;
 
-import io.antipode.Scope;
+import io.antipode.request.Scope;
 import io.opentelemetry.context.Context;
 import java.util.Objects;
 import java.util.function.Function;

@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.net.httpserver.HttpServer;
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
 import io.antipode.lab.Lab;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
+import io.antipode.request.ScopeBlock;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;

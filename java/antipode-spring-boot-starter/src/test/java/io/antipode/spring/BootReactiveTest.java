@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.Scope;
-import io.antipode.ScopeBlock;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.Headers;
 import io.antipode.propagation.OutgoingCall;
+import io.antipode.request.Scope;
+import io.antipode.request.ScopeBlock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

@@ -3,9 +3,9 @@ package io.antipode.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import io.antipode.propagation.OutgoingCall;
 import java.time.Duration;
 import java.util.Map;

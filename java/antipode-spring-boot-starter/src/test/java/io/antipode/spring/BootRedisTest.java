@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
-import io.antipode.Lineage;
-import io.antipode.ScopeBlock;
-import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.BarrierTimeoutException;
 import io.antipode.barrier.Barriers;
 import io.antipode.lab.Lab;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.ScopeBlock;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.api.async.RedisAsyncCommands;
 import java.time.Duration;

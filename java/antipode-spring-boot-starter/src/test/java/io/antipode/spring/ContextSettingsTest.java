@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.antipode.Antipode;
 import io.antipode.ConfigurationException;
-import io.antipode.Lineage;
 import io.antipode.Policy;
 import io.antipode.Settings;
-import io.antipode.WriteId;
+import io.antipode.lineage.Lineage;
+import io.antipode.lineage.WriteId;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;

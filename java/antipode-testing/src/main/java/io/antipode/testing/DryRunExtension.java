@@ -1,10 +1,10 @@
 package io.antipode.testing;
 
 import io.antipode.Mode;
-import io.antipode.Observer;
-import io.antipode.Observers;
 import io.antipode.Settings;
 import io.antipode.dryrun.RunningTest;
+import io.antipode.request.Observer;
+import io.antipode.request.Observers;
 import io.antipode.runtime.Counts;
 import io.antipode.runtime.KillSwitch;
 import java.io.IOException;

@@ -1,7 +1,5 @@
 package com.example.feed;
 
-import io.antipode.Recording;
-import io.antipode.WriteId;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.Barriers;
 import io.antipode.barrier.Endpoint;
@@ -9,6 +7,8 @@ import io.antipode.barrier.Floor;
 import io.antipode.barrier.ReadsFrom;
 import io.antipode.barrier.Shim;
 import io.antipode.barrier.UnreachableException;
+import io.antipode.lineage.WriteId;
+import io.antipode.request.Recording;
 import java.time.Duration;
 
 /** An application: its posts are in a store in memory, of which it reads a replica. */

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.antipode.Antipode;
 import io.antipode.Mode;
-import io.antipode.ScopeBlock;
 import io.antipode.Settings;
 import io.antipode.barrier.Shims;
+import io.antipode.request.ScopeBlock;
 import io.antipode.testing.AntipodeDryRun;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
