@@ -1,0 +1,33 @@
+package trainticket.insidepayment;
+
+import static org.springframework.data.mongodb.core.query.Criteria.where;
+import static org.springframework.data.mongodb.core.query.Query.query;
+
+import io.antipode.barrier.BarrierOptions;
+import io.antipode.barrier.Barriers;
+import java.time.Duration;
+import java.util.List;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.data.mongodb.core.MongoTemplate;
+import org.springframework.stereotype.Component;
+
+/** Reads what came back. */
+@Component
+class MoneyReader {
+  private final MongoTemplate database;
+  private final boolean waits;
+
+  MoneyReader(
+      MongoTemplate database,
+      @Value("${train-ticket.barrier-at-look-up:false}") boolean waits) {
+    this.database = database;
+    this.waits = waits;
+  }
+
+  List<Money> of(String orderId) {
+    if (waits) {
+      Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(5)).withOnly("refunds"));
+    }
+    return database.find(query(where("orderId").is(orderId)), Money.class);
+  }
+}

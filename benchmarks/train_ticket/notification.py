@@ -1,0 +1,86 @@
+"""The notification service: a consumer of refunds, and what it told a user, by FastAPI.
+
+It reads the refund at the replica of its region. Without Antipode it runs with
+``TRAIN_TICKET_ANTIPODE`` unset: nothing of the library is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import aio_pika
+import uvicorn
+from fastapi import FastAPI
+from pymongo import AsyncMongoClient
+from redis.asyncio import Redis
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aio_pika.abc import AbstractIncomingMessage
+
+WITH_ANTIPODE = bool(os.environ.get("TRAIN_TICKET_ANTIPODE"))
+WAITS = bool(os.environ.get("TRAIN_TICKET_NOTIFICATION_WAITS"))
+_PREFETCH = 20
+
+if WITH_ANTIPODE:
+    import antipode
+    from antipode.integrations import asgi
+    from antipode_shims import mongodb, rabbitmq
+    from antipode_shims import redis as antipode_redis
+
+notices: Redis = Redis.from_url(os.environ["REDIS_URL"], decode_responses=True)
+refunds: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(os.environ["MONGODB_URL"])
+database = os.environ["MONGODB_DATABASE"]
+
+
+async def on_message(message: AbstractIncomingMessage) -> None:
+    """Tell a user of a refund."""
+    async with message.process(requeue=True):
+        refunded = json.loads(message.body)
+        if WAITS:
+            await antipode.barrier_async(timeout=5, only=["refunds"])
+        found = await refunds[database].money.find_one({"_id": refunded["orderId"]})
+        told = f"{found['cents']} cents are yours" if found else "we know of no refund"
+        await notices.hset(f"notices:{refunded['email']}", refunded["orderId"], told)  # type: ignore[misc]
+
+
+@asynccontextmanager
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    """Consume for as long as the service runs."""
+    async with await aio_pika.connect_robust(os.environ["RABBITMQ_URL"]) as connection:
+        channel = await connection.channel()
+        if WITH_ANTIPODE:
+            rabbitmq.instrument_channel(channel, datastore="rabbitmq")
+        await channel.set_qos(prefetch_count=_PREFETCH)
+        queue = await channel.declare_queue(os.environ["NOTIFICATIONS_QUEUE"], durable=True)
+        await queue.consume(on_message)
+        yield
+    await notices.aclose()
+    await refunds.close()
+
+
+app = FastAPI(lifespan=lifespan)
+if WITH_ANTIPODE:
+    antipode.instrument()
+    asgi.instrument_app(app)
+    antipode_redis.instrument_client(notices, datastore="notices")
+    mongodb.instrument_client(
+        refunds,
+        datastore="refunds",
+        reads_from="replica" if os.environ.get("TRAIN_TICKET_REPLICA") else "primary",
+        promise_database=database,
+    )
+
+
+@app.get("/api/v1/notifyservice/notices/{email}")
+async def told(email: str) -> dict[str, str]:
+    """What a user was told, by order."""
+    return await notices.hgetall(f"notices:{email}")  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    uvicorn.run(app, port=0, log_level="info", access_log=False)
