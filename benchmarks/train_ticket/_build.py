@@ -38,7 +38,9 @@ def build(*, library: bool) -> None:
     _seed_repository()
     if library:
         modules = ",".join(f"antipode-{it}" for it in _MODULES)
-        _maven(LIBRARY, "install", "-DskipTests", "-Dspotless.check.skip=true", "-pl", modules, "-am")
+        _maven(
+            LIBRARY, "install", "-DskipTests", "-Dspotless.check.skip=true", "-pl", modules, "-am"
+        )
     _maven(SERVICES, "compile", *(() if library else ("-Dbaseline",)))
     stamp.write_text(now, encoding="utf-8")
 
@@ -56,7 +58,12 @@ def digest(folders: list[Path]) -> str:
         for file in sorted(folder.rglob("*")):
             relative = file.relative_to(folder)
             used = relative.name == "pom.xml" or "src" in relative.parts
-            if used and "test" not in relative.parts and "target" not in relative.parts and file.is_file():
+            if (
+                used
+                and "test" not in relative.parts
+                and "target" not in relative.parts
+                and file.is_file()
+            ):
                 found.update(relative.as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
 

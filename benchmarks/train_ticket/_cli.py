@@ -67,7 +67,7 @@ def _count(text: str) -> int:
 
 def _positive(text: str) -> float:
     value = float(text)
-    if not 0 < value <= 10_000:  # noqa: PLR2004
+    if not 0 < value <= 10_000:
         msg = f"{text!r} is not a number above 0 and up to 10000"
         raise argparse.ArgumentTypeError(msg)
     return value
@@ -149,7 +149,7 @@ def _up(given: argparse.Namespace) -> int:
     build(library=variant.library)
     with (
         tempfile.TemporaryDirectory(prefix="train-ticket-") as folder,
-        started(two_regions=given.regions == 2) as stores,  # noqa: PLR2004
+        started(two_regions=given.regions == 2) as stores,
         Services(stores, Path(folder), [variant]) as services,
     ):
         orders = orders_of("order", 100)

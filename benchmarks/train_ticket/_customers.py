@@ -71,7 +71,7 @@ def cancel_all(
         seed: of the times.
         keep_cookies: whether users send back the cookies that they got, as browsers do.
     """
-    gaps = random.Random(seed)  # noqa: S311 - times, not secrets
+    gaps = random.Random(seed)
     with httpx.Client(timeout=_TIMEOUT_S, limits=httpx.Limits(max_connections=None)) as client:
         tokens = {user: _log_in(client, edge, user) for user in sorted({it.user for it in orders})}
         due_s = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,10 +67,8 @@ def count(stores: Stores, database: str, orders: Sequence[Order]) -> Money:
         def settled() -> bool:
             return money.count_documents({"_id": {"$in": ids}}) >= len(cancelled)
 
-        try:
+        with suppress(TopologyTimeout):  # What is missing is counted.
             wait_until(settled, what="the refunds", timeout_s=_SETTLE_S, interval_s=0.05)
-        except TopologyTimeout:
-            pass  # What is missing is counted.
         found = list(money.find({"_id": {"$in": ids}, "type": "D"}))
     refunded = {it["_id"] for it in found}
     return Money(

@@ -78,7 +78,9 @@ def write(options: Options, outcomes: Sequence[Outcome], conditions: dict[str, A
 
 def _title(options: Options) -> str:
     regions = "one region" if options.regions == 1 else f"two regions, {options.lag_ms:g} ms late"
-    return f"TrainTicket, {regions}: {options.rate:g} cancels/s, looking {options.think_ms:g} ms later"
+    return (
+        f"TrainTicket, {regions}: {options.rate:g} cancels/s, looking {options.think_ms:g} ms later"
+    )
 
 
 def _quantiles(values: Sequence[float]) -> str:

@@ -123,7 +123,7 @@ def run(options: Options, said: Callable[[str], None]) -> list[Outcome]:
         build(library=library)
     with tempfile.TemporaryDirectory(prefix="train-ticket-") as folder:
         said("starting MySQL, MongoDB, RabbitMQ and Redis")
-        with started(two_regions=options.regions == 2) as stores:  # noqa: PLR2004
+        with started(two_regions=options.regions == 2) as stores:
             said("starting the services")
             chosen = [VARIANTS[it] for it in options.variants]
             with Services(stores, Path(folder), chosen) as services:

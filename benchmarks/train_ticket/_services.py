@@ -160,7 +160,9 @@ class Services:
             self._java("order", "order-other", kind, self._orders("orders_other")),
         ]
         notification = self._notification(kind, database)
-        auth = self._java("auth", "auth", kind, [f"--train-ticket.user-url={user.url()}", *self._redis()])
+        auth = self._java(
+            "auth", "auth", kind, [f"--train-ticket.user-url={user.url()}", *self._redis()]
+        )
         refunds = [f"--train-ticket.payment-url={payment.url()}", *self._broker(kind)]
         self._java("inside-payment", "inside-payment", kind, [*refunds, *self._mongodb(database)])
         there = {}
@@ -237,14 +239,20 @@ class Services:
     def _orders(self, table: str) -> list[str]:
         mysql, away = self._stores.mysql, self._stores.two_regions
         settings = [f"--train-ticket.table={table}"]
-        for pool, place in (("primary", mysql.primary), ("replica", mysql.replica if away else mysql.primary)):
+        for pool, place in (
+            ("primary", mysql.primary),
+            ("replica", mysql.replica if away else mysql.primary),
+        ):
             settings += [
                 f"--train-ticket.{pool}.jdbc-url=jdbc:mysql://{place}/{mysql.database}",
                 f"--train-ticket.{pool}.username={mysql.user}",
                 f"--train-ticket.{pool}.password={mysql.password}",
                 f"--antipode.mysql.pools.{pool}.datastore={table.replace('_', '-')}",
             ]
-        return [*settings, *(("--antipode.mysql.pools.replica.reads-from=replica",) if away else ())]
+        return [
+            *settings,
+            *(("--antipode.mysql.pools.replica.reads-from=replica",) if away else ()),
+        ]
 
     def _redis(self) -> list[str]:
         place = self._stores.redis.primary

@@ -23,17 +23,13 @@ if TYPE_CHECKING:
 
 PASSWORD = "train"  # noqa: S105 - of users that live for a run
 PAID, CANCELLED = 1, 4
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS users (id VARCHAR(64) PRIMARY KEY, name VARCHAR(64) UNIQUE,"
-    " email VARCHAR(64), password CHAR(64))",
-    *(
-        f"CREATE TABLE IF NOT EXISTS {table} (id VARCHAR(64) PRIMARY KEY, user_id VARCHAR(64),"
-        " status INT, cents BIGINT)"
-        for table in ("orders", "orders_other")
-    ),
-    "CREATE TABLE IF NOT EXISTS payments (order_id VARCHAR(64) PRIMARY KEY, user_id VARCHAR(64),"
-    " cents BIGINT)",
-)
+_ORDERS = ("orders", "orders_other")
+_ORDER = "id VARCHAR(64) PRIMARY KEY, user_id VARCHAR(64), status INT, cents BIGINT"
+_COLUMNS = {
+    "users": "id VARCHAR(64) PRIMARY KEY, name VARCHAR(64), email VARCHAR(64), password CHAR(64)",
+    **dict.fromkeys(_ORDERS, _ORDER),
+    "payments": "order_id VARCHAR(64) PRIMARY KEY, user_id VARCHAR(64), cents BIGINT",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +84,13 @@ class Stores:
         """Keep orders that are paid, and who ordered; return once replicas have them."""
         users = sorted({it.user for it in orders})
         with closing(self._sql()) as connection, connection.cursor() as cursor:
-            for statement in _TABLES:
-                cursor.execute(statement)
+            for table, columns in _COLUMNS.items():
+                cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
             cursor.executemany(
                 "INSERT IGNORE INTO users VALUES (%s, %s, %s, %s)",
                 [(it, it, email(it), _digest(PASSWORD)) for it in users],
             )
-            for number, table in enumerate(("orders", "orders_other")):
+            for number, table in enumerate(_ORDERS):
                 cursor.executemany(
                     f"INSERT INTO {table} VALUES (%s, %s, %s, %s)",  # noqa: S608 - of two names
                     [(it.id, it.user, PAID, it.cents) for it in orders[number::2]],
@@ -119,7 +115,7 @@ class Stores:
         """Which of *orders* are cancelled."""
         with closing(self._sql()) as connection, connection.cursor() as cursor:
             found: set[str] = set()
-            for table in ("orders", "orders_other"):
+            for table in _ORDERS:
                 cursor.execute(f"SELECT id FROM {table} WHERE status = %s", (CANCELLED,))  # noqa: S608
                 found.update(row[0] for row in cursor.fetchall())
         return found & {it.id for it in orders}

@@ -45,7 +45,7 @@ async def on_message(message: AbstractIncomingMessage) -> None:
             await antipode.barrier_async(timeout=5, only=["refunds"])
         found = await refunds[database].money.find_one({"_id": refunded["orderId"]})
         told = f"{found['cents']} cents are yours" if found else "we know of no refund"
-        await notices.hset(f"notices:{refunded['email']}", refunded["orderId"], told)  # type: ignore[misc]
+        await notices.hset(f"notices:{refunded['email']}", refunded["orderId"], told)
 
 
 @asynccontextmanager
@@ -77,9 +77,9 @@ if WITH_ANTIPODE:
 
 
 @app.get("/api/v1/notifyservice/notices/{email}")
-async def told(email: str) -> dict[str, str]:
+async def told(email: str) -> dict[Any, Any]:
     """What a user was told, by order."""
-    return await notices.hgetall(f"notices:{email}")  # type: ignore[misc]
+    return await notices.hgetall(f"notices:{email}")
 
 
 if __name__ == "__main__":

@@ -43,10 +43,7 @@ class Services {
   Optional<Session> session(String token) {
     try {
       return Optional.ofNullable(
-          auth.get()
-              .uri("/api/v1/auth/sessions/{token}", token)
-              .retrieve()
-              .body(Session.class));
+          auth.get().uri("/api/v1/auth/sessions/{token}", token).retrieve().body(Session.class));
     } catch (HttpClientErrorException.Unauthorized expired) {
       return Optional.empty();
     }

@@ -18,8 +18,7 @@ class MoneyReader {
   private final boolean waits;
 
   MoneyReader(
-      MongoTemplate database,
-      @Value("${train-ticket.barrier-at-look-up:false}") boolean waits) {
+      MongoTemplate database, @Value("${train-ticket.barrier-at-look-up:false}") boolean waits) {
     this.database = database;
     this.waits = waits;
   }
