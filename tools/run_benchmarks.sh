@@ -28,7 +28,7 @@ measure() {
   else
     # What an earlier run left is not taken for this one's.
     rm -f "$file" "$file.made"
-    run "benchmarks.$benchmark" --json "$file" "${@:3}"
+    run "benchmarks.costs.$benchmark" --json "$file" "${@:3}"
     [[ ! -f "$file" ]] || echo "$made" >"$file.made"
   fi
   [[ ! -f "$file" ]] || measured+=("$file")

@@ -1,5 +1,6 @@
-"""What the library costs: the page docs/results/costs.md, made of what three benchmarks wrote.
+"""What the library costs, a package a question; their page is docs/results/costs.md.
 
-``python -m benchmarks.costs``; the benchmarks are `benchmarks.micro`, `benchmarks.overhead` and
-`benchmarks.requests`.
+`micro` times operations of the core, `overhead` calls of clients, `requests` empty requests, and
+`throughput` what a process does in a second. ``python -m benchmarks.costs`` makes the page of what
+they wrote.
 """

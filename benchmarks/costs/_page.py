@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks._markdown import table
-from benchmarks.requests._cases import LEAST, case
+from benchmarks.costs.requests._cases import LEAST, case
 
 from ._reports import AS_IS
 
@@ -147,7 +147,7 @@ def page(reports: Mapping[str, Report]) -> str:
 def _unmeasured(section: Section, benchmark: str) -> Iterator[str]:
     yield (
         "**Not measured yet.** `make bench` measures all of this page, "
-        f"`python -m benchmarks.{benchmark}` this section."
+        f"`python -m benchmarks.costs.{benchmark}` this section."
     )
     yield section.says
 

@@ -194,12 +194,12 @@ def read(path: Path) -> Report:
         msg = f"{path} is of none of the benchmarks {', '.join(BENCHMARKS)}"
         raise ValueError(msg)
     if found.get("format") != FORMAT:
-        msg = f"{path} is of another format: run benchmarks.{benchmark} anew"
+        msg = f"{path} is of another format: run benchmarks.costs.{benchmark} again"
         raise ValueError(msg)
     try:
         return _report(found)
     except (IndexError, KeyError, TypeError) as error:
-        msg = f"{path} is damaged ({error!r}): run benchmarks.{benchmark} anew"
+        msg = f"{path} is damaged ({error!r}): run benchmarks.costs.{benchmark} again"
         raise ValueError(msg) from error
 
 

@@ -13,7 +13,7 @@ from benchmarks._machine import ROOT
 from benchmarks.judge import INCONCLUSIVE
 from benchmarks.post_notification._options import NOTIFIERS, POST_STORAGES
 
-from ._pages import index, readme_block, rounds, with_block
+from ._pages import index, readme_block, rounds, runs, with_block
 from ._plan import FULL, QUICK, SECTIONS, plan
 from ._results import FILE, Results, read
 
@@ -169,4 +169,4 @@ def render(folder: Path) -> None:
 
 def pages(found: Results) -> dict[str, str]:
     """The pages by their file names."""
-    return {"index.md": index(found), "rounds.md": rounds(found)}
+    return {"index.md": index(found), "rounds.csv": rounds(found), "runs.csv": runs(found)}

@@ -1,7 +1,9 @@
-"""The pages: docs/results/index.md, docs/results/rounds.md, and README's block."""
+"""What is in docs/results: index.md, rounds.csv and runs.csv; and README's block."""
 
 from __future__ import annotations
 
+import csv
+import io
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -10,10 +12,10 @@ from benchmarks._markdown import listed, table
 
 from . import _sections as sections
 from ._plan import PROFILES
-from ._text import milliseconds, violations
+from ._text import violations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ._results import Results, RoundResult, RunResult
 
@@ -55,8 +57,8 @@ def _warnings(results: Results) -> Iterator[str]:
     if loaded:
         yield (
             f"**On a loaded machine:** it was not quiet when {len(loaded)} of {len(results.runs)} "
-            "runs began. Counts hold, times do not; the load of each run is at the end of "
-            "[every round](rounds.md)."
+            "runs began. Counts hold, times do not; the load of each run is in "
+            "[every run](runs.csv)."
         )
     if results.code != code():
         yield (
@@ -80,7 +82,7 @@ def _introduction(results: Results) -> str:
         f"With the library there were **{wrong} violations or early returns in {of_what}**. "
         "Unprotected rounds run none of the library: no scope, no header, nothing stored. "
         "[Measuring](../guides/post-notification.md) says what runs and what the figures mean; "
-        "[every round](rounds.md) is listed, failures counted."
+        "[every round](rounds.csv) is listed, failures counted."
     )
 
 
@@ -102,6 +104,7 @@ def _measured(results: Results) -> Iterator[str]:
         "The load is the machine's over one minute. Where it is above the number of processors, "
         "whatever was measured waited for one, and 99th percentiles are the machine's."
     )
+    yield _OF_ROUNDS
     odd = [run for run in results.runs if run.status]
     if odd:
         yield "Runs that ended with something to say (where no post is late nothing can be shown):"
@@ -116,37 +119,50 @@ def _dates(runs: list[RunResult]) -> str:
 
 
 def rounds(results: Results) -> str:
-    """The page of every round."""
-    head = ["run", "strategy", "kind", "requests", "violations", "timed out", "failed", "missing"]
-    head += ["early", "came early", "waited", "unwatched", "wrong in warm-up"]
-    head += ["window ms", "writer ms", "reader ms"]
-    rows = [
-        (run.name, each.strategy, _case(run, each), *_figures(each))
-        for run in results.runs
-        for each in run.rounds
-    ]
-    blocks = [
-        "# Every round",
-        _WRITTEN,
-        _OF_ROUNDS,
-        table(head, rows, text_columns=3),
-        "## Every run",
-        table(
-            ("run", "command", "began, UTC", "took s", "status", "load"),
-            [_run(run) for run in results.runs],
-            text_columns=3,
+    """Every round, as CSV."""
+    head = ["run", "strategy", "kind", "requests", "violations", "timed_out", "failed", "missing"]
+    head += ["early", "came_early", "waited", "unwatched", "wrong_in_warm_up"]
+    head += [f"{name}_ms{bound}" for name in _TIMES for bound in ("", "_low", "_high")]
+    return _csv(
+        head,
+        (
+            (run.name, each.strategy, _case(run, each), *_figures(each))
+            for run in results.runs
+            for each in run.rounds
         ),
-    ]
-    return _joined(iter(blocks))
+    )
 
 
-def _figures(each: RoundResult) -> Iterator[str]:
-    yield str(each.requests)
-    yield str(each.violations)
-    yield from (str(each.outcomes[name]) for name in ("timed_out", "failed", "missing"))
-    yield from (str(count) for count in (each.early, each.exposed, each.waited, each.unwatched))
-    yield str(each.warmup["violation"])
-    yield from (milliseconds(each, f"{name}_ms") for name in _TIMES)
+def runs(results: Results) -> str:
+    """Every run, as CSV."""
+    head = ["run", "command", "began_utc", "took_s", "status", "load_before", "load_after"]
+    return _csv(head, map(_run, results.runs))
+
+
+def _csv(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _figures(each: RoundResult) -> Iterator[object]:
+    yield each.requests
+    yield each.violations
+    yield from (each.outcomes[name] for name in ("timed_out", "failed", "missing"))
+    yield from (each.early, each.exposed, each.waited, each.unwatched)
+    yield each.warmup["violation"]
+    for name in _TIMES:
+        yield from _time(each, f"{name}_ms")
+
+
+def _time(each: RoundResult, name: str) -> tuple[str, str, str]:
+    """A median, and its interval over the turns where there are enough of them."""
+    interval = each.interval(name)
+    if interval is not None:
+        return f"{interval.value:.1f}", f"{interval.low:.1f}", f"{interval.high:.1f}"
+    return f"{each.medians[name]:.1f}" if name in each.medians else "", "", ""
 
 
 def _case(run: RunResult, each: RoundResult) -> str:
@@ -156,18 +172,19 @@ def _case(run: RunResult, each: RoundResult) -> str:
 
 
 _OF_ROUNDS = (
-    "Counts are of the measured requests; medians with 95 % intervals over the turns, where there "
-    "are five. *Came early*: a read at that moment would have been wrong; *waited*: of those, "
-    "right once the post was visible; *unwatched*: the observer cannot tell. A request without an "
-    "answer timed out in the barrier, failed otherwise, or its notification was missing."
+    "[Every round](rounds.csv) and [every run](runs.csv) are listed as CSV. "
+    "Counts are of the measured requests; times are medians, with 95 % intervals over the turns, "
+    "where there are five. `came_early`: a read at that moment would have been wrong; `waited`: of "
+    "those, right once the post was visible; `unwatched`: the observer cannot tell. A request "
+    "without an answer timed out in the barrier, failed otherwise, or its notification was missing."
 )
 _TIMES = ("window", "writer", "reader")
 
 
-def _run(run: RunResult) -> tuple[str, ...]:
-    load = " to ".join(f"{each:.1f}" for each in run.load)
+def _run(run: RunResult) -> tuple[object, ...]:
     began = run.began.replace("+00:00", "").replace("T", " ")
-    return run.name, f"`{run.command}`", began, f"{run.took_s:.0f}", str(run.status), load
+    load = tuple(f"{each:.1f}" for each in run.load)
+    return run.name, run.command, began, f"{run.took_s:.0f}", run.status, *load
 
 
 def readme_block(results: Results | None) -> str:

@@ -66,7 +66,7 @@ def report(benchmark: str, *cases: dict[str, Any], **more: Any) -> dict[str, Any
     return {
         "benchmark": benchmark,
         "format": 4,
-        "command": f"python -m benchmarks.{benchmark} --rounds 60",
+        "command": f"python -m benchmarks.costs.{benchmark} --rounds 60",
         "short": False,
         "began": "2026-01-02T03:04:05+00:00",
         "took_s": 61.2,
@@ -117,7 +117,7 @@ def test_a_section_has_every_figure_and_how_it_was_measured(tmp_path: Path) -> N
     row = "| redis-py | loopback | write | 1,000 | 99.9 | 1.200 | 1.190 to 1.210 | 1.5 | yes |"
     assert row in section(page, "overhead")
     for fact in (
-        "| command | `python -m benchmarks.overhead --rounds 60` |",
+        "| command | `python -m benchmarks.costs.overhead --rounds 60` |",
         "| began, UTC | 2026-01-02 03:04:05 |",
         "| machine | 2 processors (some), 8.0 GiB, Linux |",
         "| load before and after | 0.5 to 1.5 |",
@@ -166,7 +166,7 @@ def test_what_is_missing_is_not_measured_yet(tmp_path: Path) -> None:
     for benchmark in ("overhead", "requests"):
         found = section(page, benchmark)
         assert found.strip().startswith("**Not measured yet.**")
-        assert f"`python -m benchmarks.{benchmark}`" in found
+        assert f"`python -m benchmarks.costs.{benchmark}`" in found
         assert "|" not in found
 
 
@@ -207,7 +207,10 @@ def test_files_are_kept_as_they_are_and_others_stay(tmp_path: Path) -> None:
         ("# Notes", "is not JSON"),
         ("[1]", "is of none of the benchmarks micro, overhead, requests"),
         ('{"evaluation": "post-notification", "format": 1}', "is of none of the benchmarks"),
-        ('{"benchmark": "micro", "format": 1}', "is of another format: run benchmarks.micro anew"),
+        (
+            '{"benchmark": "micro", "format": 1}',
+            "format: run benchmarks.costs.micro again",
+        ),
         ('{"benchmark": "micro", "format": 4}', "is damaged"),
     ],
 )

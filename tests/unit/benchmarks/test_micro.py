@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.costs._reports import read
-from benchmarks.micro import __main__ as program
-from benchmarks.micro._cases import FLOORS, Case, Source, calls, text_length
-from benchmarks.micro._measure import cases, measure
+from benchmarks.costs.micro import __main__ as program
+from benchmarks.costs.micro._cases import FLOORS, Case, Source, calls, text_length
+from benchmarks.costs.micro._measure import cases, measure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_round_gives_ratios(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "quartiles" in capsys.readouterr().out
     report = read(path)
     assert len(report.cases) == len(cases())
-    assert report.command == "python -m benchmarks.micro --rounds 1 --seed 1"
+    assert report.command == "python -m benchmarks.costs.micro --rounds 1 --seed 1"
     assert report.short
 
 

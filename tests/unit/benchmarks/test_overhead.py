@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks._statistics import Summary
 from benchmarks.costs._reports import read
-from benchmarks.overhead import __main__ as program
-from benchmarks.overhead import _measure
-from benchmarks.overhead._clients import CLIENTS
-from benchmarks.overhead._network import network
+from benchmarks.costs.overhead import __main__ as program
+from benchmarks.costs.overhead import _measure
+from benchmarks.costs.overhead._clients import CLIENTS
+from benchmarks.costs.overhead._network import network
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_round_compares_both_clients_on_both_links(
     assert len(report.cases) == 20
     assert not report.as_is
     assert report.processors
-    assert report.command == "python -m benchmarks.overhead --rounds 2 --clients redis-py"
+    assert report.command == "python -m benchmarks.costs.overhead --rounds 2 --clients redis-py"
     assert {"redis", "redis server"} <= set(report.versions)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks._statistics import Summary
 from benchmarks.costs._reports import read
-from benchmarks.requests import __main__ as program
-from benchmarks.requests import _measure
+from benchmarks.costs.requests import __main__ as program
+from benchmarks.costs.requests import _measure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,9 +72,9 @@ def test_a_side_that_ends_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says which process ended, with status 2."""
-    from benchmarks.requests import _cases
+    from benchmarks.costs.requests import _cases
 
-    monkeypatch.setitem(_cases.CASES, "fastapi", "benchmarks.requests.nowhere")
+    monkeypatch.setitem(_cases.CASES, "fastapi", "benchmarks.costs.requests.nowhere")
     monkeypatch.setattr(_measure, "side", nothing)
     assert program.main(["--cases", "fastapi", "--rounds", "1"]) == 2
     assert "ended" in capsys.readouterr().err

@@ -15,11 +15,11 @@ from benchmarks import _processors
 from benchmarks._machine import ROOT
 from benchmarks.costs._page import page
 from benchmarks.costs._reports import read
+from benchmarks.costs.throughput import __main__ as program
+from benchmarks.costs.throughput import _measure, _profile
+from benchmarks.costs.throughput._measure import WAYS, Turn
+from benchmarks.costs.throughput._profile import package_of, profile
 from benchmarks.post_notification._storage import POST_STORAGE
-from benchmarks.throughput import __main__ as program
-from benchmarks.throughput import _measure, _profile
-from benchmarks.throughput._measure import WAYS, Turn
-from benchmarks.throughput._profile import package_of, profile
 
 if TYPE_CHECKING:
     from antipode_testing import RedisTopology

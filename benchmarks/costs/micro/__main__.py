@@ -1,4 +1,4 @@
-"""``python -m benchmarks.micro``."""
+"""``python -m benchmarks.costs.micro``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILED = 1
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and judge if asked to; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.micro",
+        prog="python -m benchmarks.costs.micro",
         description="What the library adds to a call, as ratios to bare OpenTelemetry calls.",
         epilog=f"exit status: 1 if --check is given and a median at {ENTRIES} entries is over "
         f"{BOUND:g}; else 0",
@@ -110,7 +110,7 @@ def _write(path: Path, measured: list[Measured], start: Start, given: argparse.N
     report = {
         "benchmark": "micro",
         **start.conditions(
-            "python -m benchmarks.micro",
+            "python -m benchmarks.costs.micro",
             ("--rounds", str(given.rounds), "--seed", str(given.seed)),
             short=given.rounds < ROUNDS,
             versions=versions(("opentelemetry-api",), ()),

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.throughput``."""
+"""``python -m benchmarks.costs.throughput``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACKAGES = ("opentelemetry-api", "redis", "PyMySQL", "SQLAlchemy", "pymongo")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and judge if asked to; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.throughput",
+        prog="python -m benchmarks.costs.throughput",
         description=f"Rounds of a write to a primary and a read at its replica, by {THREADS} "
         "threads of one process that never rest: rounds a second, and processor time of client and "
         "servers for a round, with plain clients, instrumented ones, a barrier at the read and "
@@ -126,7 +126,7 @@ def _write(
     report = {
         "benchmark": "throughput",
         **start.conditions(
-            "python -m benchmarks.throughput",
+            "python -m benchmarks.costs.throughput",
             options,
             short=given.blocks < BLOCKS or given.turn < TURN_S,
             versions=versions(PACKAGES, given.stores),

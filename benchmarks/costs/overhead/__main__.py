@@ -1,4 +1,4 @@
-"""``python -m benchmarks.requests``."""
+"""``python -m benchmarks.costs.overhead``."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from antipode import AntipodeError
 from benchmarks._machine import versions
 from benchmarks._processors import AS_IS, AS_IS_HELP, AS_IS_ROUNDS, ROUNDS, steady
 from benchmarks._report import Start, write
 
-from ._cases import CASES, PACKAGES
-from ._measure import measure
+from ._clients import CLIENTS, PACKAGES
+from ._measure import CALLS, Measured, measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks._processors import Processors
 
-    from ._measure import Measured
-
-CALLS = 2000
 FAILED = 1
 MISSING = 2
 INTERRUPTED = 130
@@ -32,17 +30,17 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and judge if asked to; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.requests",
-        description="What an empty request costs with Antipode, over OpenTelemetry's "
-        "instrumentation alone: two servers on loopback, called by turns.",
-        epilog="exit status: 1 if a call failed, or if --check is given and a ratio is over its "
-        "bound; 2 if a side did not start; else 0",
+        prog="python -m benchmarks.costs.overhead",
+        description="What an instrumented client costs over the plain one, and a dry run over "
+        "none, call by call, on loopback and with 0.5 ms of network. Starts the stores' servers "
+        "itself.",
+        epilog="exit status: 1 if --check is given and a ratio is over its bound; 2 if a server or "
+        "client is missing; else 0",
     )
     add = parser.add_argument
-    rounds = f"each of fresh processes ({ROUNDS}, with --as-is {AS_IS_ROUNDS})"
+    rounds = f"rounds of {CALLS} calls of each kind ({ROUNDS}, with --as-is {AS_IS_ROUNDS})"
     add("--rounds", type=int, help=rounds)
-    add("--calls", type=int, default=CALLS, help=f"of each side in a round ({CALLS})")
-    add("--cases", nargs="+", choices=CASES, default=list(CASES), help="which (all)")
+    add("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="which (all)")
     add("--json", type=Path, metavar="FILE", help="write the figures there")
     add("--as-is", action="store_true", help=AS_IS_HELP)
     add("--check", action="store_true", help="fail where a bound is missed")
@@ -50,26 +48,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     usual = AS_IS_ROUNDS if given.as_is else ROUNDS
     given.rounds = usual if given.rounds is None else given.rounds
     given.short = given.rounds < usual
-    if given.rounds < 1 or given.calls < 1:
-        parser.error("arguments --rounds, --calls: at least 1")
+    if given.rounds < 1:
+        parser.error("argument --rounds: at least 1")
     start = Start.now()
     try:
         with nullcontext(AS_IS) if given.as_is else steady() as processors:
             measured = _measure(given, processors)
-    except RuntimeError as error:
-        print(f"requests: {error}", file=sys.stderr)
+    except AntipodeError as error:
+        print(f"overhead: {str(error).splitlines()[0]}", file=sys.stderr)
         return MISSING
     except KeyboardInterrupt:
-        print("requests: interrupted: servers are stopped, nothing was written", file=sys.stderr)
+        print("overhead: interrupted: servers are stopped, nothing was written", file=sys.stderr)
         return INTERRUPTED
     _show(measured)
     if given.json is not None:
         _write(given.json, measured, start, given, processors)
-    missed = [each for each in measured if each.missed]
+    missed = [each for each in measured if each.ratio > each.bound]
     for each in missed:
-        print(f"over {each.bound:g}: {each.case}: {each.ratio:.3f}")
-    wrong = any(each.failed for each in measured)
-    return FAILED if wrong or (missed and given.check) else 0
+        print(f"over {each.bound:g}: {each.client}, {each.link}, {each.call}: {each.ratio:.2f}")
+    return FAILED if missed and given.check else 0
 
 
 def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured]:
@@ -77,9 +74,9 @@ def _measure(given: argparse.Namespace, processors: Processors) -> list[Measured
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rounds", total=len(given.cases) * given.rounds)
+        task = progress.add_task("rounds", total=6 * len(given.clients) * (given.rounds + 1))
         advance = lambda: progress.advance(task)  # noqa: E731 - too small for a name
-        return list(measure(given.cases, given.rounds, given.calls, processors, advance))
+        return list(measure(given.clients, given.rounds, processors, advance))
 
 
 def _show(measured: list[Measured]) -> None:
@@ -87,25 +84,26 @@ def _show(measured: list[Measured]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = "an empty request with Antipode over one with OpenTelemetry alone"
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    table.add_column("case")
-    for heading in ("OpenTelemetry µs", "Antipode µs", "ratio", "rounds", "failed", "bound"):
+    table = Table(title="an instrumented call over a plain one", box=box.SIMPLE_HEAD)
+    for heading in ("client", "link", "call"):
+        table.add_column(heading)
+    for heading in ("plain µs", "instrumented µs", "ratio", "rounds", "bound"):
         table.add_column(heading, justify="right")
     for each in measured:
-        ratio = f"{each.ratio:.3f}"
+        ratio = f"{each.ratio:.2f}"
         table.add_row(
-            each.case,
-            f"{each.otel_us.median:.0f}",
-            f"{each.antipode_us.median:.0f}",
-            f"[bold red]{ratio}[/]" if each.missed else ratio,
-            f"{each.rounds.least:.3f}-{each.rounds.greatest:.3f}",
-            str(each.failed),
-            "" if each.bound is None else f"{each.bound:g}",
+            each.client,
+            each.link,
+            each.call,
+            f"{each.plain_us.median:.0f}",
+            f"{each.instrumented_us.median:.0f}",
+            ratio if each.ratio <= each.bound else f"[bold red]{ratio}[/]",
+            f"{each.rounds.least:.2f}-{each.rounds.greatest:.2f}",
+            f"{each.bound:g}",
         )
     console = Console()
     if not console.is_terminal:
-        console.width = 110
+        console.width = 120
     console.print(table)
 
 
@@ -116,19 +114,19 @@ def _write(
     given: argparse.Namespace,
     processors: Processors,
 ) -> None:
-    options = ["--rounds", str(given.rounds), "--calls", str(given.calls)]
-    options += [] if given.cases == list(CASES) else ["--cases", *given.cases]
+    options = ["--rounds", str(given.rounds)]
+    options += [] if given.clients == list(CLIENTS) else ["--clients", *given.clients]
     report = {
-        "benchmark": "requests",
+        "benchmark": "overhead",
         **start.conditions(
-            "python -m benchmarks.requests",
+            "python -m benchmarks.costs.overhead",
             options,
-            short=given.short or given.calls < CALLS,
-            versions=versions(PACKAGES, ()),
+            short=given.short,
+            versions=versions(PACKAGES, [CLIENTS[name][0] for name in given.clients]),
             processors=processors,
         ),
         "rounds": given.rounds,
-        "calls": given.calls,
+        "calls": CALLS,
     }
     write(path, report, [asdict(each) for each in measured])
 

@@ -27,11 +27,11 @@ class Case(Protocol):
 
 #: By name: where it is.
 CASES = {
-    "fastapi": "benchmarks.requests._fastapi",
-    "fastapi, with a lineage": "benchmarks.requests._fastapi_lineage",
-    "grpc": "benchmarks.requests._grpc",
-    "grpc, with a lineage": "benchmarks.requests._grpc_lineage",
-    LEAST: "benchmarks.requests._grpc_least",
+    "fastapi": "benchmarks.costs.requests._fastapi",
+    "fastapi, with a lineage": "benchmarks.costs.requests._fastapi_lineage",
+    "grpc": "benchmarks.costs.requests._grpc",
+    "grpc, with a lineage": "benchmarks.costs.requests._grpc_lineage",
+    LEAST: "benchmarks.costs.requests._grpc_least",
 }
 #: What is installed of what they call, and what that is instrumented with.
 PACKAGES = (
