@@ -264,7 +264,7 @@ class Watcher:
             with self._using:
                 observation = self._look(wanted, LOOK_S)
         except Unreachable as error:
-            count("look_unreachable", datastore)
+            count("poll_failed", datastore)
             for each in subscribers:
                 each.unreachable(datastore, why(error))
             return self._pacer.backoff_s()
@@ -303,7 +303,7 @@ class Watcher:
 
         Who waits may give up while a connection is made: it is kept for who waits next.
         """
-        count("looks", self._shim.datastore)
+        count("polls", self._shim.datastore)
         try:
             if self._endpoint is None:
                 self._endpoint = self._shim.open_endpoint(timeout_s=CONNECT_S)

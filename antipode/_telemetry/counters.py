@@ -118,10 +118,6 @@ COUNTERS: dict[str, Counter] = {
         "{promotion}",
         "Promotions whose end of log was recorded for the replicas",
     ),
-    "look_unreachable": Counter(
-        "antipode.failed_looks", "{look}", "Looks at servers that failed and were repeated"
-    ),
-    "looks": Counter("antipode.looks", "{look}", "How often a server was asked what it shows"),
     "message_dead_lettered": Counter(
         "antipode.dead_lettered_messages",
         "{message}",
@@ -137,6 +133,10 @@ COUNTERS: dict[str, Counter] = {
         "{message}",
         "Deferred messages whose time to live was over before what they depend on was visible",
     ),
+    "poll_failed": Counter(
+        "antipode.failed_polls", "{poll}", "Polls of servers that failed and were repeated"
+    ),
+    "polls": Counter("antipode.polls", "{poll}", "How often a server was asked what it shows"),
     "promise_abandoned": Counter(
         "antipode.abandoned_promises", "{promise}", "Promises that this process gave up"
     ),

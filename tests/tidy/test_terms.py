@@ -67,6 +67,13 @@ def public_cpp() -> set[str]:
     ) | set(re.findall(r"\b(\w+)(?= = [\w.\"{]+;|\()", code))
 
 
+def metrics() -> set[str]:
+    """The names of the metrics, as `antipode.telemetry.metrics()` and OpenTelemetry have them."""
+    page = (ROOT / "docs" / "reference" / "telemetry.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `antipode\..*", page, re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([a-z_.]+)`", row)}
+
+
 PUBLIC = {"python": public_python(), "java": public_java(), "cpp": public_cpp()}
 
 
@@ -78,12 +85,13 @@ def test_the_names_of_the_table_are_public(language: str) -> None:
     assert named <= PUBLIC[language]
 
 
-@pytest.mark.parametrize("language", PUBLIC)
-def test_house_words_are_in_no_public_name(language: str) -> None:
-    """No public name of a language is made of a word that the table replaces."""
+@pytest.mark.parametrize("names", [*PUBLIC.values(), metrics()], ids=[*PUBLIC, "metrics"])
+def test_house_words_are_in_no_public_name(names: set[str]) -> None:
+    """No public name of a language, and no metric, is made of a word that the table replaces."""
+    assert names
     found = {
         name
-        for name in PUBLIC[language]
+        for name in names
         if HOUSE_WORDS & {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     }
     assert not found

@@ -290,7 +290,7 @@ def test_counts_are_counters(sdk: Telemetry, posts: FakeServer) -> None:
     assert sdk.points("antipode.baggage_overflows")[0][0] == {}
     assert sdk.value("antipode.of_another_shim") == 1
     assert sdk.value("antipode.unreadable_lineages", antipode__datastore="upload") == 1
-    assert sdk.value("antipode.failed_looks") == 1
+    assert sdk.value("antipode.failed_polls") == 1
     assert sdk.metrics()["antipode.uncovered_writes"].unit == "{write}"
 
 

@@ -229,7 +229,7 @@ std::optional<Observation> Watcher::TryLook(const std::set<Dependency>& wanted, 
 }
 
 Observation Watcher::Look(const std::set<Dependency>& wanted, double timeout_s) {
-  Count("looks", datastore_);
+  Count("polls", datastore_);
   try {
     auto endpoint = Held();
     if (!endpoint) {
@@ -319,12 +319,12 @@ std::optional<double> Watcher::Work() {
     const std::lock_guard guard(using_);
     observation = Look(wanted, kLookS);
   } catch (const Unreachable& error) {
-    Count("look_unreachable", datastore_);
+    Count("poll_failed", datastore_);
     for (const auto& each : subscribers) each->Unreached(datastore_, error.what());
     return pacer_.BackoffS();
   } catch (...) {  // Whatever it is, nobody may hang on it.
     const std::string thrown = Thrown();
-    WarnOnce("look_failed", datastore_, thrown, "a check of '" + datastore_ + "' failed for good: " + thrown);
+    WarnOnce("poll_failed_for_good", datastore_, thrown, "a check of '" + datastore_ + "' failed for good: " + thrown);
     for (const auto& each : subscribers) each->Failed(datastore_, thrown);
     return 0.0;
   }

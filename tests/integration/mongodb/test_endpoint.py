@@ -75,11 +75,11 @@ def test_the_server_blocks(regions: Regions) -> None:
     regions.topology.stall()
     write = regions.write("k")
     wait_until_heard(regions, write)
-    before = counted("looks")
+    before = counted("polls")
     with regions.client(regions.topology.replica) as client, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(outcome, write)
         wait_until(lambda: len(waits(client)) == 1, what="the wait", timeout_s=TIMEOUT_S)
-        assert counted("looks") - before < 5
+        assert counted("polls") - before < 5
         regions.topology.unstall()
         assert waiting.result(TIMEOUT_S).status is Status.VISIBLE
         wait_until(lambda: not waits(client), what="nothing to wait", timeout_s=TIMEOUT_S)
@@ -160,9 +160,9 @@ def test_server_that_has_not_heard_of_a_write(regions: Regions) -> None:
     """Its time, which the server would refuse, is not waited for, but its place in the oplog."""
     regions.replicated("k")
     regions.topology.set_lag(200)
-    write, before = regions.write("k"), counted("looks")
+    write, before = regions.write("k"), counted("polls")
     assert outcome(write).status is Status.VISIBLE
-    assert counted("looks") - before < 5
+    assert counted("polls") - before < 5
     second = regions.write("k", "second")
     assert regions.read(second, "k") == "second"
 
@@ -184,9 +184,9 @@ def test_server_that_refuses_to_wait(regions: Regions) -> None:
         assert not endpoint.blocks
         endpoint.rest()
     with failing(topology.replica, "find", errorCode=72), ThreadPoolExecutor(1) as pool:
-        before = counted("looks")
+        before = counted("polls")
         waiting = pool.submit(outcome, write)
-        wait_until(lambda: counted("looks") - before > 20, what="looks", timeout_s=TIMEOUT_S)
+        wait_until(lambda: counted("polls") - before > 20, what="looks", timeout_s=TIMEOUT_S)
         topology.resume()
         assert waiting.result().status is Status.VISIBLE
 

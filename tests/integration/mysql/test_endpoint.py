@@ -38,7 +38,7 @@ TIMEOUT_S = 20.0
 
 
 def looks() -> int:
-    return antipode.telemetry.metrics().get(Metric("looks", "posts"), 0)
+    return antipode.telemetry.metrics().get(Metric("polls", "posts"), 0)
 
 
 @pytest.mark.usefixtures("endless")

@@ -43,7 +43,7 @@ def stack() -> Iterator[ExitStack]:
 
 def looks() -> int:
     """At ``posts``, so far."""
-    return antipode.telemetry.metrics().get(Metric("looks", "posts"), 0)
+    return antipode.telemetry.metrics().get(Metric("polls", "posts"), 0)
 
 
 @pytest.mark.parametrize("moves", [True, False])

@@ -65,7 +65,7 @@ def test_a_barrier_that_waits(sdk: Telemetry, show_later: Callable[[], None]) ->
     assert barrier.start_time <= wait.start_time <= wait.end_time <= barrier.end_time
     assert wait.end_time - wait.start_time > LAG_MS / 2 * 1e6
     assert dict(wait.attributes or {})["antipode.datastore"] == "posts"
-    assert sdk.value("antipode.looks", antipode__datastore="posts") >= 1
+    assert sdk.value("antipode.polls", antipode__datastore="posts") >= 1
     assert sdk.value("antipode.unscoped_operations") == 0
 
 

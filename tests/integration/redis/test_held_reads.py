@@ -106,13 +106,13 @@ def test_held_reads_share_their_looks(
     antipode_redis.wait_replicated()
     antipode_redis.pause()
     lineage = written(antipode_redis, "new")
-    looks, asked = counted("looks"), questions(antipode_redis.replica)
+    looks, asked = counted("polls"), questions(antipode_redis.replica)
     end = begin(antipode_redis, lineage)
     wait_until(
-        lambda: counted("looks") >= looks + LOOKS, what="the watcher's looks", timeout_s=TIMEOUT_S
+        lambda: counted("polls") >= looks + LOOKS, what="the watcher's looks", timeout_s=TIMEOUT_S
     )
     made = questions(antipode_redis.replica) - asked
-    shared = counted("looks") - looks
+    shared = counted("polls") - looks
     antipode_redis.resume()
     assert end() == ["new"] * READS
     assert made < 5 * READS + shared * READS / 3  # By themselves: READS for each of the watcher's.
@@ -133,7 +133,7 @@ def test_a_server_that_others_look_at_holds_no_read_back(
             settings = other._antipode.shim._settings
         with reader(fresh) as one, ThreadPoolExecutor(1) as pool:
             monkeypatch.setattr(one._antipode.shim, "_settings", settings)
-            looks = counted("looks")
+            looks = counted("polls")
 
             def read() -> Any:
                 with antipode.scope(lineage):
@@ -142,7 +142,7 @@ def test_a_server_that_others_look_at_holds_no_read_back(
 
             reading = pool.submit(read)
             wait_until(
-                lambda: counted("looks") > looks + 2, what="the watcher", timeout_s=TIMEOUT_S
+                lambda: counted("polls") > looks + 2, what="the watcher", timeout_s=TIMEOUT_S
             )
             topology.resume(replica=1)
             assert reading.result(TIMEOUT_S) == b"new"

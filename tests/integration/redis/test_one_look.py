@@ -44,10 +44,10 @@ class Moving:
 
     def barrier(self, post: WriteId, *, timeout: float = TIMEOUT_S) -> Future[BarrierResult]:
         """Begin to wait; return when ``posts`` was met and only ``orders`` is waited for."""
-        before = counted("looks")
+        before = counted("polls")
         lineage = Lineage([post, ORDER])
         waiting = self.pool.submit(antipode.barrier, lineage, timeout=timeout)
-        wait_until(lambda: counted("looks") > before and met(), what="posts", timeout_s=TIMEOUT_S)
+        wait_until(lambda: counted("polls") > before and met(), what="posts", timeout_s=TIMEOUT_S)
         self.orders.looked.clear()
         assert self.orders.looked.wait(TIMEOUT_S)
         return waiting

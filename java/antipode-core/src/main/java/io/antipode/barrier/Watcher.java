@@ -174,7 +174,7 @@ final class Watcher implements Stepper {
     try {
       observation = look(wanted, LOOK);
     } catch (UnreachableException error) {
-      Counts.count("look_unreachable", datastore);
+      Counts.count("poll_failed", datastore);
       waiting.forEach(each -> each.unreachable(datastore, why(error)));
       return pacer.backoff();
     } catch (Throwable error) { // Whatever it is, nobody may hang on it.
@@ -214,7 +214,7 @@ final class Watcher implements Stepper {
    * connection is made, and it is kept for who waits next.
    */
   private Observation look(Collection<Dependency> wanted, Duration timeout) throws Exception {
-    Counts.count("looks", shim.datastore());
+    Counts.count("polls", shim.datastore());
     try {
       Endpoint open = endpoint;
       if (open == null) {

@@ -62,8 +62,8 @@ public record Counter(String name, String unit, String attribute) {
 
   private static void barriers() {
     add("aged", "aged_dependencies", "dependency");
-    add("looks", "looks", "look");
-    add("look_unreachable", "failed_looks", "look");
+    add("polls", "polls", "poll");
+    add("poll_failed", "failed_polls", "poll");
     add("fences", "fences", "fence");
     add("fence_failed", "failed_fences", "fence");
     add("blocked_loop", "blocked_loops", "barrier");
