@@ -39,7 +39,13 @@ def build(*, library: bool) -> None:
     if library:
         modules = ",".join(f"antipode-{it}" for it in _MODULES)
         _maven(
-            LIBRARY, "install", "-DskipTests", "-Dspotless.check.skip=true", "-pl", modules, "-am"
+            LIBRARY,
+            "install",
+            "-Dmaven.test.skip=true",
+            "-Dspotless.check.skip=true",
+            "-pl",
+            modules,
+            "-am",
         )
     _maven(SERVICES, "compile", *(() if library else ("-Dbaseline",)))
     stamp.write_text(now, encoding="utf-8")

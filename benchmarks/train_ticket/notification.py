@@ -1,7 +1,7 @@
 """The notification service: a consumer of refunds, and what it told a user, by FastAPI.
 
-It reads the refund at the replica of its region. Without Antipode it runs with
-``TRAIN_TICKET_ANTIPODE`` unset: nothing of the library is imported.
+It reads the refund at the replica of its region. What the library adds is in
+``notification_antipode``, which is imported only where ``TRAIN_TICKET_ANTIPODE`` is set.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import aio_pika
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
 
     from aio_pika.abc import AbstractIncomingMessage
 
-WITH_ANTIPODE = bool(os.environ.get("TRAIN_TICKET_ANTIPODE"))
-WAITS = bool(os.environ.get("TRAIN_TICKET_NOTIFICATION_WAITS"))
 _PREFETCH = 20
 
-if WITH_ANTIPODE:
-    import antipode
-    from antipode.integrations import asgi
-    from antipode_shims import mongodb, rabbitmq
-    from antipode_shims import redis as antipode_redis
+antipode: Any = None
+if os.environ.get("TRAIN_TICKET_ANTIPODE"):
+    antipode = import_module("benchmarks.train_ticket.notification_antipode")
 
 notices: Redis = Redis.from_url(os.environ["REDIS_URL"], decode_responses=True)
 refunds: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(os.environ["MONGODB_URL"])
@@ -41,8 +38,8 @@ async def on_message(message: AbstractIncomingMessage) -> None:
     """Tell a user of a refund."""
     async with message.process(requeue=True):
         refunded = json.loads(message.body)
-        if WAITS:
-            await antipode.barrier_async(timeout=5, only=["refunds"])
+        if antipode:
+            await antipode.wait()
         found = await refunds[database].money.find_one({"_id": refunded["orderId"]})
         told = f"{found['cents']} cents are yours" if found else "we know of no refund"
         await notices.hset(f"notices:{refunded['email']}", refunded["orderId"], told)
@@ -53,8 +50,8 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     """Consume for as long as the service runs."""
     async with await aio_pika.connect_robust(os.environ["RABBITMQ_URL"]) as connection:
         channel = await connection.channel()
-        if WITH_ANTIPODE:
-            rabbitmq.instrument_channel(channel, datastore="rabbitmq")
+        if antipode:
+            antipode.instrument_channel(channel)
         await channel.set_qos(prefetch_count=_PREFETCH)
         queue = await channel.declare_queue(os.environ["NOTIFICATIONS_QUEUE"], durable=True)
         await queue.consume(on_message)
@@ -64,16 +61,8 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
-if WITH_ANTIPODE:
-    antipode.instrument()
-    asgi.instrument_app(app)
-    antipode_redis.instrument_client(notices, datastore="notices")
-    mongodb.instrument_client(
-        refunds,
-        datastore="refunds",
-        reads_from="replica" if os.environ.get("TRAIN_TICKET_REPLICA") else "primary",
-        promise_database=database,
-    )
+if antipode:
+    antipode.instrument(app, notices, refunds)
 
 
 @app.get("/api/v1/notifyservice/notices/{email}")

@@ -1,7 +1,7 @@
 package trainticket.cancel;
 
 import io.antipode.Antipode;
-import io.antipode.Promise;
+import io.antipode.lineage.Promise;
 import io.antipode.barrier.BarrierOptions;
 import io.antipode.barrier.Barriers;
 import java.time.Duration;

@@ -1,8 +1,8 @@
 package trainticket.insidepayment;
 
 import io.antipode.Antipode;
-import io.antipode.Promise;
-import io.antipode.ScopeBlock;
+import io.antipode.lineage.Promise;
+import io.antipode.request.ScopeBlock;
 import org.springframework.amqp.rabbit.annotation.RabbitListener;
 import org.springframework.amqp.rabbit.core.RabbitTemplate;
 import org.springframework.beans.factory.annotation.Value;

@@ -2,7 +2,7 @@ package trainticket.insidepayment;
 
 import com.mongodb.client.ClientSession;
 import com.mongodb.client.MongoClient;
-import io.antipode.Promise;
+import io.antipode.lineage.Promise;
 import io.antipode.barrier.Shims;
 import io.antipode.mongodb.MongoShim;
 import org.springframework.dao.DuplicateKeyException;
