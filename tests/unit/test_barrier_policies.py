@@ -40,14 +40,6 @@ def test_check_looks_once_and_never_raises(posts: FakeServer) -> None:
     assert antipode.check(LINEAGE).outcomes[0].status is Status.UNREACHABLE
 
 
-def test_check_looks_although_it_cannot_succeed(posts: FakeServer) -> None:
-    """An incomplete lineage fails, and still the consumer learns what is visible."""
-    posts.position = 7
-    result = antipode.check(LINEAGE.marked(("posts", "in_doubt")))
-    assert not result
-    assert {outcome.status for outcome in result.outcomes} == {Status.VISIBLE}
-
-
 def test_check_without_refresh_asks_nobody() -> None:
     """``refresh=False`` judges by what is known on the connection that is there."""
     posts = FakeServer(position=7, pinned=True)
@@ -72,44 +64,6 @@ def test_what_is_known_visible_costs_no_round_trip() -> None:
     posts.fault = None
     antipode.barrier(Lineage([WriteId("posts", "log", 5)]), timeout=1)
     assert posts.opened > 1
-
-
-def test_nothing_is_known_where_connections_outlive_histories(posts: FakeServer) -> None:
-    """Without a pinned history every barrier looks again."""
-    posts.position = 7
-    for _ in range(3):
-        antipode.barrier(LINEAGE, timeout=1)
-    assert posts.looks_made == 3
-
-
-def test_two_replicas_under_one_name_are_refused_for_now() -> None:
-    """Nobody could say which of them the next read asks."""
-    antipode.shim.register(FakeServer())
-    antipode.shim.register(FakeServer())
-    with pytest.raises(antipode.ConfigurationError, match="at='read'"):
-        antipode.barrier(LINEAGE, timeout=1)
-
-
-def test_the_replica_is_preferred_to_the_primary() -> None:
-    """With both registered the barrier waits where the reads go."""
-    primary, replica = FakeServer(position=7), FakeServer(position=7)
-    replica.reads_from = "replica"
-    antipode.shim.register(primary)
-    antipode.shim.register(replica)
-    antipode.barrier(LINEAGE, timeout=1)
-    assert (primary.looks_made, replica.looks_made) == (0, 1)
-
-
-def test_only_and_exclude_report_what_they_leave_out(posts: FakeServer) -> None:
-    """Stores outside ``only`` are reported, never raised, even when nobody knows them."""
-    lineage = Lineage([POST, WriteId("analytics", "log", 1)], incomplete=[("mail", "in_doubt")])
-    posts.position = 7
-    for options in ({"only": "posts"}, {"exclude": ["analytics", "mail"]}):
-        result = antipode.barrier(lineage, timeout=1, **options)  # type: ignore[arg-type]
-        assert {o.write.datastore: o.status for o in result.outcomes} == {
-            "posts": Status.VISIBLE,
-            "analytics": Status.EXCLUDED,
-        }
 
 
 ACL = WriteId("acl", "log", 1)
@@ -144,17 +98,6 @@ def test_an_unknown_store_raises_where_it_was_named(posts: FakeServer) -> None:
     with pytest.raises(antipode.UnknownDatastore):
         antipode.barrier(lineage, timeout=1)
     assert antipode.barrier(lineage, timeout=1, only=["posts", "acl"], on_unknown="report")
-
-
-def test_an_unknown_store_raises_where_nothing_can_be_waited_for() -> None:
-    """A process that set nothing up, or a message store alone, has forgotten its shim."""
-    with pytest.raises(antipode.UnknownDatastore):
-        antipode.barrier(Lineage([ACL]), timeout=1)
-    news = FakeServer("news")
-    news.waitable = False
-    antipode.shim.register(news)
-    with pytest.raises(antipode.UnknownDatastore):
-        antipode.barrier(Lineage([ACL]), timeout=1)
 
 
 class Unique(FakeServer):
@@ -213,15 +156,6 @@ def test_few_unknown_logs_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
     assert lacks == ["log-9"]
 
 
-def test_a_store_that_is_away_holds_nobody_up() -> None:
-    """Whether it is the same store cannot be said: once, and within the second of a look."""
-    posts = Unique()
-    posts.fault = Unreachable("refused")
-    antipode.shim.register(posts)
-    assert antipode.barrier(MISSPELT, timeout=5).waited_s < 2
-    assert any(antipode.barrier(MISSPELT, timeout=5).waited_s < 0.1 for _ in range(10))
-
-
 def test_an_incomplete_lineage_raises_unless_reported(posts: FakeServer) -> None:
     """What is known to be missing cannot be waited for, so it fails at once."""
     lineage = Lineage([POST], incomplete=[("mail", "in_doubt")])
@@ -231,14 +165,6 @@ def test_an_incomplete_lineage_raises_unless_reported(posts: FakeServer) -> None
     assert antipode.barrier(lineage, timeout=1, on_incomplete="report")
     antipode.configure(on_incomplete="report")
     assert antipode.barrier(lineage, timeout=1)
-
-
-def test_mode_off_asks_nobody(posts: FakeServer) -> None:
-    """Switched off, a barrier passes and reports that it did not look."""
-    result = antipode.barrier(LINEAGE, timeout=1, mode="off")
-    assert result
-    assert result.outcomes[0].status is Status.EXCLUDED
-    assert posts.looks_made == 0
 
 
 def test_a_barrier_waits_no_longer_than_configured(posts: FakeServer) -> None:
@@ -338,26 +264,6 @@ def test_a_lineage_that_was_discarded_is_not_missing(posts: FakeServer) -> None:
     assert posts.looks_made == 0
 
 
-def test_at_read_leaves_a_floor_and_asks_nobody(posts: FakeServer) -> None:
-    """Behind a pool only the read knows its replica: the demand waits in the scope."""
-    posts.floors = True
-    with antipode.scope(LINEAGE) as held:
-        result = antipode.barrier(timeout=3, at="read")
-        floor = floor_in(held, "posts")
-    assert result
-    assert result.outcomes[0].status is Status.DEFERRED
-    assert floor is not None
-    assert floor.writes == {POST}
-    assert floor.left_s == 3
-    assert posts.looks_made == 0
-
-
-def test_at_read_without_an_instrumented_client_is_an_unknown_store(posts: FakeServer) -> None:
-    """A floor that no read would ever check must not pass."""
-    with antipode.scope(LINEAGE), pytest.raises(antipode.UnknownDatastore):
-        antipode.barrier(timeout=3, at="read")
-
-
 def test_at_read_needs_a_scope(posts: FakeServer) -> None:
     """Without a scope the floor would be lost."""
     posts.floors = True
@@ -374,14 +280,6 @@ def test_a_barrier_now_leaves_what_it_proved_for_the_reads(posts: FakeServer) ->
     assert floor is not None
     assert floor.proved("server-1")
     assert not floor.proved("server-2")
-
-
-def test_a_message_store_without_receipts_is_reported(posts: FakeServer) -> None:
-    """A notification that nobody could ever see locally is not waited for."""
-    posts.waitable = False
-    result = antipode.barrier(LINEAGE, timeout=1)
-    assert result
-    assert result.outcomes[0].status is Status.NOT_WAITABLE
 
 
 async def test_a_barrier_that_blocks_the_loop_is_told(

@@ -15,7 +15,6 @@ from antipode_shims.mysql._position.gtid import (
     MariaDBGtid,
     MariaDBState,
     MySQLLog,
-    Runs,
     mariadb_gtid,
     mariadb_gtids,
     mariadb_log,
@@ -24,38 +23,6 @@ from antipode_shims.mysql._position.gtid import (
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
-
-
-def test_set_with_gaps_tags_and_newlines() -> None:
-    """What MySQL prints is read: several logs, gaps, tags, upper case, line ends."""
-    found = GtidSet.parse(f"{A.upper()}:1-5:9:foo:1:3-4,\n{B}:7")
-    assert found.logs == {
-        A: (Interval(1, 5), Interval(9, 9)),
-        f"{A}:foo": (Interval(1, 1), Interval(3, 4)),
-        B: (Interval(7, 7),),
-    }
-    assert found.gaps
-
-
-def test_owned_is_read_though_nothing_parts_its_logs() -> None:
-    """``gtid_owned`` has threads behind ``#`` and no comma before the next log."""
-    found = GtidSet.parse(f"{A}:7#12{B}:bar:9#13:10#14")
-    assert found.logs == {A: (Interval(7, 7),), f"{B}:bar": (Interval(9, 10),)}
-
-
-def test_empty_set() -> None:
-    """A server that executed nothing has an empty set without gaps."""
-    assert GtidSet.parse("") == GtidSet({})
-    assert not GtidSet.parse("\n").gaps
-
-
-@pytest.mark.parametrize(
-    "text", ["x", A, f"{A}:", f"{A}:1-", f"{A}:a-b", "0-1-2", f"{A}:1:tag!:2", f"{A}:-1"]
-)
-def test_nonsense_is_refused(text: str) -> None:
-    """What is no set of GTIDs raises; it never becomes an empty set."""
-    with pytest.raises(GtidError):
-        GtidSet.parse(text)
 
 
 @given(st.text(alphabet="0123456789abcdef-:,#\n \u00e4", max_size=200))
@@ -95,41 +62,6 @@ def test_run_key_round_trip() -> None:
 def test_foreign_keys_are_none(key: str) -> None:
     """A key of another store is no MySQL log."""
     assert MySQLLog.of(key) is None
-
-
-def test_numbers_without_gaps_run_from_one() -> None:
-    """Without gaps every position stands for all before it."""
-    runs = Runs()
-    assert runs.first(A, 17) == 1
-    runs.learn(GtidSet.parse(f"{A}:1-9"))
-    assert runs.first(A, 17) == 1
-
-
-def test_behind_a_gap_runs_begin_there() -> None:
-    """With an open gap, a number below it belongs to the run before, one behind it to the next."""
-    runs = Runs()
-    runs.learn(GtidSet.parse(f"{A}:1-9:1000-1010"))
-    assert runs.first(A, 10) == 1
-    assert runs.first(A, 1011) == 1000
-    assert runs.first(A, 11) == 1
-
-
-def test_closed_gap_is_forgotten() -> None:
-    """Once the gap is filled, positions stand for everything again."""
-    runs = Runs()
-    runs.learn(GtidSet.parse(f"{A}:1-9:1000-1010"))
-    runs.learn(GtidSet.parse(f"{A}:1-1012"))
-    assert runs.first(A, 1013) == 1
-
-
-def test_group_member_numbers_by_blocks() -> None:
-    """In a group, a number of a block not seen before begins a run of its own."""
-    runs = Runs()
-    runs.learn(GtidSet.parse(f"{A}:1-7:1000001-1000003"), group_block=1_000_000)
-    assert runs.first(A, 8) == 1
-    assert runs.first(A, 1_000_004) == 1_000_001
-    assert runs.first(A, 3_000_001) == 3_000_001
-    assert runs.first(A, 3_000_004) == 3_000_001
 
 
 def test_mariadb_position() -> None:

@@ -65,20 +65,6 @@ def reader(both: tuple[Any, Any]) -> Any:
     return both[1]
 
 
-def test_the_replica_shows_both_or_neither(
-    antipode_mongodb: MongoDBTopology, writer: Any, reader: Any
-) -> None:
-    """A barrier passes once the replica has the record, and then the data is there, 10 times."""
-    for _ in range(10):
-        promise = promised()
-        antipode_mongodb.pause()
-        refund(writer, promise)
-        assert is_open(promise)
-        antipode_mongodb.resume()
-        assert outcome(promise).status is Status.VISIBLE
-        assert refunded(reader, promise)
-
-
 @pytest.mark.parametrize("level", [None, "local", "majority", "available"])
 def test_a_read_waits_on_its_own_connection(
     antipode_mongodb: MongoDBTopology, writer: Any, reader: Any, level: str | None
@@ -112,52 +98,6 @@ def test_what_a_majority_lacks_is_not_fulfilled_for_it(
         antipode_mongodb.resume()
         with floor(promise):
             assert refunded(strict, promise)
-
-
-def test_an_aborted_transaction_fulfils_nothing(writer: Any) -> None:
-    """Neither while it is open nor after it; the next attempt does."""
-    promise = promised()
-    with writer.start_session() as session:
-        session.start_transaction()
-        mongodb.fulfil(writer[DB], promise, session=session)
-        assert is_open(promise)
-        session.abort_transaction()
-    assert is_open(promise)
-    refund(writer, promise)
-    assert outcome(promise).status is Status.VISIBLE
-
-
-def test_lost_in_a_failover_it_does_not_pass(antipode_mongodb: MongoDBTopology) -> None:
-    """Fulfilled on the old primary alone, it is not on the new one; redelivered, it is."""
-    topology = antipode_mongodb
-    lost, kept = promised(), promised()
-    with regions(topology) as (writer, _):
-        refund(writer, kept)
-        topology.wait_replicated()
-        topology.pause()
-        refund(writer, lost)
-        topology.failover()
-    with client(topology.primary, WRITER) as promoted:
-        assert outcome(kept).status is Status.VISIBLE
-        assert is_open(lost)
-        with floor(lost, timeout=0.3), pytest.raises(BarrierTimeout):
-            refunded(promoted, lost)
-        topology.rejoin()
-        with client(topology.replica, READER, **SECONDARY) as rolled_back:
-            assert is_open(lost)
-            refund(promoted, lost)
-            with floor(lost, kept):
-                assert refunded(rolled_back, lost)
-
-
-def test_a_second_fulfilment_changes_nothing(writer: Any) -> None:
-    """The message was delivered again."""
-    promise = promised()
-    refund(writer, promise)
-    with writer.start_session() as session, session.start_transaction():
-        mongodb.fulfil(writer[DB], promise, session=session)
-        mongodb.fulfil(writer[DB], promise.token, session=session)
-    assert outcome(promise).status is Status.VISIBLE
 
 
 def test_two_at_once_are_told_to_try_again(writer: Any) -> None:

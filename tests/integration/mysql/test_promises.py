@@ -36,18 +36,6 @@ from ._promises import (
 LAG_MS = 300
 
 
-def test_the_replica_shows_both_or_neither(branches: Branches) -> None:
-    """A barrier passes once the replica has the record, and then the data is there, 10 times."""
-    for _ in range(10):
-        promise = promised()
-        branches.topology.pause()
-        branches.refund(promise)
-        assert is_open(promise)
-        branches.topology.resume()
-        assert outcome(promise).status is Status.VISIBLE
-        assert promise.id in branches.refunds()
-
-
 def test_a_read_waits_on_its_own_connection(branches: Branches) -> None:
     """Under a floor the SELECT is answered when its server has the record, and shows the data."""
     branches.topology.set_lag(LAG_MS)
@@ -160,30 +148,6 @@ def test_a_rolled_back_transaction_fulfils_nothing(branches: Branches, unfinishe
 def _fail(connection: Any, promise: Promise) -> None:
     mysql.fulfil(connection, promise)
     raise RuntimeError("the worker fails")
-
-
-def test_lost_in_a_failover_it_does_not_pass(branches: Branches) -> None:
-    """Fulfilled on the old primary alone, it is not on the new one; redelivered, it is."""
-    lost, kept = promised(), promised()
-    topology = branches.topology
-    branches.refund(kept)
-    topology.wait_replicated()
-    topology.pause()
-    branches.refund(lost)
-    topology.failover()
-    branches.close()
-    branches.__init__(topology)  # type: ignore[misc]  # at the new addresses
-    promoted = {"datastore": STORE, "reads_from": "primary"}
-    engine = branches.engine(topology.primary, **promoted)
-    mysql.uninstrument_engine(branches.replica)
-    assert outcome(kept).status is Status.VISIBLE
-    assert is_open(lost)
-    with floor(lost, timeout=0.3), pytest.raises(BarrierTimeout):
-        branches.refunds(engine)
-    branches.refund(lost, engine)
-    assert outcome(lost).status is Status.VISIBLE
-    with floor(lost):
-        assert {lost.id, kept.id} <= branches.refunds(engine)
 
 
 def test_a_second_fulfilment_changes_nothing(branches: Branches, unfinished: Any) -> None:
