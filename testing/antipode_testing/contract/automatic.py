@@ -1,4 +1,4 @@
-"""Claims about automatic barriers: reads wait by themselves, within the time of their request."""
+"""Claims about automatic barriers: reads wait without a call, within the time of their request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WRITES = 0.5
 def automatic(
     store: ContractStore, *, auto_timeout: float = 10.0, on_stale: str = "serve"
 ) -> Iterator[None]:
-    """Have reads wait by themselves, for *auto_timeout* seconds of a request."""
+    """Have reads wait automatically, for *auto_timeout* seconds of a request."""
     store.antipode.configure(barriers="auto", auto_timeout=auto_timeout, on_stale=on_stale)
     try:
         yield
@@ -48,7 +48,7 @@ class AutomaticContract:
 
     @category("automatic")
     def test_reads_wait_by_themselves(self, store: ContractStore, key: str) -> None:
-        """A read waits, without a barrier, for what its request wrote or was told of."""
+        """A read waits, without a barrier, for what its request wrote or received."""
         replicated(store, key, b"old")
         store.topology.pause()
         lineage = Lineage([written(store, key, b"new")])
@@ -118,7 +118,7 @@ class AutomaticContract:
 
     @category("automatic")
     def test_explicit_barrier_is_not_misled(self, store: ContractStore, key: str) -> None:
-        """A read that was answered stale proves nothing: a barrier behind it waits."""
+        """A read that was answered stale proves nothing: a barrier after it waits."""
         replicated(store, key, b"old")
         store.topology.pause()
         lineage = Lineage([written(store, key, b"new")])

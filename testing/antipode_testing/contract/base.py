@@ -134,7 +134,7 @@ def seconds(work: Callable[[], object]) -> float:
 def in_time(limit_s: float, work: Callable[[], object], *, attempts: int = 10) -> bool:
     """Whether *work* takes less than *limit_s* at least once.
 
-    A busy machine is late at times, a library that is late by itself is late always.
+    A busy machine is late at times, a library that is itself the cause is late always.
     """
     return any(seconds(work) < limit_s for _ in range(attempts))
 

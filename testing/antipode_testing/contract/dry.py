@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class DryRunContract:
-    """Nothing waits, and where a barrier is missing is told."""
+    """Nothing waits, and where a barrier is missing is reported."""
 
     @category("dry_run")
     def test_read_without_barrier_is_told(
@@ -46,7 +46,7 @@ class DryRunContract:
     def test_read_behind_barrier_is_guarded(
         self, store: ContractStore, key: str, tmp_path: Path
     ) -> None:
-        """A barrier in a dry run waits for nothing, and guards the reads behind it."""
+        """A barrier in a dry run waits for nothing, and guards the reads after it."""
         store.topology.pause()
         with dry_run(store, tmp_path), store.antipode.scope():
             write = own_write(store, key)

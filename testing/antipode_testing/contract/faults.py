@@ -134,7 +134,7 @@ class FaultContract:
 
     @category("unknown_log")
     def test_unknown_log_reported(self, store: ContractStore, key: str) -> None:
-        """``on_unknown="report"`` lets it pass and tells."""
+        """``on_unknown="report"`` lets it pass and reports it."""
         unknown = replace(store.unknown(replicated(store, key)), written_hour=SYSTEM_CLOCK.hour())
         result = store.antipode.barrier(
             Lineage([unknown]), timeout=store.timeout_s, on_unknown="report"
@@ -201,7 +201,7 @@ class FaultContract:
 
     @category("unreachable")
     def test_unreachable_server(self, store: ContractStore, key: str) -> None:
-        """A server that does not answer is retried until the deadline, and told apart."""
+        """A server that does not answer is retried until the deadline, with its own outcome."""
         replicated(store, key)
         with store.unreachable():
             lineage = Lineage([written(store, key, b"2")])

@@ -107,7 +107,7 @@ class PromiseContract:
 
     @category("promises")
     def test_second_fulfilment_is_the_same(self, store: ContractStore, key: str) -> None:
-        """A branch whose message is delivered again writes again, and fulfils nothing anew."""
+        """A branch whose message is delivered again writes again, but does not fulfil again."""
         promise = promised(store)
         for value in b"1", b"2":
             fulfilled(store, key, value, promise)
@@ -196,7 +196,7 @@ class PromiseContract:
 
     @category("abandonment", "race")
     def test_one_record_wins(self, store: ContractStore, key: str) -> None:
-        """Of a fulfilment and an abandonment at once one fails, and waiting tells which."""
+        """Of a fulfilment and an abandonment at once one fails, and waiting shows which."""
 
         def work(index: int) -> None:
             kept = abandoned = False
@@ -250,7 +250,7 @@ class PromiseContract:
 
     @category("promises", "floors")
     def test_floor_follows_a_barrier(self, store: ContractStore, key: str) -> None:
-        """What a barrier at once found fulfilled, the reads behind it find on their connections."""
+        """What a barrier at once found fulfilled, the reads after it find on their connections."""
         promise = promised(store)
         with store.antipode.scope(Lineage(promises=[promise])):
             fulfilled(store, key, b"new", promise)

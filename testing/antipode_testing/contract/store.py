@@ -1,4 +1,4 @@
-"""What the contract suite has to be told about a store."""
+"""What the contract suite needs to know about a store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Table2Shim(Protocol):
     datastore: str
 
     def write(self, key: str, value: bytes, lineage: Lineage | None = None, /) -> Lineage:
-        """Write a value with a lineage beside it; that lineage with the new write."""
+        """Write a value with its stored lineage; that lineage with the new write."""
         ...
 
     def read(self, key: str, /) -> tuple[bytes | None, Lineage]:
@@ -173,7 +173,7 @@ class ContractStore:
         return any(w.version == write.version for w in mine)
 
     def watchers(self) -> list[str]:
-        """The library's threads that look at stores now (``leaks``, ``sharing``)."""
+        """The library's threads that poll stores now (``leaks``, ``sharing``)."""
         names = (thread.name for thread in threading.enumerate())
         return [name for name in names if name.startswith("antipode-watch")]
 

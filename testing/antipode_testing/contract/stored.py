@@ -1,4 +1,4 @@
-"""Claims about what is stored beside a value: round trips, replacement, deletes, damage."""
+"""Claims about what is stored with a value: round trips, replacement, deletes, damage."""
 
 from __future__ import annotations
 

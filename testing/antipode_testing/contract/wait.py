@@ -1,4 +1,4 @@
-"""Claims about tokens and waiting: minting, visibility, floors, faces, sharing, races."""
+"""Claims about tokens and waiting: positions, visibility, floors, APIs, sharing, races."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WaitContract:
 
     @category("minting")
     def test_write_enters_scope(self, store: ContractStore, key: str) -> None:
-        """A committed write enters the current scope: exact, with its mint hour."""
+        """A committed write enters the current scope: exact, with its written hour."""
         with store.antipode.scope() as scope:
             returned = store.write(key, b"1")
             write = minted(store, Lineage(), scope.lineage)
@@ -72,7 +72,7 @@ class WaitContract:
 
     @category("minting")
     def test_later_write_supersedes(self, store: ContractStore, key: str) -> None:
-        """With integer versions, a later write of a key takes the earlier one's place."""
+        """With integer versions, a later write of a key supersedes the earlier one."""
         first, second = written(store, key, b"1"), written(store, key, b"2")
         assert first != second
         if isinstance(first.version, int) and first.key == second.key:
@@ -161,7 +161,7 @@ class WaitContract:
 
     @category("visibility")
     def test_check_does_not_wait(self, store: ContractStore, key: str) -> None:
-        """``check`` tells at once what is not visible, and later that it is."""
+        """``check`` reports at once what is not visible, and later that it is."""
         store.topology.pause()
         lineage = Lineage([written(store, key)])
         assert in_time(LATE_S, lambda: store.antipode.check(lineage))
@@ -310,7 +310,7 @@ class WaitContract:
 
     @category("sharing")
     def test_equal_waits_share(self, store: ContractStore, key: str) -> None:
-        """However many wait for a store, one thread looks, on one connection."""
+        """However many wait for a store, one thread polls, on one connection."""
         replicated(store, key)
         before = store.connections()
         store.topology.pause()
@@ -391,7 +391,7 @@ class WaitContract:
 def _outcomes_by_face(
     store: ContractStore, lineage: Lineage, timeout: float
 ) -> set[frozenset[Status]]:
-    """The outcomes that each face comes to."""
+    """The outcomes that each API comes to."""
     called: list[BarrierResult] = []
     called_back = threading.Event()
 
