@@ -1,4 +1,4 @@
-"""What ``antipode doctor`` looks at in a process: settings, propagation, scopes, datastores."""
+"""What ``antipode doctor`` examines in a process: settings, propagation, scopes, datastores."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _settings(settings: Config) -> Check:
 
 
 def _variables() -> Iterator[Check]:
-    """Variables of the environment that look like settings, and are none."""
+    """Variables of the environment that resemble settings, and are none."""
     known = [*(field.name.upper() for field in fields(Config)), *_OTHERS]
     for variable in sorted(os.environ):
         name = variable.removeprefix(_PREFIX)

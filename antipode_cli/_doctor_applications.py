@@ -1,6 +1,6 @@
 """What ``antipode doctor`` can see of an application: what is around it, and what was called.
 
-A module that is loaded does nothing by itself: the application object shows what was done to it.
+A module that is loaded does nothing alone: the application object shows what was done to it.
 """
 
 from __future__ import annotations

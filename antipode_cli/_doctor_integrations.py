@@ -109,7 +109,7 @@ def _hosts(settings: Config, modules: frozenset[str], ours: set[str]) -> Iterato
 
 
 def _excluded(ours: set[str], found: list[Application]) -> Iterator[Check]:
-    """What OpenTelemetry is told to leave alone, and we do not carry instead."""
+    """What OpenTelemetry is configured to leave alone, and we do not carry instead."""
     theirs = {_CLIENTS[name].upper() for name in ours}
     for app in found:
         if app.by is By.OURS:

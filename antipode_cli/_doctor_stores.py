@@ -63,7 +63,7 @@ def stores(*, imported: bool, timeout_s: float, automatic: bool) -> Iterator[Che
 def _automatic() -> Check:
     """Whether automatic barriers have any reads to hold."""
     if holds_any():
-        return ok("automatic", "reads of instrumented clients wait by themselves")
+        return ok("automatic", "reads of instrumented clients wait automatically")
     said = "barriers='auto' is configured, and no registered client can hold reads back"
     return problem("automatic", said, _HOLDS_NONE)
 
@@ -109,7 +109,7 @@ def _wrong(name: str, shim: Store, timeout_s: float) -> str:
 def _answering(
     name: str, looking: Store, shims: Iterable[Store], timeout_s: float
 ) -> Iterator[Check]:
-    """Whether the server where barriers look answers, and is one server."""
+    """Whether the server that barriers poll answers, and is one server."""
     role = looking.reads_from
     if role == "primary" and follows(looking, timeout_s=timeout_s):
         said = "it is registered with reads_from='primary', and its server says it is a replica"
@@ -148,7 +148,7 @@ def _shown(name: str, role: str, looks: list[Observation]) -> Check:
 
 
 def _writes(name: str, shims: Iterable[Store], timeout_s: float) -> frozenset[WriteId]:
-    """Something to look for: the primary's position, where this process can ask for it.
+    """Something to ask for: the primary's position, where this process can ask for it.
 
     Raises:
         _Silent: the primary does not answer.
@@ -168,7 +168,7 @@ def _nothing(name: str) -> frozenset[WriteId]:
 
 
 def _look(shim: Store, writes: frozenset[WriteId], timeout_s: float) -> tuple[Observation, str]:
-    """What the server shows that answers a new connection, and what nobody can tell of it.
+    """What the server shows that answers a new connection, and what nobody can know of it.
 
     Raises:
         Unreachable: none does within *timeout_s* seconds.

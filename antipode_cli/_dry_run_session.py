@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from .report import FailOn, Report
     from .report._records import Record
 
-#: What a worker process of pytest-xdist is told.
+#: What a worker process of pytest-xdist is given.
 WORKER_KEY = "antipode_dry_run_dir"
-#: Seconds after a test that its reads are looked into at least, while its stores still run.
+#: Seconds after a test that its reads are observed at least, while its stores still run.
 SETTLE_S = 0.5
 #: The files of a report that are not named after their format.
 _NAMES = {"junit": "junit.xml", "text": "report.txt"}
@@ -165,7 +165,7 @@ class Reporter(Recorder):
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker process of pytest-xdist where to record."""
+        """Inform a worker process of pytest-xdist where to record."""
         node.workerinput[WORKER_KEY] = str(self.folder)
 
     @pytest.hookimpl(trylast=True)

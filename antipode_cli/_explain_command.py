@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELP = "show what is in a lineage"
 DESCRIPTION = """\
 Show a lineage for a person: its entries, when they were written, what is missing and why. VALUE is
-a lineage's text as it stands in a message or beside a value, a whole baggage header, or the header
+a lineage's text as it stands in a message or with a value, a whole baggage header, or the header
 of a response; `-` reads it from standard input."""
 _HEADERS = ("baggage", RESPONSE_HEADER)
 

@@ -55,7 +55,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Run the lab until it is told to stop; its exit status.
+    """Run the lab until it is asked to stop; its exit status.
 
     Raises:
         UsageError: the package of servers, the store's server or its client is missing, or it

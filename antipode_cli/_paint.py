@@ -31,7 +31,7 @@ def write(lines: Iterable[Line], stream: TextIO) -> None:
 
 
 def put(text: str, stream: TextIO) -> None:
-    """Write *text* piece by piece: an unbuffered stream does not tell of what it left out."""
+    """Write *text* piece by piece: an unbuffered stream does not report what it left out."""
     stream.writelines(text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 

@@ -1,4 +1,4 @@
-"""One store under two names: looked for before a datastore that is unknown here is let pass."""
+"""One store under two names: searched for before a datastore that is unknown here is let pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HAS_LOG = frozenset({Status.VISIBLE, Status.LOST})
 
 
 class Comparison:
-    """One look at each registered store: does it have the logs of unknown datastores?
+    """One poll of each registered store: does it have the logs of unknown datastores?
 
     Stores are asked whose logs have names that no other's can have.
     """
@@ -36,7 +36,7 @@ class Comparison:
     def __init__(
         self, strangers: Iterable[WriteId], *, policies: Policies, clock: Clock, timeout_s: float
     ) -> None:
-        """Prepare the looks at the logs of *strangers*, which take *timeout_s* at most."""
+        """Prepare the polls for the logs of *strangers*, which take *timeout_s* at most."""
         self._clock = clock
         now_s = clock.monotonic()
         asked: defaultdict[Dependency, list[tuple[WriteId, Store]]] = defaultdict(list)
@@ -62,11 +62,11 @@ class Comparison:
         return bool(self._asked)
 
     def waiter(self, notify: Callable[[], None]) -> Waiter:
-        """What connects the looks to the watchers."""
+        """What connects the polls to the watchers."""
         return Waiter(self._wait, notify, clock=self._clock, once=True)
 
     def outcomes(self) -> list[Outcome]:
-        """Those of the strangers whose log a registered store has."""
+        """Those of the unknown writes whose log a registered store has."""
         found: list[Outcome] = []
         for shown in self._wait.result(self._clock.monotonic()).outcomes:
             if shown.status in HAS_LOG:

@@ -90,11 +90,11 @@ def bounded(timeout: object, max_timeout: float) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, (float, int, SupportsFloat)):
         msg = f"timeout must be a number of seconds, such as 5, not {timeout!r}"
         if timeout is None:
-            msg += ": a barrier always has a deadline; to look once, use check()"
+            msg += ": a barrier always has a deadline; to check once, use check()"
         raise TypeError(msg)
     timeout = float(timeout)
     if not timeout > 0 or math.isinf(timeout):
-        msg = f"timeout must be positive and finite, not {timeout}: to look once, use check()"
+        msg = f"timeout must be positive and finite, not {timeout}: to check once, use check()"
         raise ValueError(msg)
     if timeout > max_timeout:
         message = "a barrier asks for %s s and gets max_timeout=%s s"

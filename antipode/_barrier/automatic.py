@@ -63,7 +63,7 @@ def chosen(client: Client) -> bool:
 
 
 def applies(shim: Store) -> bool:
-    """Whether reads of *shim*'s clients wait by themselves, here and now."""
+    """Whether reads of *shim*'s clients wait automatically, here and now."""
     return chosen(shim) and config().mode == "enforce"
 
 
@@ -90,9 +90,9 @@ def demand_of(scope: Scope, shim: Store, called: Demand | None) -> AutomaticDema
 
 
 class AutomaticDemand(Demand):
-    """What reads of one datastore wait for by themselves while their request depends on the same.
+    """What reads of one datastore wait for automatically while their request depends on the same.
 
-    Its time is the request's. When that is used up, or no look can help, the read is answered all
+    Its time is the request's. When that is used up, or no poll can help, the read is answered all
     the same, and counted, unless ``on_stale="raise"`` is configured.
 
     Attributes:
@@ -171,7 +171,7 @@ class AutomaticDemand(Demand):
 
     @property
     def flaw(self) -> UnmetError | None:
-        """The error of what no look can show; None where there is no such thing."""
+        """The error of what no poll can show; None where there is no such thing."""
         wait = self._hopeless
         return None if wait is None else error_of(wait.result(wait.started_s))
 

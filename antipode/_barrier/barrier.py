@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Barrier:
-    """One call of ``barrier`` or ``check``: what its faces have in common.
+    """One call of ``barrier`` or ``check``: what its APIs have in common.
 
     Attributes:
         wanted: its plan, or what that would be without a dry run.
@@ -120,7 +120,7 @@ class Barrier:
             return self.plan
 
     def _tell_of_unseen(self, scope: Scope, given: Lineage | None) -> None:
-        """Tell of transactions of this request whose writes it cannot wait for: they are open."""
+        """Report transactions of this request whose writes it cannot wait for: they are open."""
         named = None if given is None else {each.datastore for each in (*given, *given.promises)}
         for _, transaction in open_in(scope):
             name = transaction.datastore
@@ -147,7 +147,7 @@ class Barrier:
         )
 
     def comparison(self) -> Comparison | None:
-        """Looks at what is registered: a datastore that is unknown here may be one of these."""
+        """Polls of what is registered: a datastore that is unknown here may be one of these."""
         if self._policies.on_unknown is not None:
             return None
         strangers = {
@@ -164,7 +164,7 @@ class Barrier:
         return Comparison(strangers, policies=policies, clock=clock, timeout_s=timeout_s)
 
     def compared(self, comparison: Comparison) -> None:
-        """Take over what it found.
+        """Merge what it found.
 
         Raises:
             ConfigurationError: one store has two names, and the barrier raises what is unmet.
@@ -183,7 +183,7 @@ class Barrier:
 
     @property
     def fence_s(self) -> float:
-        """Seconds to wait for them: looks need time, too."""
+        """Seconds to wait for them: polls need time, too."""
         return min(self.left_s / 2, CONNECT_S)
 
     def raise_fences(self, fences: Mapping[str, Fence]) -> None:
@@ -488,7 +488,7 @@ def check(
     exclude: Names = (),
     refresh: bool = True,
 ) -> BarrierResult:
-    """Look without waiting: what is visible, and when the rest may be.
+    """Check without waiting: what is visible, and when the rest may be.
 
     For a queue consumer that would rather requeue than keep a worker waiting. Never raises for
     unmet dependencies; a server that does not answer is ``unreachable`` after one second.

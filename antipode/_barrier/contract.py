@@ -20,11 +20,11 @@ PRIMARY_KEY = "~primary"
 
 
 def following(datastore: str, primary: str) -> WriteId:
-    """The demand that a server follows *primary* at the time of the look, or is that server.
+    """The demand that a server follows *primary* at the time of the poll, or is that server.
 
     A primary's position stands for writes that are missing only as long as it is the primary: one
     that was replaced may still answer. So a fence of a store in which that can happen has this
-    entry beside the positions. It is judged anew at each look, and is in no lineage.
+    entry with the positions. It is judged again at each poll, and is in no lineage.
 
     Args:
         datastore: the logical name.
@@ -35,15 +35,15 @@ def following(datastore: str, primary: str) -> WriteId:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one server showed of some writes and promises at one look.
+    """What one server showed of some writes and promises at one poll.
 
     Attributes:
         server: the server's *incarnation*: changes whenever its history may have (MySQL
             server_uuid, Redis run id and replication id), and never is an address.
         statuses: for each write asked for, its outcome; one that is left out is ``not_yet``.
-        eta_s: seconds until the last of them may be visible, if the store can tell.
+        eta_s: seconds until the last of them may be visible, if the store can estimate it.
         causes: for a person, why a write has its outcome.
-        promises: for each promise looked for, ``visible`` where its record says fulfilled,
+        promises: for each promise asked for, ``visible`` where its record says fulfilled,
             ``abandoned`` where it says so, and ``not_yet`` without a record.
         promise_causes: for a person, why a promise has its outcome.
         caveat: for a person, what is to be said of everything that is visible there.
@@ -77,10 +77,10 @@ class Endpoint(ABC):
             long as that is so, positions seen once stay known until the connection is closed, and
             a barrier with nothing to wait for costs no round trip. False for Redis, whose
             connections survive a promotion and a full resync.
-        blocks: whether the server ends :meth:`pause` once what the last look missed may be
+        blocks: whether the server ends :meth:`pause` once what the last poll missed may be
             visible. Then a pause lasts up to a second instead of being paced. May change from
-            look to look: False where a wait on the server could not be started.
-        hazard: for a person, what no look at its server can tell; the doctor says it.
+            poll to poll: False where a wait on the server could not be started.
+        hazard: for a person, what no poll of its server can show; the doctor says it.
     """
 
     pinned: bool = False
@@ -90,21 +90,21 @@ class Endpoint(ABC):
 
     @abstractmethod
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
-        """Look once, without waiting for the writes.
+        """Poll once, without waiting for the writes.
 
         *writes* all belong to this shim's datastore and are not empty.
 
         Args:
             writes: what to judge.
-            timeout_s: the longest the look itself may take, in seconds.
+            timeout_s: the longest the poll itself may take, in seconds.
 
         Raises:
-            Unreachable: the look failed and is worth repeating.
-            Exception: anything else means that looking again cannot help.
+            Unreachable: the poll failed and is worth repeating.
+            Exception: anything else means that polling again cannot help.
         """
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
-        """Look once for the records of *promises*, which are not empty; as :meth:`observe`.
+        """Ask once for the records of *promises*, which are not empty; as :meth:`observe`.
 
         Called only where :attr:`Shim.promises` is True. What is returned has the incarnation and
         the promises alone; absence of a record, or of the table for them, is ``not_yet``, never
@@ -115,7 +115,7 @@ class Endpoint(ABC):
             Exception: as :meth:`observe`.
         """
         del promises, timeout_s
-        msg = f"{type(self).__name__} cannot look for promises"
+        msg = f"{type(self).__name__} cannot ask for promises"
         raise NotImplementedError(msg)
 
     def follows(self, *, timeout_s: float) -> bool:
@@ -135,7 +135,7 @@ class Endpoint(ABC):
 
         The default waits for time or *wake* alone. A store that can push or block on the
         server overrides it; it must return at once when *wake* is set, and may return early.
-        Where it blocks, it waits for the smallest position that the last look missed, and what
+        Where it blocks, it waits for the smallest position that the last poll missed, and what
         waits on the server ends with :meth:`rest` or :meth:`close` at the latest.
         """
         wake.wait(timeout_s)
@@ -144,7 +144,7 @@ class Endpoint(ABC):
         """Nobody waits any more: end what the server pushes until the next :meth:`pause`."""
 
     def interrupt(self) -> None:  # noqa: B027 - optional
-        """Make a look that another thread is in fail soon. Thread-safe; may do nothing."""
+        """Make a poll that another thread is in fail soon. Thread-safe; may do nothing."""
 
     @abstractmethod
     def close(self) -> None:
@@ -152,4 +152,4 @@ class Endpoint(ABC):
 
 
 class Unreachable(Exception):  # noqa: N818 - the name is fixed by the specification
-    """A look failed in a way that a later look may not: refused, reset, timed out, loading."""
+    """A poll failed in a way that a later poll may not: refused, reset, timed out, loading."""

@@ -1,4 +1,4 @@
-"""The barrier's decisions, without I/O, threads or clocks: all faces and floors share them."""
+"""The barrier's decisions, without I/O, threads or clocks: all APIs and floors share them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OnUnmet = Literal["raise", "return"]
 
 #: Seconds after its expiry during which a promise may still be fulfilled by a slow clock.
 PROMISE_GRACE_S = 3600
-#: The longest pause between two looks, in seconds; looks this far apart are of one moment.
+#: The longest pause between two polls, in seconds; polls this far apart are of one moment.
 MOST_PAUSE_S = 0.050
 
 #: Outcomes that ``on_unknown="report"`` lets pass.
@@ -76,12 +76,12 @@ class Policies:
 class Wait:
     """One barrier, or one floor, while it waits. Not thread-safe.
 
-    A datastore is met by *one* look that shows all that is asked of it: two looks may reach
+    A datastore is met by *one* poll that shows all that is asked of it: two polls may reach
     servers of different histories. Where others had to be waited for, its server may have been
     replaced meanwhile: it is asked again before the barrier succeeds.
 
     Attributes:
-        pending: for each datastore that no look has met, all that is asked of it.
+        pending: for each datastore that no poll has met, all that is asked of it.
         deadline_s: on the clock that all ``now_s`` come from.
     """
 
@@ -138,7 +138,7 @@ class Wait:
             self._outcomes.setdefault(write, Outcome(write, Status.NOT_YET))
 
     def unmet(self, outcomes: Iterable[Outcome]) -> None:
-        """Take over what was found out about dependencies that had been let pass."""
+        """Merge what was found out about dependencies that had been let pass."""
         for outcome in outcomes:
             self._settle(outcome)
 
@@ -148,7 +148,7 @@ class Wait:
             self._settle(Outcome(write, Status.DEFERRED))
 
     def record(self, datastore: str, observation: Observation, now_s: float) -> None:
-        """Take over what a server of *datastore* showed at one look."""
+        """Merge what a server of *datastore* showed at one poll."""
         asked = self.pending.get(datastore)
         if asked is None:
             return
@@ -164,7 +164,7 @@ class Wait:
             self._doubt(now_s)
 
     def _judge(self, write: Dependency, observation: Observation, now_s: float) -> bool:
-        """Take over the outcome of *write*; whether it is pending."""
+        """Merge the outcome of *write*; whether it is pending."""
         status, cause = observation.of(write)
         if isinstance(write, Promise) and observation.promises.get(write) is Status.NOT_YET:
             status, why = self.policies.judge(write, now_s + self._unix_at_zero_s)
@@ -176,7 +176,7 @@ class Wait:
         return status.pending
 
     def _wait_on(self, now_s: float) -> None:
-        """Note that a look left something to wait for."""
+        """Note that a poll left something to wait for."""
         self._late_s = now_s
         self._fresh_from_s = None
 
@@ -192,7 +192,7 @@ class Wait:
                     self._outcomes[write] = replace(held, status=Status.NOT_YET, cause=_DOUBTED)
 
     def unreachable(self, datastore: str, cause: str, now_s: float) -> None:
-        """Note that a look failed; the next one may not."""
+        """Note that a poll failed; the next one may not."""
         if (asked := self.pending.get(datastore)) is None:
             return
         self._wait_on(now_s)
@@ -202,7 +202,7 @@ class Wait:
             )
 
     def failed(self, datastore: str, cause: str, now_s: float) -> None:
-        """Note that looking again cannot help: what is pending there is undecidable."""
+        """Note that polling again cannot help: what is pending there is undecidable."""
         for write in self.pending.pop(datastore, ()):
             self._settle(Outcome(write, Status.UNDECIDABLE, now_s - self.started_s, cause=cause))
         if not self.pending:
@@ -234,12 +234,12 @@ def _order(outcome: Outcome) -> tuple[str, str, bool, bool, int, str]:
 
 
 class Pacer:
-    """How long to pause between two looks when the store can neither block nor push.
+    """How long to pause between two polls when the store can neither block nor push.
 
-    The pause grows with the time waited already, so that both the number of looks and the
-    overshoot relative to the wait are bounded: a look comes at most 2 % (or 1 ms) late, and
-    a wait of T seconds costs about 50 + 50 ln(20 T) looks. Random, so that many processes do
-    not look in step. After failed looks it backs off exponentially.
+    The pause grows with the time waited already, so that both the number of polls and the
+    overshoot relative to the wait are bounded: a poll comes at most 2 % (or 1 ms) late, and
+    a wait of T seconds costs about 50 + 50 ln(20 T) polls. Random, so that many processes do
+    not poll in step. After failed polls it backs off exponentially.
     """
 
     SHARE = 0.02
@@ -255,13 +255,13 @@ class Pacer:
         self._failures = 0
 
     def pause_s(self, waited_s: float) -> float:
-        """Seconds until the next look, when the youngest wait has lasted *waited_s*."""
+        """Seconds until the next poll, when the youngest wait has lasted *waited_s*."""
         self._failures = 0
         longest = min(max(self.LEAST_S, waited_s * self.SHARE), self.MOST_S)
         return self._uniform(longest * (1 - self.JITTER), longest)
 
     def backoff_s(self) -> float:
-        """Seconds until the next look after one that failed."""
+        """Seconds until the next poll after one that failed."""
         longest = min(self.BACKOFF_LEAST_S * 2**self._failures, self.BACKOFF_MOST_S)
         self._failures = min(self._failures + 1, 16)
         return self._uniform(longest * (1 - self.JITTER), longest)

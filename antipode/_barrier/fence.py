@@ -40,7 +40,7 @@ class Fenced(Protocol):
 class Fencer:
     """Asks one primary for whoever wants its position, one after another.
 
-    A client may take longer than it is told: to find out that a host has no address, say. So no
+    A client may take longer than it is allowed: to find out that a host has no address, say. So no
     barrier asks in a thread of its own, which it could not leave, nor in one for each barrier.
     """
 
@@ -95,11 +95,11 @@ class Fencer:
         return bool(self._asked)
 
     def end(self) -> None:
-        """Ask, and tell them."""
+        """Ask, and notify them."""
         asked, self._asked = self._asked, {}
         try:
             writes = self._shim.fence(timeout_s=max(asked.values()))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is what they are told
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what they get
             for each in asked:
                 each.set_exception(error)
         else:
@@ -107,7 +107,7 @@ class Fencer:
                 each.set_result(writes)
 
     def pause(self, timeout_s: float) -> None:
-        """There is no reason to wait: who asks later asks anew."""
+        """There is no reason to wait: who asks later asks again."""
 
     def after_fork(self) -> None:
         """Start over in a child process: the thread is the parent's."""

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     Observe = Callable[[float], Observation]
     ObserveAsync = Callable[[float], Awaitable[Observation]]
 
-#: How many times as long a held read pauses while a watcher looks for it: that one may look at
+#: How many times as long a held read pauses while a watcher polls for it: that one may poll
 #: another server, which shows what is demanded later, or never.
 RARELY = 8
-#: Seconds that a look gets although the time is up.
+#: Seconds that a poll gets although the time is up.
 LEAST_LOOK_S = 0.05
 #: Why a read does not wait though it has time.
 CROWDED = (
@@ -52,12 +52,12 @@ class Demand:
 
     Attributes:
         writes: to be visible.
-        promises: to be fulfilled; none where no shim of the datastore looks for them.
+        promises: to be fulfilled; none where no shim of the datastore asks for them.
         policies: by which outcomes are judged.
         allowance: seconds for holding reads back.
-        automatic: whether no barrier was called: reads wait by themselves.
+        automatic: whether no barrier was called: reads wait automatically.
         raises: whether a read that is not shown all of it raises, instead of being answered.
-        least_look_s: how long a look may last although the time is up, in seconds.
+        least_look_s: how long a poll may last although the time is up, in seconds.
     """
 
     automatic = False
@@ -148,19 +148,19 @@ class Floor:
     """What the next read of one datastore must see, on whatever connection it is made.
 
     A list of demands: of barriers that were called first, which have their time and their errors
-    before the automatic one of the read itself has its own. One look shows all of them, or the
+    before the automatic one of the read itself has its own. One poll shows all of them, or the
     read is not answered.
 
     An instrumented connection asks its server, in the read's own round trip where it can, and
     answers the read only when :meth:`accepts` says so; otherwise it holds the read back with
-    :meth:`hold` or :meth:`hold_async`. Where it knows without a look that all is shown, it calls
+    :meth:`hold` or :meth:`hold_async`. Where it knows without a poll that all is shown, it calls
     :meth:`passed`. Time is spent only while holding.
 
     Attributes:
         datastore: whose reads it is for.
         demands: who asks for what.
         writes: what must be visible.
-        promises: what must be fulfilled; none where no shim of the datastore looks for them.
+        promises: what must be fulfilled; none where no shim of the datastore asks for them.
         served: whether the read is answered although it was not shown all of that.
         counted: whether it was counted as stale: served, or of an incomplete lineage.
     """
@@ -173,7 +173,7 @@ class Floor:
         flaw: UnmetError | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Hold a read back for *demands*; *flaw* says what no look can show it."""
+        """Hold a read back for *demands*; *flaw* says what no poll can show it."""
         self.datastore = datastore
         self.demands = demands
         self.writes: frozenset[WriteId] = frozenset().union(*(each.writes for each in demands))
@@ -201,17 +201,17 @@ class Floor:
         return max(each.allowance.left_s(now_s) for each in self.demands)
 
     def block_s(self, longest_s: float) -> float:
-        """How long the server may block during a look: at most *longest_s*, and what is left."""
+        """How long the server may block during a poll: at most *longest_s*, and what is left."""
         left_s = self.left_s
         return min(longest_s, left_s) if left_s > LEAST_LOOK_S else 0.0
 
     @property
     def poll_s(self) -> float:
-        """How long a look may last: what is left, but enough for one honest try."""
+        """How long a poll may last: what is left, but enough for one honest try."""
         return max(self.left_s, *(each.least_look_s for each in self.demands))
 
     def accepts(self, observation: Observation) -> bool:
-        """Whether a read made at or after this look may be answered.
+        """Whether a read made at or after this poll may be answered.
 
         Raises:
             UnmetError: waiting longer cannot help.
@@ -222,7 +222,7 @@ class Floor:
         return False
 
     def passed(self) -> None:
-        """The read is answered: it is known to be shown all of it that a look can show."""
+        """The read is answered: it is known to be shown all of it that a poll can show."""
         if self._flaw is not None:
             self._count(self._flaw)
 
@@ -295,10 +295,10 @@ class Floor:
         The connection is kept meanwhile. A client that can give it back uses :class:`Repeated`.
 
         Args:
-            observe: looks once on the connection that will read; takes the longest it may
+            observe: polls once on the connection that will read; takes the longest it may
                 last, in seconds.
-            watcher: of the same datastore, where *observe* cannot wait on the server: looks for
-                all held reads, which themselves look rarely then.
+            watcher: of the same datastore, where *observe* cannot wait on the server: polls for
+                all held reads, which themselves poll rarely then.
             places: of the pool of the connection; None without one.
 
         Raises:
@@ -323,7 +323,7 @@ class Floor:
 
     @property
     def over(self) -> bool:
-        """Whether no demand is left that a look may show."""
+        """Whether no demand is left that a poll may show."""
         return self.served and all(each.automatic for each in self.demands)
 
     def expire(self, cause: Unreachable) -> None:
@@ -339,7 +339,7 @@ class Floor:
             self._late(demand, wait, cause)
 
     def _late(self, demand: Demand, wait: Wait, cause: Unreachable) -> None:
-        """A look that failed because the time was up says so, not that the server was away.
+        """A poll that failed because the time was up says so, not that the server was away.
 
         Where such reads are answered, the client's own error follows: there is nothing to serve.
 
@@ -365,9 +365,9 @@ class Floor:
 
 
 class HeldRead:
-    """One read that a floor holds back: when it looks, how it ends. Neither looks nor pauses.
+    """One read that a floor holds back: when it polls, how it ends. Neither polls nor pauses.
 
-    One demand at a time has its turn, the first that the last look did not show: its time is
+    One demand at a time has its turn, the first that the last poll did not show: its time is
     spent, and it paces. A context manager, at whose end the turn is over.
 
     Attributes:
@@ -397,11 +397,11 @@ class HeldRead:
 
     @property
     def poll_s(self) -> float:
-        """How long the next look may last, in seconds."""
+        """How long the next poll may last, in seconds."""
         return max(self._wait.deadline_s - self._clock.monotonic(), self._demand.least_look_s)
 
     def take(self, observation: Observation) -> float | None:
-        """Seconds until the next look; None where the read may be answered.
+        """Seconds until the next poll; None where the read may be answered.
 
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
@@ -483,7 +483,7 @@ class HeldRead:
         """Spend the time.
 
         Raises:
-            BarrierTimeout: the last look failed, and the time is up.
+            BarrierTimeout: the last poll failed, and the time is up.
         """
         try:
             if isinstance(exc, Unreachable):
@@ -492,7 +492,7 @@ class HeldRead:
             self.end()
 
     def late(self, away: Unreachable) -> None:
-        """The last look failed.
+        """The last poll failed.
 
         Raises:
             BarrierTimeout: the time is up.

@@ -1,7 +1,7 @@
 """Hints for held reads: a watcher's word that a server shows by now what a read must see.
 
 Reads that are held back on many connections would each ask their server all the time. The watcher
-asks for all of them. It may look at another server than the read is made at, so a hint ends a
+asks for all of them. It may poll another server than the read is made at, so a hint ends a
 pause, and decides nothing.
 """
 

@@ -145,8 +145,8 @@ _CAUSES = {
 }
 _PROMISES = {
     **_CAUSES,
-    Status.ABANDONED: "it expired, and nothing registered can look whether it was fulfilled",
-    Status.UNDECIDABLE: "what is registered cannot look for promises",
+    Status.ABANDONED: "it expired, and nothing registered can ask whether it was fulfilled",
+    Status.UNDECIDABLE: "what is registered cannot ask for promises",
 }
 
 
@@ -176,7 +176,7 @@ def _way(datastore: str, at: At) -> Status | None:
 def _promised(promise: Promise, at: At, now_s: float) -> Status | None:
     """None where *promise* can be waited for, else its outcome.
 
-    One that expired is looked for all the same: what was fulfilled in time is visible for as
+    One that expired is asked for all the same: what was fulfilled in time is visible for as
     long as the store remembers it.
     """
     shims = shims_of(promise.datastore)

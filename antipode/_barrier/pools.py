@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 class Repeated:
     """A read that is made again after each pause: it keeps no connection while it waits.
 
-    Each attempt looks once on its connection. Where :meth:`look` says no, the attempt ends and the
+    Each attempt polls once on its connection. Where :meth:`look` says no, the attempt ends and the
     connection goes back, and the client calls :meth:`pause` before it makes the next one. Those
     that were woken together take their connections one after the other, in the places of the pool.
 
     Attributes:
-        floor: what the read must see, once an attempt has looked; the same for all attempts.
-        waits: whether the last look was too early.
+        floor: what the read must see, once an attempt has polled; the same for all attempts.
+        waits: whether the last poll was too early.
     """
 
     def __init__(self, shim: Store, places: Places) -> None:
@@ -53,7 +53,7 @@ class Repeated:
         self._pause_s = 0.0
 
     def look(self, held: Floor, observe: Callable[[float], Observation]) -> bool:
-        """Whether one look, as :meth:`Floor.hold` takes it, shows *held*.
+        """Whether one poll, as :meth:`Floor.hold` takes it, shows *held*.
 
         Raises:
             UnmetError: the time is up, or waiting longer cannot help.
@@ -130,7 +130,7 @@ def wait_first(shim: Store, *, own: Collection[str] = ()) -> None:
 
     Args:
         shim: of the client.
-        own: names of the logs that its server writes by itself, and so shows.
+        own: names of the logs that its server writes on its own, and so shows.
     """
     for held, demand, wait in _first(shim, own):
         finished = threading.Event()
@@ -166,7 +166,7 @@ def _first(shim: Store, own: Collection[str]) -> Iterator[tuple[Floor, Demand, W
 
 
 def _asked(demand: Demand, own: Collection[str]) -> bool:
-    """Whether *demand* is of more than what the server wrote by itself."""
+    """Whether *demand* is of more than what the server wrote on its own."""
     return bool(demand.promises) or any(each.key not in own for each in demand.writes)
 
 

@@ -36,7 +36,7 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
         who: the connection or session that reads, as :func:`record_uncommitted` has it.
 
     Raises:
-        UnmetError: automatic barriers raise, and it is known without a look that something cannot
+        UnmetError: automatic barriers raise, and it is known without a poll that something cannot
             be seen.
     """
     held = scope_in()
@@ -62,7 +62,7 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
 
 
 def _flaw(automatic: AutomaticDemand) -> UnmetError | None:
-    """What no look can show a read, which is answered all the same.
+    """What no poll can show a read, which is answered all the same.
 
     Raises:
         UnmetError: it is not.
@@ -75,7 +75,7 @@ def _flaw(automatic: AutomaticDemand) -> UnmetError | None:
 
 
 def _tell_of_unseen(held: Scope, datastore: str, reader: int) -> None:
-    """Tell of a read that a transaction of its request, not the *reader*'s own, is hidden from."""
+    """Report a read that a transaction of its request, not the *reader*'s own, is hidden from."""
     for number, transaction in open_writes.open_in(held):
         if transaction.datastore == datastore and number != reader:
             open_writes.tell_of_unseen("read", held, transaction)
@@ -106,5 +106,5 @@ def record_uncommitted(shim: Store, who: object, *, wrote: bool) -> None:
     """
     if wrote:
         open_writes.wrote(scope_in(), shim.datastore, who)
-    else:  # Each reply of a server may come here; most tell of no write.
+    else:  # Each reply of a server may come here; most report no write.
         open_writes.ended(id(who))

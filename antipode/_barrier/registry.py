@@ -34,7 +34,9 @@ def register(shim: Store) -> None:
         if shim not in held:
             _shims[shim.datastore] = (*held, shim)
     if not shim.floors and config().barriers == "auto":
-        message = "no read of %r waits by itself: its clients hold none, whatever barriers= says"
+        message = (
+            "no read of %r waits automatically: its clients hold none, whatever barriers= says"
+        )
         log_once("automatic", shim.datastore, None, message, shim.datastore)
 
 
@@ -78,7 +80,7 @@ def waits_for_any() -> bool:
 def looking_shim(datastore: str) -> Store | None:
     """The shim to wait at for ``at="now"``: the replica where there is one, else the primary.
 
-    None where no shim of *datastore* can look.
+    None where no shim of *datastore* can poll.
 
     Raises:
         ConfigurationError: two replicas are registered under one name, or two primaries and no
@@ -100,7 +102,7 @@ def looking_shim(datastore: str) -> Store | None:
 
 
 def shared_watcher(client: Client) -> Watcher | None:
-    """What looks at the server that *client* reads from; None where another may be looked at."""
+    """What polls the server that *client* reads from; None where another may be polled."""
     try:
         looking = looking_shim(client.datastore)
     except ConfigurationError:
@@ -134,9 +136,9 @@ _claims: dict[Hashable, list[Store]] = {}
 
 
 def claim(where: Hashable, shim: Store) -> None:
-    """Let *shim* look at *where*, unless another one of this process does already.
+    """Let *shim* poll *where*, unless another one of this process does already.
 
-    A service has a sync and an asyncio client of one replica, or a shim beside them: for
+    A service has a sync and an asyncio client of one replica, or a shim as well: for
     barriers they are one server, not several replicas under one name.
     """
     with _claims_lock:
@@ -146,7 +148,7 @@ def claim(where: Hashable, shim: Store) -> None:
 
 
 def release(where: Hashable, shim: Store) -> None:
-    """Give the claim up; the next one looks. Idempotent."""
+    """Give the claim up; the next one polls. Idempotent."""
     with _claims_lock:
         held = _claims.get(where, [])
         if shim in held:

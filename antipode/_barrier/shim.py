@@ -36,11 +36,11 @@ class Shim(Store):
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
-        promises: whether its endpoints, and its client's floors where it has these, look for
+        promises: whether its endpoints, and its client's floors where it has these, ask for
             promises.
         abandons: whether :meth:`abandon_promise` works.
         clock: by which its watcher paces itself.
-        claimed: what tells its server from others of this process; None where nothing does.
+        claimed: what distinguishes its server from others of this process; None where nothing does.
     """
 
     def wait(self, lineage: Lineage | None = None, *, timeout: float) -> BarrierResult:
@@ -81,7 +81,7 @@ class ServerShim(Shim):
     """The shim of a store whose clients connect to servers and instrument their reads.
 
     Several clients of one server in one process are one server for barriers: the first of them
-    looks there. Where a pool or a proxy chooses the server, none of them can.
+    polls it. Where a pool or a proxy chooses the server, none of them can.
 
     Attributes:
         on_read: whether a read adds the stored lineage to the scope.
@@ -97,11 +97,11 @@ class ServerShim(Shim):
         reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
-        """Take over the options; connects to nothing.
+        """Adopt the options; connects to nothing.
 
         Args:
             datastore: the name that every service spells alike.
-            server: what tells the server of its client from others, such as its address; None
+            server: what distinguishes its client's server from others, such as its address; None
                 where only a read shows which server answers it.
             reads_from: ``primary`` or ``replica``.
             on_read: ``merge`` or ``ignore``.
@@ -131,7 +131,7 @@ class ServerShim(Shim):
 def stored_names(
     lineage: str, names: Collection[str], *, datastore: str, option: str
 ) -> tuple[str, ...]:
-    """What a native client stores lineages beside; empty where it stores none.
+    """What a native client stores lineages with; empty where it stores none.
 
     Args:
         lineage: the option of that name: ``none`` or ``beside``.
@@ -150,7 +150,7 @@ def stored_names(
         raise ConfigurationError(msg)
     kept = tuple(dict.fromkeys(names))
     if lineage == "beside" and (not kept or "" in kept):
-        msg = f"lineage='beside' on {datastore!r} needs {option}=: beside which to store lineages"
+        msg = f"lineage='beside' on {datastore!r} needs {option}=: with which to store lineages"
         raise ConfigurationError(msg)
     if lineage == "none" and kept:
         msg = f"{option}={list(kept)} on {datastore!r} means nothing without lineage='beside'"

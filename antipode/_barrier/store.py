@@ -34,12 +34,12 @@ class Store(ABC):
             pool or proxy only knows at the read which replica answers, and leaves this False.
         floors: whether an instrumented client of this process satisfies ``at="read"`` floors.
         fences: whether :meth:`fence` works: the shim reaches the primary of a store with a log.
-        promises: whether its endpoints, and its client's floors where it has these, look for
+        promises: whether its endpoints, and its client's floors where it has these, ask for
             promises.
         abandons: whether :meth:`abandon_promise` works.
         clock: by which its watcher paces itself.
-        claimed: what tells its server from others of this process; None where nothing does.
-        barriers: whether the reads of its clients wait by themselves; None: as configured.
+        claimed: what distinguishes its server from others of this process; None where nothing does.
+        barriers: whether the reads of its clients wait automatically; None: as configured.
         keyspace: where its keys are: a table, a collection; empty where a datastore has one place.
     """
 
@@ -73,7 +73,7 @@ class Store(ABC):
         self._watcher_lock = threading.Lock()
 
     def wait_by(self, barriers: Barriers | None) -> None:
-        """Have the reads of its clients wait by themselves, or not; None: as configured.
+        """Have the reads of its clients wait automatically, or not; None: as configured.
 
         Raises:
             ConfigurationError: *barriers* is none of these.
@@ -85,7 +85,7 @@ class Store(ABC):
 
     @property
     def watcher(self) -> Watcher:
-        """What looks at this datastore for barriers. For the core."""
+        """What polls this datastore for barriers. For the core."""
         with self._watcher_lock:
             if self._watcher is None:
                 self._watcher = Watcher(self, self.clock)

@@ -1,4 +1,4 @@
-"""What connects one barrier, in whatever face, to the watchers of its datastores."""
+"""What connects one barrier, in whatever API, to the watchers of its datastores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Waiter:
             wait: the state, from now on changed by this object alone.
             notify: called once.
             clock: of the ``now_s`` that *wait* gets.
-            once: be content with one look at each datastore.
+            once: be content with one poll of each datastore.
         """
         self.since_s = wait.started_s
         self._wait = wait
@@ -83,7 +83,7 @@ class Waiter:
                 self._wait.record(datastore, known, self._clock.monotonic())
 
     def look_here(self) -> bool:
-        """Look from this thread, where there is one datastore and nobody looks at it already.
+        """Poll from this thread, where there is one datastore and nobody polls it already.
 
         Saves starting a thread for the barrier that has nothing to wait for. False when the
         watcher has to do it, which alone makes connections.
@@ -97,7 +97,7 @@ class Waiter:
         except Unreachable as error:
             self.unreachable(datastore, why(error))
             return True
-        except Exception:  # noqa: BLE001 - the watcher looks again, and knows what to retry
+        except Exception:  # noqa: BLE001 - the watcher polls again, and knows what to retry
             return False
         if observation is None:
             return False
@@ -128,11 +128,11 @@ class Waiter:
         self._update(datastore, lambda now_s: self._wait.record(datastore, observation, now_s))
 
     def unreachable(self, datastore: str, cause: str) -> None:
-        """Record that a look failed."""
+        """Record that a poll failed."""
         self._update(datastore, lambda now_s: self._wait.unreachable(datastore, cause, now_s))
 
     def failed(self, datastore: str, cause: str) -> None:
-        """Record that there is no further look."""
+        """Record that there is no further poll."""
         self._update(datastore, lambda now_s: self._wait.failed(datastore, cause, now_s))
 
     def _update(self, datastore: str, record: Callable[[float], None]) -> None:
@@ -163,7 +163,7 @@ def one_server(result: BarrierResult, datastore: str) -> frozenset[str]:
 
 
 def wait_here(waiter: Waiter, finished: threading.Event) -> None:
-    """Wait until *finished* is set, or the waiter's deadline, which a look here may come near."""
+    """Wait until *finished* is set, or the waiter's deadline, which a poll here may come near."""
     waiter.recall()
     if waiter.finished or _looked_here(waiter):
         return
@@ -175,7 +175,7 @@ def wait_here(waiter: Waiter, finished: threading.Event) -> None:
 
 
 def _looked_here(waiter: Waiter) -> bool:
-    """Look from this thread; whether that was enough."""
+    """Poll from this thread; whether that was enough."""
     tell_of_stall()
     return waiter.look_here() and waiter.finished
 

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
     from .contract import Endpoint
 
-#: The longest one look may take; a stopped server is noticed after this.
+#: The longest one poll may take; a stopped server is noticed after this.
 LOOK_S = 1.0
 #: The longest that making a connection may take: several round trips, to a server far away too.
 CONNECT_S = 5.0
-#: The longest pause at a server that ends it by itself; what it cannot tell is looked at then.
+#: The longest pause at a server that ends it; what it cannot push is polled then.
 SLICE_S = 1.0
 #: Seconds for which a server that did not know a log is taken not to know it.
 UNKNOWN_S = 30.0
 #: Writes of unknown logs that are remembered: the names of logs come from outside.
 MOST_UNKNOWN = 1_000
-#: What the second half of a look gets at least: clients take 0 for "no limit".
+#: What the second half of a poll gets at least: clients take 0 for "no limit".
 LEAST_LOOK_S = 0.005
-#: Why nobody looks any more.
+#: Why nobody polls any more.
 CLOSED = "its shim was closed"
 
 
 class Watched(Protocol):
-    """Where a watcher looks: a store."""
+    """Where a watcher polls: a store."""
 
     @property
     def datastore(self) -> str:
@@ -64,15 +64,15 @@ class Subscriber(Protocol):
         ...
 
     def take(self, datastore: str, observation: Observation) -> None:
-        """Receive what a look showed, of its own writes and of others'."""
+        """Receive what a poll showed, of its own writes and of others'."""
         ...
 
     def unreachable(self, datastore: str, cause: str) -> None:
-        """Learn that a look failed and will be repeated."""
+        """Learn that a poll failed and will be repeated."""
         ...
 
     def failed(self, datastore: str, cause: str) -> None:
-        """Learn that there will be no further look."""
+        """Learn that there will be no further poll."""
         ...
 
 
@@ -92,7 +92,7 @@ class Knowledge:
         self._unknown: dict[WriteId, float] = {}
 
     def learn(self, observation: Observation, now_s: float) -> None:
-        """Take over what a look showed at *now_s*."""
+        """Merge what a poll showed at *now_s*."""
         if observation.server != self._server:
             self.forget()
             self._server = observation.server
@@ -161,7 +161,7 @@ class Knowledge:
 
 
 class Watcher:
-    """Looks at one server for everybody who waits there: equal waits share each look."""
+    """Polls one server for everybody who waits there: equal waits share each poll."""
 
     def __init__(self, shim: Watched, clock: Clock = SYSTEM_CLOCK) -> None:
         """Watch for *shim*; nothing is opened before somebody waits."""
@@ -185,7 +185,7 @@ class Watcher:
         self.wake = Wake()
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Look for *subscriber* until it wants nothing more or unsubscribes.
+        """Poll for *subscriber* until it wants nothing more or unsubscribes.
 
         Where that cannot be, it learns so at once; who comes later tries again.
         """
@@ -195,7 +195,7 @@ class Watcher:
             subscriber.failed(self._shim.datastore, cause)
 
     def _join(self, subscriber: Subscriber) -> str:
-        """Take *subscriber* in; why nobody looks for it, empty where somebody does."""
+        """Take *subscriber* in; why nobody polls for it, empty where somebody does."""
         if self._running and (self._thread is None or self._thread.is_alive()):
             self.wake.set()
         else:
@@ -209,7 +209,7 @@ class Watcher:
         return ""
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Stop looking for *subscriber*; without others the thread ends."""
+        """Stop polling for *subscriber*; without others the thread ends."""
         with self._lock:
             if subscriber in self._subscribers:
                 self._subscribers.remove(subscriber)
@@ -217,30 +217,30 @@ class Watcher:
                 self.wake.set()
 
     def recall(self, wanted: Iterable[Dependency]) -> Observation | None:
-        """What of *wanted* is known to be visible without a look, None where nothing is."""
+        """What of *wanted* is known to be visible without a poll, None where nothing is."""
         endpoint = self._endpoint
         if endpoint is None or not endpoint.pinned:
             return None
         return self._knowledge.recall(wanted)
 
     def lacks(self, write: WriteId) -> bool:
-        """Whether it is known without a look that the server does not know the log of *write*."""
+        """Whether it is known without a poll that the server does not know the log of *write*."""
         return self._knowledge.lacks(write, self.clock.monotonic())
 
     @property
     def away(self) -> str:
-        """Why the last look failed; empty where it did not."""
+        """Why the last poll failed; empty where it did not."""
         return self._away
 
     def try_look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation | None:
-        """Look from the caller's thread; None when the watcher has to.
+        """Poll from the caller's thread; None when the watcher has to.
 
         That is when it is at work itself, and when there is no connection: to make one may
-        outlast a short deadline, only to be given up and begun anew by the next caller.
+        outlast a short deadline, only to be given up and begun again by the next caller.
 
         Raises:
-            Unreachable: the look failed.
-            Exception: looking again cannot help.
+            Unreachable: the poll failed.
+            Exception: polling again cannot help.
         """
         if self._closed or not self._using.acquire(blocking=False):
             return None
@@ -250,7 +250,7 @@ class Watcher:
             self._using.release()
 
     def step(self) -> float | None:
-        """Look once for everybody; seconds until the next look, None when nobody waits."""
+        """Poll once for everybody; seconds until the next poll, None when nobody waits."""
         self.wake.clear()
         subscribers = self._waiting()
         if subscribers is None:
@@ -269,7 +269,7 @@ class Watcher:
                 each.unreachable(datastore, why(error))
             return self._pacer.backoff_s()
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody may hang on it
-            logger.warning("a look at %r failed for good", datastore, exc_info=True)
+            logger.warning("a poll of %r failed for good", datastore, exc_info=True)
             for each in subscribers:
                 each.failed(datastore, f"{type(error).__name__}: {error}")
             return 0.0
@@ -299,7 +299,7 @@ class Watcher:
             return None
 
     def _look(self, wanted: Collection[Dependency], timeout_s: float) -> Observation:
-        """Look once within *timeout_s*, after connecting if need be, which has its own limit.
+        """Poll once within *timeout_s*, after connecting if need be, which has its own limit.
 
         Who waits may give up while a connection is made: it is kept for who waits next.
         """
@@ -336,11 +336,11 @@ class Watcher:
                 return
             try:
                 self._endpoint.pause(timeout_s, self.wake)
-            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+            except Exception:  # noqa: BLE001 - the next poll connects again and reports
                 self._drop_endpoint()
 
     def _rest(self) -> None:
-        """Tell the endpoint that nobody waits, unless somebody came meanwhile."""
+        """Inform the endpoint that nobody waits, unless somebody came meanwhile."""
         with self._using:
             if self._closed:
                 self._drop_endpoint()
@@ -348,7 +348,7 @@ class Watcher:
                 return
             try:
                 self._endpoint.rest()
-            except Exception:  # noqa: BLE001 - the next look connects anew and tells
+            except Exception:  # noqa: BLE001 - the next poll connects again and reports
                 self._drop_endpoint()
 
     def close(self) -> None:
@@ -389,7 +389,7 @@ def _sorted_out(wanted: Iterable[Dependency]) -> tuple[list[WriteId], list[Promi
 def _observed(
     endpoint: Endpoint, wanted: Iterable[Dependency], deadline_s: float, clock: Clock
 ) -> Observation:
-    """What *endpoint* shows of *wanted*: one look at one history.
+    """What *endpoint* shows of *wanted*: one poll of one history.
 
     Raises:
         Unreachable: as ``Endpoint.observe``; or the history changed between the two halves.
@@ -407,7 +407,7 @@ def _observed(
         return replace(records, promises=found)
     shown = endpoint.observe(writes, timeout_s=left_s())
     if shown.server != records.server:
-        msg = "the server's history changed during the look"
+        msg = "the server's history changed during the poll"
         raise Unreachable(msg)
     return replace(shown, promises=found, promise_causes=records.promise_causes)
 

@@ -32,7 +32,7 @@ class Result:
     Attributes:
         verdict: ``ok`` under every reading, a ``violation``, or ``unknown``.
         reading: of a violation the weakest reading that is violated; None otherwise.
-        reason: of ``unknown`` why, in a sentence; of a violation what is not known beside it,
+        reason: of ``unknown`` why, in a sentence; of a violation what is not known besides,
             mostly nothing.
         explanation: of a violation why; of mutual lineages how they read each other.
         operations: how many the history has.
@@ -117,7 +117,7 @@ def _unfit(index: Index) -> Result | None:
 
 
 class _Check:
-    """Judges the parts of a history that nothing connects, each by itself."""
+    """Judges the parts of a history that nothing connects, each separately."""
 
     def __init__(self, index: Index, meter: Meter) -> None:
         self._index, self._meter = index, meter

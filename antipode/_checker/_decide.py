@@ -1,4 +1,4 @@
-"""The verdict on a history. Pure, but for what the meter looks at."""
+"""The verdict on a history. Pure, but for what the meter reads."""
 
 from __future__ import annotations
 

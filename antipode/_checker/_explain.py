@@ -54,7 +54,7 @@ def explain(index: Index, judgement: Judgement) -> Explanation:
 
 
 class _Part:
-    """Some operations of a history, judged by themselves as they were among all others."""
+    """Some operations of a history, judged alone as they were among all others."""
 
     def __init__(self, index: Index, judgement: Judgement) -> None:
         self._index, self._judgement = index, judgement

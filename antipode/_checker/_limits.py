@@ -52,7 +52,7 @@ class Meter:
             raise ExhaustedError(f"the budget of {self._budget_steps:,} steps is spent")
 
     def passed(self, what: str, done: int, total: int) -> None:
-        """Report that *done* of *total* are done, and look at the memory in use."""
+        """Report that *done* of *total* are done, and read the memory in use."""
         if self._progress:
             self._progress(what, done, total)
         limit = self._memory_limit_mib

@@ -229,7 +229,7 @@ class DryRun:
         """The id of the request of *request*, as records have it."""
         if request is None:
             return "null"
-        _ = request.known  # The id may be in what came and was not looked at yet.
+        _ = request.known  # The id may be in what came and was not decoded yet.
         notes = self._notes(request)
         if not (drawn := notes.drawn):
             with self._lock:
@@ -241,14 +241,14 @@ class DryRun:
             self._records.put("evidence", members(about))
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until the reads that are over were looked into once, at most *timeout_s*."""
+        """Wait until the reads that are over were observed once, at most *timeout_s*."""
         self._evidence.over()
         deadline = monotonic() + timeout_s
         self._evidence.settle(timeout_s)
         self._roles.settle(max(deadline - monotonic(), 0.0))
 
     def close(self) -> None:
-        """Stop looking, and close the file."""
+        """Stop observing, and close the file."""
         self._evidence.close()
         self._roles.settle(_ROLES_S)
         if self._records is not None:

@@ -60,7 +60,7 @@ class Notes:
         return self._request
 
     def take(self, items: Collection[str]) -> None:
-        """Take over the notes among *items*; those that are malformed say nothing."""
+        """Merge the notes among *items*; those that are malformed say nothing."""
         came = [request for item in items if (request := request_of(item))]
         if came and not self._request:
             self._request = min(came)

@@ -51,7 +51,7 @@ class RecordWriter(Protocol):
 
 
 class JudgedReads:
-    """Judges the reads of a process in *region*, and has findings looked into."""
+    """Judges the reads of a process in *region*, and has findings observed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Where an application is while a dry run looks on: its lines, and the test that runs."""
+"""Where an application is while a dry run observes: its lines, and the test that runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Places:
 
 
 def _working_directory() -> str:
-    """With a separator behind it; where it was removed, what no file lies below."""
+    """With a separator after it; where it was removed, what no file lies below."""
     try:
         return f"{Path.cwd()}{os.sep}"
     except FileNotFoundError:

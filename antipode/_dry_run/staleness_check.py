@@ -1,6 +1,6 @@
-"""What becomes of the dependencies of unguarded reads: looked at behind them, in the background.
+"""What becomes of the dependencies of unguarded reads: polled after them, in the background.
 
-A look that began after a read and does not show its dependency proves that the read did not show
+A poll that began after a read and does not show its dependency proves that the read did not show
 it either. That a read is over is known from what its thread or task does next.
 """
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     Runner = asyncio.Task[Any] | int
 
-#: Reads that are looked into at a time: each waits until its replica shows what it missed, at one
+#: Reads that are observed at a time: each waits until its replica shows what it missed, at one
 #: watcher, so that many cost little. With few, a replica that lags by a second had most dropped.
 MOST = 64
 #: Reads of which it is not known yet that they are over.
 MOST_OPEN = 64
-#: Reads of one finding that are all looked into; of more, one in so many seconds. A look takes
+#: Reads of one finding that are all observed; of more, one in so many seconds. A poll takes
 #: longer than the read, and who is sent so many does not learn more from each.
 EAGER = 100
 EVERY_S = 0.1
 _MOST_FINDINGS = 10_000
-#: Seconds after a read within which its dependencies are looked at.
+#: Seconds after a read within which its dependencies are polled.
 BOUND_S = 10.0
 
 _SHOWN = frozenset({Status.VISIBLE, Status.SUPERSEDED})
@@ -47,7 +47,7 @@ _ABSENT = frozenset({Status.NOT_YET, Status.LOST})
 
 
 class Evidence:
-    """Looks into unguarded reads, a few at a time; what is beyond is dropped and counted.
+    """Observes unguarded reads, a few at a time; what is beyond is dropped and counted.
 
     Attributes:
         open_reads: those that may still be under way, by the task or thread that makes them.
@@ -59,11 +59,11 @@ class Evidence:
         self.lock = threading.Lock()
         self.open_reads: list[tuple[weakref.ref[asyncio.Task[Any]] | int, Look]] = []
         self._running: set[Look] = set()
-        #: By finding: how many of its reads were looked into, and when the last one was.
+        #: By finding: how many of its reads were observed, and when the last one was.
         self._looked: dict[object, tuple[int, float]] = {}
 
     def wants(self, finding: object) -> bool:
-        """Whether one more read of *finding* shall be looked into."""
+        """Whether one more read of *finding* shall be observed."""
         now_s = monotonic()
         looked, last_s = self._looked.get(finding, (0, 0.0))
         if looked >= EAGER and now_s - last_s < EVERY_S:
@@ -83,7 +83,7 @@ class Evidence:
         runner: Runner,
         since_s: float,
     ) -> None:
-        """Look into a read by *client*, once that is over.
+        """Observe a read by *client*, once that is over.
 
         Args:
             client: which reads.
@@ -125,7 +125,7 @@ class Evidence:
             self._running.discard(look)
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until each look that has begun looked once, or is over; at most *timeout_s*."""
+        """Wait until each check that has begun polled once, or is over; at most *timeout_s*."""
         deadline = monotonic() + timeout_s
         with self.lock:
             running = tuple(self._running)
@@ -133,7 +133,7 @@ class Evidence:
             look.looked.wait(max(deadline - monotonic(), 0.0))
 
     def close(self) -> None:
-        """Look into nothing any more; what is known by now is recorded."""
+        """Observe nothing any more; what is known by now is recorded."""
         with self.lock:
             running = tuple(self._running)
             self.open_reads = []
@@ -167,7 +167,7 @@ class Look:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """The read is over: what is looked at from now on came after it."""
+        """The read is over: what is polled from now on came after it."""
         self._watcher.subscribe(self)
 
     def stop(self) -> None:
@@ -183,7 +183,7 @@ class Look:
         return () if self._over else tuple(self._left)
 
     def take(self, datastore: str, observation: Observation) -> None:
-        """Take in what a look showed; only the first says what the read can have shown."""
+        """Take in what a poll showed; only the first says what the read can have shown."""
         del datastore
         statuses = {w: observation.of(w)[0] for w in self._left}
         found = set(statuses.values())
@@ -197,10 +197,10 @@ class Look:
             self._end(None)
 
     def unreachable(self, datastore: str, cause: str) -> None:
-        """The next look may not fail."""
+        """The next poll may not fail."""
 
     def failed(self, datastore: str, cause: str) -> None:
-        """There is no further look."""
+        """There is no further poll."""
         del datastore, cause
         self._end(None)
 

@@ -36,7 +36,7 @@ from .write_id import Incomplete, Promise, WriteId
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: A UUID, and behind it what MySQL names a tag or the first number of a run by.
+#: A UUID, and after it what MySQL names a tag or the first number of a run by.
 _UUID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})([A-Za-z0-9_/:]*)")
 _REPLICATION_ID = re.compile(r"[0-9a-f]{40}")
 
@@ -55,7 +55,7 @@ def encode(lineage: Lineage) -> str:
 
 
 def newest_hour(lineage: Lineage) -> int:
-    """The hour in the header: the newest mint hour, 0 when none is stated."""
+    """The hour in the header: the newest written hour, 0 when none is stated."""
     return max([write.written_hour for write in lineage], default=0)
 
 

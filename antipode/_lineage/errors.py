@@ -32,7 +32,7 @@ class LineageDecodeError(AntipodeError, ValueError):
     code = "lineage_decode"
 
     def __init__(self, code: str, message: str, *, offset: int = 0) -> None:
-        """Keep the precise code beside the message."""
+        """Keep the precise code with the message."""
         super().__init__(message)
         self.code = code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
         self.offset = offset

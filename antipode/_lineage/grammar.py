@@ -10,7 +10,7 @@ from .errors import LineageDecodeError
 
 #: Largest integer version: an unsigned 64-bit number (MongoDB timestamps need all of it).
 MAX_VERSION = 2**64 - 1
-#: Largest mint hour: five base-36 digits.
+#: Largest written hour: five base-36 digits.
 MAX_HOUR = 36**5 - 1
 #: Largest expiry of a promise, in Unix seconds: eight base-36 digits.
 MAX_EXPIRY = 36**8 - 1
@@ -77,7 +77,7 @@ def to_key(text: str) -> str:
 
 
 def _spelled(text: str, literal: re.Pattern[str]) -> str:
-    """*text*, which is no *literal*: one behind a sigil, or base64."""
+    """*text*, which is no *literal*: one after a sigil, or base64."""
     sigil = _SIGILS.get(text[:1])
     if sigil is not None and literal.fullmatch(text, 1):
         return f"{sigil}{text[1:]}"
@@ -237,7 +237,7 @@ def _unspelled(token: str, literal: re.Pattern[str]) -> str:
     sigil = _SIGIL_OF.get(token[:_SIGIL_CHARS])
     if sigil is not None:
         if not literal.fullmatch(token, _SIGIL_CHARS):
-            msg = f"{token[:32]!r} is no name behind {sigil!r}"
+            msg = f"{token[:32]!r} is no name after {sigil!r}"
             raise ItemError(msg)
         return f"{sigil}{token[_SIGIL_CHARS:]}"
     try:

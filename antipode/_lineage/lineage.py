@@ -52,7 +52,7 @@ def _join(entries: _Entries, others: Iterable[tuple[_Slot, WriteId]]) -> None:
 
 
 def _minted_by(write: WriteId, hour: int) -> WriteId:
-    """*write*, which came in a text, minted in *hour* at the latest."""
+    """*write*, which came in a text, written in *hour* at the latest."""
     if write.written_hour <= hour:
         return write
     clamped = replace(write, written_hour=hour)
@@ -208,7 +208,7 @@ class Lineage(Collection[WriteId]):
     def remove(self, write: WriteId) -> Lineage:
         """This lineage without the entry of *write*'s datastore, key and version.
 
-        The mint hour does not matter, nor whether it is covering. A write that is not there,
+        The written hour does not matter, nor whether it is covering. A write that is not there,
         or that a later version replaced, changes nothing.
         """
         slot, version = _slot(write), write.version
@@ -231,7 +231,7 @@ class Lineage(Collection[WriteId]):
         return merged
 
     def _join_marks(self, other: Lineage) -> None:
-        """Take over all but the entries; for a lineage that nobody else has seen yet."""
+        """Adopt all but the entries; for a lineage that nobody else has seen yet."""
         if other._incomplete:
             self._incomplete |= other._incomplete
         if other._unknown:
@@ -286,7 +286,7 @@ class Lineage(Collection[WriteId]):
     def received(self, *, hour: int, latest_s: int) -> Lineage:
         """This lineage as it counts for who received it in *hour*: nobody writes in the future.
 
-        Later mint hours are that one, and promises expire at *latest_s* at the latest.
+        Later written hours are that one, and promises expire at *latest_s* at the latest.
         """
         late = max([write.written_hour for write in self], default=0) > hour
         if not late and not any(promise.expires_s > latest_s for promise in self._promises):

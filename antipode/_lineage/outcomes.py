@@ -68,7 +68,7 @@ class Outcome:
         waited_s: seconds from the start of the barrier to this outcome.
         server: the incarnation of the server that showed it; empty when none was asked.
         cause: what the server or the check said, for a person; empty when nothing.
-        reported: a policy turned this outcome, unmet by itself, into a report.
+        reported: a policy turned this outcome, unmet as such, into a report.
     """
 
     write: Dependency
@@ -97,7 +97,7 @@ class BarrierResult:
         outcomes: one for each dependency, sorted by datastore, key and version.
         waited_s: seconds from call to end.
         eta_s: seconds after which the unmet dependencies may be visible, where a store can
-            tell; None when none can.
+            estimate it; None when none can.
         incomplete: what the lineage is known to miss, within the datastores asked for.
         incomplete_ok: whether the policy lets an incomplete lineage pass.
     """

@@ -21,7 +21,7 @@ class UnmetError(AntipodeError):
     code = "unmet"
 
     def __init__(self, message: str, result: BarrierResult) -> None:
-        """Keep the whole result beside the message."""
+        """Keep the whole result with the message."""
         super().__init__(message)
         self.result = result
 

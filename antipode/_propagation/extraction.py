@@ -74,7 +74,7 @@ def is_silent(carrier: object) -> bool:
 def baggage_of(carrier: CarrierT, getter: Getter[CarrierT]) -> Sequence[str] | None:
     """The values of all baggage headers of *carrier*; None where they cannot be read.
 
-    SDKs look at the first one only, and lose all of it when one member or the sum is too long.
+    SDKs read the first one only, and lose all of it when one member or the sum is too long.
     """
     try:
         found = getter.get(carrier, BAGGAGE) or ()

@@ -38,7 +38,7 @@ def strip(headers: Headers) -> None:
 
     Args:
         headers: names, in any case, to values. Where it can hold a name more than once, all of
-            its values are looked at.
+            its values are read.
     """
     for name in dict.fromkeys(headers):
         kind = name.lower()

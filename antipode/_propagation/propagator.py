@@ -164,7 +164,7 @@ class AntipodePropagator(TextMapPropagator):
 def _inject_alone(carrier: CarrierT, setter: Setter[CarrierT], text: str) -> None:
     """Inject *text* as the only member of the baggage, as the stock propagator would.
 
-    To quote what needs no quoting and to look for limits that it cannot reach takes the stock
+    To quote what needs no quoting and to search for limits that it cannot reach takes the stock
     one longer than all of ours.
     """
     given = carrier.get(BAGGAGE) if isinstance(carrier, Mapping) else None
@@ -309,7 +309,7 @@ def instrument() -> None:
 def _without_ours(found: TextMapPropagator) -> TextMapPropagator:
     """*found* with plain baggage where it holds our propagator, by the entry point.
 
-    Beside others ours depends on their order: the one of traces begins with an empty context, in
+    Among others ours depends on their order: the one of traces begins with an empty context, in
     which no scope is, and the one of baggage puts the text that came in place of the live handle.
     """
     parts: Iterable[TextMapPropagator] = getattr(found, "_propagators", ())

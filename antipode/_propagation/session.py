@@ -172,7 +172,7 @@ def _is_private(directives: dict[str, str]) -> bool:
 
 
 def _has_lifetime(directives: dict[str, str], *, expires: bool) -> bool:
-    """Whether caches are told to keep it, not only to ask again each time."""
+    """Whether caches are allowed to keep it, not only to ask again each time."""
     ages = [directives[name] for name in ("max-age", "s-maxage") if name in directives]
     if "public" in directives or any(age.strip("0") for age in ages):
         return True

@@ -1,4 +1,4 @@
-"""Branches: what works for a request beside the code that handles it, and ends when it ends."""
+"""Branches: what works for a request next to the code that handles it, and ends when it ends."""
 
 from __future__ import annotations
 

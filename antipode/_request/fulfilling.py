@@ -57,7 +57,7 @@ class Branch(Scope):
         return self._handed_on(super().merge(lineage))
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
-        """Add what *sample* returns when somebody looks, also where this scope has joined."""
+        """Add what *sample* returns when it is read, also where this scope has joined."""
         super().defer(sample)
         if self._joined is not None:
             self._joined.defer(sample)

@@ -139,7 +139,7 @@ def unreadable(subject: str, why: str) -> Lineage:
 
 
 def stored_text(lineage: Lineage) -> str:
-    """What to store beside a value, or to put into a message, for *lineage*.
+    """What to store with a value, or to put into a message, for *lineage*.
 
     Within ``max_lineage_bytes`` and ``egress``, as every lineage that leaves the process: what
     does not fit, or may not leave, is marked as missing in the text.
@@ -158,7 +158,7 @@ def stored_text(lineage: Lineage) -> str:
 
 
 def stored_lineage(datastore: str, text: str | bytes | None) -> Lineage:
-    """The lineage that was found beside a value of *datastore*.
+    """The lineage that was stored with a value of *datastore*.
 
     None, nothing stored, is the empty lineage. A text that cannot be read is never taken for
     it: it becomes ``incomplete`` (*datastore*, ``unreadable``), counted and logged.

@@ -39,7 +39,7 @@ _LINKS = {"read": "of", "promise": "on"}
 def record_write(*writes: WriteId) -> None:
     """Enter committed writes into the current scope. For shims, after the store's reply.
 
-    An entry without a mint hour gets the current one. Without a scope the write is counted and,
+    An entry without a written hour gets the current one. Without a scope the write is counted and,
     once for each call site, logged.
 
     Raises:
@@ -104,7 +104,7 @@ def record_unlabelled(datastore: str) -> None:
 
 
 def lineage_not_read(datastore: str, what: str) -> None:
-    """Note that a read shows nothing of the lineages beside the values that it is made of.
+    """Note that a read shows nothing of the stored lineages of the values that it is made of.
 
     Of a count, say, or of an aggregate. What these values depend on elsewhere does not enter:
     counted as ``unread_lineage`` and logged once for each *what*, never silent. Nothing is marked:
@@ -122,7 +122,7 @@ def lineage_not_read(datastore: str, what: str) -> None:
 
 
 def lineage_not_stored(datastore: str, what: str) -> None:
-    """Note that a write could not store its lineage beside the value.
+    """Note that a write could not store its lineage with the value.
 
     Whoever reads that value does not learn what it depends on elsewhere: counted as
     ``unstored_lineage`` and logged once for each *what*, never silent. Nothing is marked: the
@@ -133,7 +133,7 @@ def lineage_not_stored(datastore: str, what: str) -> None:
         "unstored_lineage",
         datastore,
         what,
-        "%s on %r could not store its lineage beside the value",
+        "%s on %r could not store its lineage with the value",
         what,
         datastore,
     )

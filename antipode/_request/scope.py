@@ -45,7 +45,7 @@ INCOMING_SUBJECT = "baggage"
 _EMPTY = Lineage()
 _NOTHING_ATTACHED: Attached = {}
 _NO_NOTES: frozenset[str] = frozenset()
-#: Texts that wait to be decoded: many requests may join one scope that nobody looks at.
+#: Texts that wait to be decoded: many requests may join one scope that nobody reads.
 _MOST_WAITING = 8
 _SNAPSHOT = Incomplete("", "snapshot")
 _SNAPSHOT_ITEM = f"~{encode_mark(_SNAPSHOT)}"
@@ -79,7 +79,7 @@ class Scope:
     stopped = False
     #: Whether its response was sent: what is written now is in nobody's lineage but its own.
     answered = False
-    #: Whether an extraction opened it, for whoever handles the request to take over.
+    #: Whether an extraction opened it, for whoever handles the request to adopt.
     arrived = False
     #: What its headers were read from, by which their request is known again while it runs.
     carrier: object = None
@@ -154,7 +154,7 @@ class Scope:
         return lineage if noting is None else noting.absorb(self, lineage)
 
     def defer(self, sample: Callable[[], Lineage]) -> None:
-        """Add what *sample* returns, when somebody looks at the lineage."""
+        """Add what *sample* returns, when somebody reads the lineage."""
         with self._lock:
             if not self.stopped and sample not in self._deferred:
                 self._deferred.append(sample)
@@ -203,7 +203,7 @@ class Scope:
                 self._start_from(came)
 
     def append(self, *writes: WriteId) -> Lineage:
-        """Add *writes*; an entry without a mint hour gets the current one."""
+        """Add *writes*; an entry without a written hour gets the current one."""
         with self._lock:
             if self._incoming:
                 self._take_in()
@@ -258,7 +258,7 @@ class Scope:
             self._lineage = without_promises(self._lineage, {each.name for each in promises})
 
     def allowance(self) -> Allowance:
-        """The time that reads of the request may wait by themselves, all of them together."""
+        """The time that reads of the request may wait automatically, all of them together."""
         found = self._allowance
         if found is None:
             with self._lock:
@@ -325,7 +325,7 @@ class Scope:
         return not more and observers.noting is None
 
     def leaves(self) -> None:
-        """Tell a dry run that something is sent, whether or not a lineage goes with it."""
+        """Notify a dry run that something is sent, whether or not a lineage goes with it."""
         if (observer := observers.dry_run) is not None:
             observer.leaves(self)
 
@@ -337,7 +337,7 @@ class Scope:
         """
         self.answered = True
         if self._lineage is _EMPTY and not (self._deferred or self._branches):
-            return _EMPTY  # What came was not even looked at.
+            return _EMPTY  # What came was not even decoded.
         return self.lineage.beyond(self._came).branching(len(self._branches))
 
     def answer(self) -> str:

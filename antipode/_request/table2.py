@@ -101,7 +101,7 @@ def uncommitted(*, context: Context | None = None) -> frozenset[str]:
 def append(write: WriteId, *, context: Context | None = None) -> Lineage:
     """Add a dependency to the current lineage (Table 2's ``append``).
 
-    An entry without a mint hour gets the current one.
+    An entry without a written hour gets the current one.
 
     Raises:
         ConfigurationError: there is no scope, and ``on_unscoped="raise"``.
@@ -122,7 +122,7 @@ def remove(write: WriteId, *, context: Context | None = None) -> Lineage:
 def transfer(source: Lineage | str | Scope, *, target: Lineage | Scope | None = None) -> Lineage:
     """Add the dependencies of *source* to *target* (Table 2's ``transfer``).
 
-    What *source* says of the future is taken back: it may have been deserialised.
+    What *source* says of the future is removed: it may have been deserialised.
 
     Args:
         source: the lineage, its text or its scope.
@@ -167,7 +167,7 @@ def serialize(lineage: Lineage | None = None, *, max_bytes: int | None = None) -
 def deserialize(text: str) -> Lineage:
     """The lineage that *text* stands for, to the letter.
 
-    What others say of the future is taken back where a text is received: give ``scope``,
+    What others say of the future is removed where a text is received: give ``scope``,
     ``transfer`` and ``barrier`` the text itself.
 
     Raises:

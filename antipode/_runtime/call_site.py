@@ -110,7 +110,7 @@ def _judged(filename: str, names: Mapping[str, object]) -> int:
 
 
 def _follow(held: Config | None, new: Config | None) -> None:
-    """Judge files anew, where other packages are the application's."""
+    """Judge files again, where other packages are the application's."""
     if held is not None and (new is None or new.app_packages != held.app_packages):
         _known.clear()
 

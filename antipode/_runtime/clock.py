@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SECONDS_PER_HOUR = 3600
-#: What instrumentations of clients look for in the context. A watcher's looks are of no request and
+#: What instrumentations of clients read in the context. A watcher's polls are of no request and
 #: may be many: each would be a trace of its own.
 UNTRACED = "suppress_instrumentation"
 
@@ -149,7 +149,7 @@ SYSTEM_CLOCK: Clock = SystemClock()
 def within(timeout_s: float, function: Callable[[], T]) -> T:
     """What *function* returns, in a thread that is left alone after *timeout_s* seconds.
 
-    For calls of clients that may take longer than they are told: to resolve a name, say.
+    For calls of clients that may take longer than they are allowed: to resolve a name, say.
 
     Raises:
         TimeoutError: it takes longer.

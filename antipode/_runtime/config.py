@@ -109,7 +109,7 @@ def _take(new: Config) -> Config:
 
 
 def _change(new: Config | None) -> None:
-    """Let *new* be in force, or none until the environment is read anew; under the lock."""
+    """Let *new* be in force, or none until the environment is read again; under the lock."""
     global _current
     held, _current = _current, new
     for listener in _listeners:
@@ -199,7 +199,7 @@ def _configured(given: dict[str, object]) -> None:
 
 
 def reset_config() -> None:
-    """Forget what was configured; the environment is read anew. For tests."""
+    """Forget what was configured; the environment is read again. For tests."""
     exchange_config(None)
 
 

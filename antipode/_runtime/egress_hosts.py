@@ -33,7 +33,7 @@ def names(allowed: frozenset[str], host: str, port: int | None = None) -> bool:
 
     Args:
         allowed: the entries of ``egress_hosts``.
-        host: a name or an address; a port behind it counts where *port* is None.
+        host: a name or an address; a port after it counts where *port* is None.
         port: where the call goes to; None when that is not known.
     """
     bare, found, _ = _split(host)

@@ -52,7 +52,7 @@ class Client(Protocol):
     """What an observer sees of whoever reads a datastore: a shim.
 
     Attributes:
-        promises: whether it looks for promises.
+        promises: whether it asks for promises.
         floors: whether it holds reads back.
     """
 
@@ -71,12 +71,12 @@ class Client(Protocol):
 
     @property
     def claimed(self) -> Hashable | None:
-        """What tells its server from others of this process."""
+        """What distinguishes its server from others of this process."""
         ...
 
     @property
     def barriers(self) -> str | None:
-        """Whether its reads wait by themselves: ``auto`` or ``explicit``; None: as configured."""
+        """Whether its reads wait automatically: ``auto`` or ``explicit``; None: as configured."""
         ...
 
     @property
@@ -139,7 +139,7 @@ class Recorder(Notes, Protocol):
             datastore: where.
             keyspace: where in it: a table, say; empty where it has one place.
             key: of what.
-            vanishes: whether the store deletes by itself, later, what is written.
+            vanishes: whether the store deletes on its own account, later, what is written.
         """
         ...
 
@@ -161,7 +161,7 @@ class Recorder(Notes, Protocol):
 
 
 class Observer(Notes, Protocol):
-    """What a dry run is told, by the thread or task that does it. Nothing here raises or waits."""
+    """What notifies a dry run, in the thread or task that does it. Nothing here raises or waits."""
 
     def opened(self, request: Request, *, incoming: bool) -> None:
         """A request begins."""

@@ -27,7 +27,7 @@ def expected(peers: Peers, host: str, port: int | None, path: str) -> tuple[Answ
 
     Args:
         peers: the setting.
-        host: whom the call goes to; a port behind it counts where *port* is None.
+        host: whom the call goes to; a port after it counts where *port* is None.
         port: None where it is not known.
         path: of the call, from its first ``/`` on, without a query.
     """

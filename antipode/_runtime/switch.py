@@ -1,6 +1,6 @@
 """The kill switch: ``ANTIPODE_DISABLED=true`` leaves a process as it would be without the library.
 
-It is read once, as the process starts. Whatever patches, sends, asks or waits looks at it here.
+It is read once, as the process starts. Whatever patches, sends, asks or waits reads it here.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Counter(NamedTuple):
-    """An observable counter. Several counts may share one, told apart by *kind*.
+    """An observable counter. Several counts may share one, distinguished by *kind*.
 
     Attributes:
         name: after OpenTelemetry's conventions: dots, lower case, plural.
@@ -83,7 +83,7 @@ COUNTERS: dict[str, Counter] = {
     "dry_run_evidence_dropped": Counter(
         "antipode.dropped_evidence",
         "{read}",
-        "Unguarded reads of a dry run that were not looked into: enough were, or it was too late",
+        "Unguarded reads of a dry run that were not observed: enough were, or it was too late",
     ),
     "dry_run_unwritten": Counter(
         "antipode.unwritten_dry_runs",
@@ -91,7 +91,7 @@ COUNTERS: dict[str, Counter] = {
         "Dry runs whose file could not be written any more",
     ),
     "fence_failed": Counter(
-        "antipode.failed_fences", "{fence}", "Primaries that told no position for a fence"
+        "antipode.failed_fences", "{fence}", "Primaries that reported no position for a fence"
     ),
     "fences": Counter(
         "antipode.fences",
@@ -101,7 +101,7 @@ COUNTERS: dict[str, Counter] = {
     "foreign": Counter(
         "antipode.foreign_companions",
         "{value}",
-        "Values that a plain client overwrote, so that the lineage beside them is another's",
+        "Values that a plain client overwrote, so that their stored lineage is another's",
     ),
     "grpc_metadata_over_limit": Counter(
         "antipode.grpc_metadata_overflows",
@@ -151,7 +151,7 @@ COUNTERS: dict[str, Counter] = {
         "Reads and barriers that cannot see what their request wrote in an open transaction",
     ),
     "receipts_lost": Counter(
-        "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began anew"
+        "antipode.lost_receipts", "{queue}", "Times at which receipts of messages began again"
     ),
     "unconfirmed_publish": Counter(
         "antipode.unconfirmed_publications", "{message}", "Publications without confirms"
@@ -194,7 +194,7 @@ COUNTERS: dict[str, Counter] = {
     "unread_lineage": Counter(
         "antipode.unread_lineages",
         "{read}",
-        "Reads that show nothing of the lineages beside what they are made of",
+        "Reads that show nothing of the stored lineages of what they are made of",
     ),
     "unreadable": Counter(
         "antipode.unreadable_lineages",
@@ -204,7 +204,7 @@ COUNTERS: dict[str, Counter] = {
     "unstored_lineage": Counter(
         "antipode.unstored_lineages",
         "{write}",
-        "Writes whose lineage could not be stored beside the value",
+        "Writes whose lineage could not be stored with the value",
     ),
     "unknown_function": Counter(
         "antipode.unknown_functions",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Opened = tuple[Span, Token[Context]]
 
 SCOPE = "antipode"
-#: What takes less is no wait: the pause between two looks is never shorter.
+#: What takes less is no wait: the pause between two polls is never shorter.
 LEAST_WAIT_S = Pacer.LEAST_S
 #: Most values that one attribute of a span lists, and most waits of a barrier with their own span.
 MOST_LISTED = 16
@@ -301,7 +301,7 @@ def _close(
         if error is None and result is not None and result.ok:
             instruments().durations.record(seconds, _OK[operation])
             if opened is None and seconds < LEAST_WAIT_S:
-                return  # There is nothing more to tell of most barriers.
+                return  # There is nothing more to report of most barriers.
             status = "ok"
         else:
             status = _failed(operation, seconds, result, error)

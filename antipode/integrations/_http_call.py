@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Call = TypeVar("_Call", bound="HttpCall")
 #: What says that nothing was executed: the request goes elsewhere, or was refused before any of
-#: the service's code ran. Gateways, servers and routers answer so by themselves.
+#: the service's code ran. Gateways, servers and routers answer so on their own.
 _NOT_EXECUTED = frozenset(
     {
         *(300, 301, 304, 305, 307, 308),

@@ -26,7 +26,7 @@ class Incoming:
     """A request with a scope of its own, from its headers to its answer.
 
     Where an instrumentation of OpenTelemetry has extracted the request already, its scope is
-    taken over; a scope that was open before, around the server or around an in-process call, is
+    adopted; a scope that was open before, around the server or around an in-process call, is
     not this request's.
     """
 
@@ -64,7 +64,7 @@ class Incoming:
             self._token = otel_context.attach(context_with(held, context))
             if (observer := observers.dry_run) is not None:
                 observer.opened(held, incoming=True)
-        held.arrived = False  # Taken over: a request within this one gets its own.
+        held.arrived = False  # Adopted: a request within this one gets its own.
         self.scope = held
 
     def answer(self) -> str:

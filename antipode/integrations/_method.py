@@ -68,7 +68,7 @@ class Method:
     def _wrapping(self, original: Any) -> Callable[..., Any]:
         @functools.wraps(original)
         def wrapper(instance: Any, /, *args: Any, **kwargs: Any) -> Any:
-            # Bound as Python binds it: proxies of other instrumentations look at the object.
+            # Bound as Python binds it: proxies of other instrumentations inspect the object.
             call = original.__get__(instance, type(instance))
             if not self._active:
                 return call(*args, **kwargs)

@@ -46,8 +46,8 @@ class Outgoing:
     """A call in the scope that it began in, into which alone its answer is merged.
 
     A call ends in one of three ways: :meth:`answered`, :meth:`failed`, or neither, where it was
-    never sent. One that goes on beside its caller is a branch of the request from :meth:`began` to
-    :meth:`finished`.
+    never sent. One that goes on while its caller does is a branch of the request
+    from :meth:`began` to :meth:`finished`.
     """
 
     __slots__ = ("_allowed", "_expected", "_peer", "_scope", "_service", "text")
@@ -182,7 +182,7 @@ class Outgoing:
             log_once("call_in_doubt", self._service, message, message, self._service)
 
     def later(self, judge: Callable[[], None]) -> None:
-        """Let *judge* say how the call ended, when somebody looks at the lineage of its scope.
+        """Let *judge* say how the call ended, when somebody reads the lineage of its scope.
 
         For finalisers: they run wherever memory is asked for, and must not wait for a lock.
         """
@@ -195,7 +195,7 @@ class Outgoing:
             self._scope.later(sample)
 
     def began(self) -> None:
-        """The call goes on beside its caller; what leaves meanwhile says so."""
+        """The call goes on concurrently with its caller; what leaves meanwhile says so."""
         if self._scope is not None:
             self._scope.began()
 

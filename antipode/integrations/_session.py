@@ -125,7 +125,7 @@ class SessionCookie:
                 count("session_old")
             parts += found
         if len(values) > MAX_COOKIES:
-            _ignored("session_forged", f"it came beside {MAX_COOKIES} others of its name")
+            _ignored("session_forged", f"it came with {MAX_COOKIES} others of its name")
         return parts
 
     def write(self, parts: Iterable[Part]) -> str:

@@ -45,7 +45,7 @@ class _Choice(NamedTuple):
 
 _lock = threading.Lock()
 _everywhere = False
-#: Sessions of which something was said by themselves.
+#: Sessions of which something was said separately.
 _choices: WeakKeyDictionary[aiohttp.ClientSession, _Choice] = WeakKeyDictionary()
 #: What is patched, as it was; None while nothing is.
 _original: Callable[..., Awaitable[Any]] | None = None
@@ -61,7 +61,7 @@ def instrument() -> None:
 
 
 def uninstrument() -> None:
-    """Undo :func:`instrument`. Sessions that were instrumented by themselves stay so."""
+    """Undo :func:`instrument`. Sessions that were instrumented one by one stay so."""
     global _everywhere  # noqa: PLW0603 - as above
     with _lock:
         _everywhere = False
@@ -97,7 +97,7 @@ def uninstrument_client(session: aiohttp.ClientSession) -> None:
 
 
 def _patch() -> None:
-    """Add a middleware to each request, behind all others: one hop, one attempt at a time."""
+    """Add a middleware to each request, after all others: one hop, one attempt at a time."""
     global _original  # noqa: PLW0603 - as above
     if _original is not None:
         return

@@ -113,7 +113,7 @@ def _serving(owner: type | None, original: Serve) -> Serve:
     It is here once and not a layer of its own: each coroutine within another takes its time.
     """
 
-    # A coroutine function: servers tell by that which version of ASGI it is.
+    # A coroutine function: servers see by that which version of ASGI it is.
     async def __call__(self: Any, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: N807, ANN401 - in place of any application's
         """Serve one connection."""
         kind = scope["type"]

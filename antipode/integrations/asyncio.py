@@ -1,7 +1,7 @@
 """Tasks of asyncio: each is an open branch of the scope that it was made in, until it is done.
 
-asyncio copies the context into every task by itself, and the scope with it. What this adds is the
-count: a task that is awaited before the response leaves nothing behind, one that was only started
+asyncio copies the context into every task, and the scope with it. What this adds is the
+count: a task that is awaited before the response leaves nothing, one that was only started
 shows in the response as ``open_branches``.
 """
 

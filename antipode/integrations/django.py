@@ -48,7 +48,7 @@ class AntipodeMiddleware:
     async_capable = True
 
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
-        """Wrap what comes behind in the list."""
+        """Wrap what comes after it in the list."""
         from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 
         self.get_response = get_response
@@ -116,7 +116,7 @@ class AntipodeSessionMiddleware(AntipodeMiddleware):
     cookie = "antipode"
 
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
-        """Wrap what comes behind in the list."""
+        """Wrap what comes after it in the list."""
         super().__init__(get_response)
         from django.conf import settings
 

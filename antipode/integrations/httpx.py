@@ -34,7 +34,7 @@ def __dir__() -> list[str]:
 ClientT = TypeVar("ClientT", bound="httpx.Client | httpx.AsyncClient")
 
 
-#: Raised before anything is sent. Where the transport tells what it does, that decides.
+#: Raised before anything is sent. Where the transport reports what it does, that decides.
 _UNSENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -43,7 +43,7 @@ _UNSENT = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-#: Transports that tell of everything that they do.
+#: Transports that report everything that they do.
 _TELLING = (httpx.HTTPTransport, httpx.AsyncHTTPTransport)
 _SENDING = ".send_request_headers.started"
 _ANSWERED = ".receive_response_headers.complete"
@@ -57,13 +57,13 @@ class _Choice(NamedTuple):
 
 
 class _Attempts:
-    """What httpx's transports tell of the attempts of one request, which others may repeat."""
+    """What httpx's transports report of the attempts of one request, which others may repeat."""
 
     __slots__ = ("call", "open", "seen", "told")
 
     def __init__(self, call: HttpCall, request: httpx.Request) -> None:
         self.call = call
-        #: Whether the transport tells; another kind of transport does not.
+        #: Whether the transport reports; another kind of transport does not.
         self.seen = False
         #: Whether an attempt was sent and is not answered.
         self.open = False
@@ -92,7 +92,7 @@ class _Attempts:
             self.call.failed()
 
     def answered(self, response: httpx.Response) -> None:
-        """The call is over with *response*, which the transport may have told of already."""
+        """The call is over with *response*, which the transport may have reported already."""
         if not self.seen:
             self.call.response(response.status_code, _lineage(response.headers))
 
@@ -117,7 +117,7 @@ class _Attempts:
 
 _lock = threading.Lock()
 _everywhere = False
-#: Clients of which something was said by themselves.
+#: Clients of which something was said separately.
 _choices: WeakKeyDictionary[object, _Choice] = WeakKeyDictionary()
 #: What is patched, as it was; None while nothing is.
 _original: tuple[Callable[..., httpx.Response], Callable[..., Awaitable[httpx.Response]]] | None
@@ -134,7 +134,7 @@ def instrument() -> None:
 
 
 def uninstrument() -> None:
-    """Undo :func:`instrument`. Clients that were instrumented by themselves stay so."""
+    """Undo :func:`instrument`. Clients that were instrumented one by one stay so."""
     global _everywhere  # noqa: PLW0603 - as above
     with _lock:
         _everywhere = False

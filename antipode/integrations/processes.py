@@ -150,7 +150,7 @@ def _send_along(error: BaseException, number: tuple[int, int], text: str) -> Non
         return _take_in, (number, text, error)
 
     with contextlib.suppress(Exception):  # Without it, the job ends in doubt.
-        vars(error)["__reduce_ex__"] = reduce  # Where pickle looks before it asks the class.
+        vars(error)["__reduce_ex__"] = reduce  # Where pickle searches before it asks the class.
 
 
 def _submit(

@@ -71,7 +71,7 @@ class _Attempts:
 
     def __init__(self, call: HttpCall) -> None:
         self.call = call
-        #: The responses and errors of attempts that were told of.
+        #: The responses and errors of attempts that were reported.
         self.judged: list[object] = []
 
     def ended(self, response: Any, error: BaseException | None) -> None:
@@ -87,7 +87,7 @@ class _Attempts:
             self.call.response(response.status, response.headers.get(RESPONSE_HEADER))
 
     def raised(self, error: BaseException) -> None:
-        """The call is over by *error*, of which the attempt before may have told already."""
+        """The call is over by *error*, of which the attempt before may have reported already."""
         found: object = error
         if isinstance(error, errors.RequestException) and error.args:
             found = error.args[0]
@@ -99,7 +99,7 @@ class _Attempts:
 
 _lock = threading.Lock()
 _everywhere = False
-#: Sessions that are instrumented by themselves.
+#: Sessions that are instrumented one by one.
 _chosen: WeakSet[requests.Session] = WeakSet()
 _choice: ContextVar[_Choice | None] = ContextVar("antipode-requests-choice", default=None)
 _attempts: ContextVar[_Attempts | None] = ContextVar("antipode-requests-attempts", default=None)
@@ -117,7 +117,7 @@ def instrument() -> None:
 
 
 def uninstrument() -> None:
-    """Undo :func:`instrument`. Sessions that were instrumented by themselves stay so."""
+    """Undo :func:`instrument`. Sessions that were instrumented one by one stay so."""
     global _everywhere  # noqa: PLW0603 - as above
     with _lock:
         _everywhere = False
@@ -229,7 +229,7 @@ def _begin(request: requests.PreparedRequest, choice: _Choice | None) -> HttpCal
     try:
         url = urlsplit(request.url or "")
         host, port = url.hostname or "", url.port
-    except ValueError:  # Of which requests will tell the caller.
+    except ValueError:  # Which requests will report to the caller.
         return None
     call = began(url.scheme, host, port, url.path, None if choice is None else choice.service)
     if call is not None:

@@ -2,7 +2,7 @@
 
     instrument()
 
-A convenience beside the middleware of `antipode.integrations.asgi` and `wsgi`, which does the same
+A convenience next to the middleware of `antipode.integrations.asgi` and `wsgi`, which does the same
 and more: an instrumentation has nothing to say about requests that it leaves out, nor about
 responses that are made outside of it.
 """

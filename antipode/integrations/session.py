@@ -3,7 +3,7 @@
     AntipodeMiddleware(app, session=Session(os.environ["SESSION_KEY"]))
 
 The response says in a signed cookie what its request wrote, and for a minute the requests of that
-browser depend on it. Django's middleware signs by itself: `antipode.integrations.django`.
+browser depend on it. Django's middleware signs cookies itself: `antipode.integrations.django`.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _submit(
     except BaseException:
         opened.finish()
         raise
-    # A job that runs ends by itself, before anybody sees its result; this is for the others.
+    # A job that runs ends on its own, before anybody sees its result; this is for the others.
     future.add_done_callback(lambda _: opened.finish())
     return future
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[ul][0-9a-f]{8}")
 _HEAD = """\
 # Findings of `antipode report` that are known. One id a line; what follows it is for people.
-# Delete a line when its barrier is in place; write the file anew with --write-baseline.
+# Delete a line when its barrier is in place; write the file again with --write-baseline.
 """
 
 

@@ -186,7 +186,7 @@ class _Writes:
     def of(self, read: Record, entry: Entry) -> Record | None:
         """The record of the write that *read* depends on.
 
-        Tests that start their stores anew may mint the same position again: the read's own
+        Tests that start their stores again may assign the same position twice: the read's own
         request comes first, then the latest write before the read.
         """
         found = self._by_entry.get(entry)

@@ -32,7 +32,7 @@ def waits(report: Report) -> str:
     number = sum(times for _, times in known)
     unknown = sum(times for times, _ in reads.values()) - number
     said = (
-        f"Not known for {plural(unknown, 'read')}: no look was made, its process ended first, or "
+        f"Not known for {plural(unknown, 'read')}: no poll was made, its process ended first, or "
         "the write was not visible within the bound."
         if unknown
         else ""

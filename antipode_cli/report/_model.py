@@ -35,7 +35,7 @@ class Place:
 
     def _named(self, where: str) -> str:
         if not self.file:
-            return "an unknown place (no record tells of it)"
+            return "an unknown place (no record names it)"
         return f"{where} in {self.function}" if self.function else where
 
 

@@ -132,7 +132,7 @@ AUTOMATIC = (
 
 
 def not_judged(report: Report) -> str:
-    """Which datastores' reads nothing is known of, as far as records tell."""
+    """Which datastores' reads nothing is known of, as far as records show."""
     if not report.unread:
         return ""
     return (
@@ -153,7 +153,7 @@ def choice(report: Report) -> str:
     """What to choose from: the missing barriers, or automatic ones and how long they would wait."""
     found = report.automatic
     barriers = plural(report.barriers, "barrier")
-    wait = "for a wait that no evidence tells"
+    wait = "for a wait that no evidence shows"
     if found.mean_s is not None:
         wait = f"for about {duration(found.mean_s)} a request at this lag"
     return (

@@ -324,7 +324,7 @@ def test_store_that_holds_no_reads_is_said_once(caplog: pytest.LogCaptureFixture
     register(holding)
     holding.close()
     (record,) = [one for one in caplog.records if "of-this-test" in one.getMessage()]
-    assert "no read of 'inbox-of-this-test' waits by itself" in record.getMessage()
+    assert "no read of 'inbox-of-this-test' waits automatically" in record.getMessage()
 
 
 def test_explicit_floor_goes_first(posts: FakeServer, clock: HandClock) -> None:

@@ -100,7 +100,7 @@ def test_a_write_that_nobody_recorded_has_no_place(tmp_path: Path) -> None:
     (found,) = reported(tmp_path, one).findings
     text = "unguarded\nposts\nnotifier/app.py\non_message\n\n\n"
     assert found.id == f"u{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    assert "no record tells of it" in str(found.write)
+    assert "no record names it" in str(found.write)
 
 
 def test_one_read_of_two_writes_is_two_findings_guarded_together(tmp_path: Path) -> None:
@@ -433,4 +433,4 @@ def test_without_evidence_nobody_knows_what_automatic_barriers_cost(tmp_path: Pa
     one.read(0, SHOW, entry(1))
     found = reported(tmp_path, one)
     assert (found.automatic.waiting, found.automatic.mean_s) == (1, None)
-    assert "for a wait that no evidence tells" in render(found, "text")
+    assert "for a wait that no evidence shows" in render(found, "text")

@@ -1,7 +1,7 @@
 """Celery: a task has a scope of its own, from its message's headers until it ends.
 
 What a task publishes (chains, groups, callbacks, retries) carries its lineage, in the header
-``baggage`` of the message. Works beside OpenTelemetry's instrumentation of Celery, whichever comes
+``baggage`` of the message. Works with OpenTelemetry's instrumentation of Celery, whichever comes
 first, and without it. Result backends are not needed; of chords, which need one, see the guide.
 """
 

@@ -1,7 +1,7 @@
 """Chords of Celery: the body depends on every task of the header, and one of them publishes it.
 
 Where Redis keeps the results, which counts the header's tasks itself, each of them leaves its
-lineage there beside its result. Other backends have nowhere to leave it that all of them share:
+lineage there with its result. Other backends have nowhere to leave it that all of them share:
 what is published at the end of a header is then marked.
 """
 

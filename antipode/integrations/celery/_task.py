@@ -56,7 +56,7 @@ def code_of(task: Task) -> CodeType | None:
 
 
 def unknown_lineage() -> str:
-    """The lineage of tasks that left none behind: a mark, counted and logged."""
+    """The lineage of tasks that left none: a mark, counted and logged."""
     count("incomplete", SERVICE)
     message = "what tasks wrote that others depend on is not known: the others' lineage is marked"
     log_once("tasks_in_doubt", SERVICE, "", message)

@@ -57,7 +57,7 @@ class AioInterceptor:
 async def _over(call: Outgoing, inner: Any) -> None:
     """Wait until *inner* is over, here: gRPC forgets a call whose awaiter is cancelled early on.
 
-    It would go on by itself then, unknown to whoever gave it up and looks at the lineage.
+    It would go on alone then, unknown to whoever gave it up and reads the lineage.
     """
     try:
         await inner.code()

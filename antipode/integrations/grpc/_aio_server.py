@@ -57,7 +57,7 @@ class _Context:
 
 
 class _ThreadContext:
-    """The same for a synchronous handler, whose context does not tell what was set."""
+    """The same for a synchronous handler, whose context does not show what was set."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

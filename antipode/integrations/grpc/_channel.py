@@ -123,7 +123,7 @@ class _Stream:
 
 
 class Ending:
-    """The end of a call that runs beside its caller: it is judged once, by who sees it first."""
+    """The end of a call that outlasts its start: it is judged once, by who sees it first."""
 
     __slots__ = ("_call", "_lock", "_method")
 
@@ -217,7 +217,7 @@ class Watched:
             self._ending.left(self._inner)
 
 
-#: What tells a caller of the end, or makes it come.
+#: What notifies a caller of the end, or makes it come.
 _TELLING = frozenset(
     {
         "cancel",
@@ -239,7 +239,7 @@ _TELLING = frozenset(
 def _watched(inner: Any, method: Method, call: Outgoing) -> Any:
     if hasattr(inner, "add_callback") and hasattr(inner, "done"):
         return Watched(inner, Ending(method, call))
-    call.failed()  # Of no channel of gRPC's own: nothing will tell how it ends.
+    call.failed()  # Of no channel of gRPC's own: nothing will report how it ends.
     return inner
 
 

@@ -200,7 +200,7 @@ def _aio_channel_maker(_: Any, name: str, original: Make) -> Make:
 
 
 def _retries(target: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the channel that these arguments make may send calls again by itself."""
+    """Whether the channel that these arguments make may send calls again on its own."""
     position = 0 if name == "insecure_channel" else 1
     options = kwargs.get("options", args[position] if len(args) > position else None)
     return may_retry(target, options)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 8192
 #: What HTTP/2 counts for each entry besides its characters.
 ENTRY_BYTES = 32
-#: Left free in a request: gRPC's own entries, and what call credentials add behind us.
+#: Left free in a request: gRPC's own entries, and what call credentials add after us.
 _REQUEST_SPARE = 2048
 #: The same without credentials, for what says little more than that something is missing.
 _REQUEST_LEAST = 768
@@ -111,7 +111,7 @@ def _with_header(entries: Entries, header: str | None) -> Entries:
 
 
 def _shortened(entries: Entries, fixed: int) -> Entries:
-    """*entries* with a lineage that fits beside them: never too large because of us."""
+    """*entries* with a lineage that fits with them: never too large because of us."""
     used = size(entries) + fixed
     header = ",".join([_text(value) for key, value in entries if key == BAGGAGE])
     texts = members([header])
@@ -123,7 +123,7 @@ def _shortened(entries: Entries, fixed: int) -> Entries:
     if texts == (text,):
         return entries
     others = without_member(header) or ""
-    # Without the member, the entry that says it was sent tells the service that it is missing.
+    # Without the member, the entry that says it was sent informs the service that it is missing.
     return _with_header(entries, with_member(others, text) if text else others)
 
 
@@ -152,7 +152,7 @@ def answers(metadata: Iterable[Entry] | None) -> list[str]:
 
 
 def trailing_room(own: Entries, details: str | bytes | None) -> int:
-    """The bytes that a lineage may have beside *own* trailing metadata and a status message."""
+    """The bytes that a lineage may have with *own* trailing metadata and a status message."""
     used = size(own) + _encoded(details) + _RESPONSE_SPARE + ENTRY_BYTES + len(RESPONSE_HEADER)
     return MAX_BYTES - used
 

@@ -73,7 +73,7 @@ def _wrapped(handler: Any, method: str, behave: Callable[[Behavior, str, bool], 
     kind, make = _KINDS[bool(handler.request_streaming), bool(handler.response_streaming)]
     behavior = getattr(handler, kind)
     if getattr(behavior, "experimental_non_blocking", False):
-        return handler  # It goes on after it has returned: nothing tells when it is over.
+        return handler  # It goes on after it has returned: nothing reports when it is over.
     return make(
         behave(behavior, service_of(method), bool(handler.response_streaming)),
         request_deserializer=handler.request_deserializer,

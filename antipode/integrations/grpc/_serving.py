@@ -57,7 +57,7 @@ class Serving(Incoming):
 
         Args:
             own: what the application set; None or empty for nothing.
-            details: tells the message of the status, which counts into the same limit.
+            details: returns the message of the status, which counts into the same limit.
         """
         self._answered = True
         scope = self.scope

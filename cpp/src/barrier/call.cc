@@ -20,7 +20,7 @@ bool HasLog(Status status) { return status == Status::kVisible || status == Stat
 
 double Bounded(double timeout_s, double most_s) {
   if (!(timeout_s > 0) || std::isinf(timeout_s)) {
-    throw std::invalid_argument("timeout must be a positive number of seconds; to look once, use Check");
+    throw std::invalid_argument("timeout must be a positive number of seconds; to check once, use Check");
   }
   return std::min(timeout_s, most_s);
 }

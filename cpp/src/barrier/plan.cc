@@ -55,9 +55,9 @@ std::string CauseOf(const Dependency& dependency, Status way) {
     case Status::kNotWaitable:
       return "a message store without receipts";
     case Status::kAbandoned:
-      return promised ? "it expired, and nothing registered can look whether it was fulfilled" : "";
+      return promised ? "it expired, and nothing registered can ask whether it was fulfilled" : "";
     case Status::kUndecidable:
-      return promised ? "what is registered cannot look for promises" : "";
+      return promised ? "what is registered cannot ask for promises" : "";
     default:
       return "";
   }

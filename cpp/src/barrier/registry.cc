@@ -100,7 +100,7 @@ void Register(const std::shared_ptr<Store>& store) {
   }
   if (store->Floors() || SettingsInForce()->barriers != ReadBarriers::kAuto) return;
   WarnOnce("automatic", store->datastore(), "",
-           "no read of '" + store->datastore() + "' waits by itself: its clients hold none, whatever the settings say");
+           "no read of '" + store->datastore() + "' waits automatically: its clients hold none, whatever the settings say");
 }
 
 void Unregister(Store& store) {
@@ -162,7 +162,7 @@ void Wake::Wait(double timeout_s) const {
 
 Endpoint::~Endpoint() = default;
 Observation Endpoint::Promised(const std::set<Promise>&, double) {
-  throw std::logic_error("this endpoint cannot look for promises");
+  throw std::logic_error("this endpoint cannot ask for promises");
 }
 void Endpoint::Pause(double timeout_s, Wake& wake) { wake.Wait(timeout_s); }
 void Endpoint::Rest() {}

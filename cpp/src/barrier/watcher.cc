@@ -86,7 +86,7 @@ Observation ObserveAll(Endpoint& endpoint, const std::set<Dependency>& wanted, d
   for (const Promise& each : promises) records.promises.try_emplace(each, Status::kNotYet);
   if (writes.empty()) return records;
   Observation shown = endpoint.Observe(writes, left_s());
-  if (shown.server != records.server) throw Unreachable("the server's history changed during the look");
+  if (shown.server != records.server) throw Unreachable("the server's history changed during the poll");
   shown.promises = std::move(records.promises);
   shown.promise_causes = std::move(records.promise_causes);
   return shown;
@@ -324,7 +324,7 @@ std::optional<double> Watcher::Work() {
     return pacer_.BackoffS();
   } catch (...) {  // Whatever it is, nobody may hang on it.
     const std::string thrown = Thrown();
-    WarnOnce("poll_failed_for_good", datastore_, thrown, "a check of '" + datastore_ + "' failed for good: " + thrown);
+    WarnOnce("poll_failed_for_good", datastore_, thrown, "a poll of '" + datastore_ + "' failed for good: " + thrown);
     for (const auto& each : subscribers) each->Failed(datastore_, thrown);
     return 0.0;
   }

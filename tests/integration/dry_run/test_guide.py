@@ -22,7 +22,7 @@ RUNS = re.findall(r"```console\n(.*?)```", SECTION, flags=re.DOTALL)
 OF_THE_MACHINE = (
     (re.compile(r"\bu[0-9a-f]{8}\b|\bID\b"), "ID"),
     (re.compile(r"in [\d.]+s$"), "in 0s"),
-    (re.compile(r"about [\d.]+ ms a request at this lag|a wait that no evidence tells"), "A WAIT"),
+    (re.compile(r"about [\d.]+ ms a request at this lag|a wait that no evidence shows"), "A WAIT"),
     (re.compile(r"\b[01] known\)$"), "N known)"),
 )
 

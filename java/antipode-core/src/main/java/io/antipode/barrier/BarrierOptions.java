@@ -30,7 +30,7 @@ public final class BarrierOptions {
   public static BarrierOptions timeout(Duration timeout) {
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException(
-          "a timeout is positive, not " + timeout + ": to look once, use check()");
+          "a timeout is positive, not " + timeout + ": to check once, use check()");
     }
     return new BarrierOptions(new Draft(timeout));
   }

@@ -48,7 +48,7 @@ public interface Endpoint extends AutoCloseable {
    * @throws Exception if looking again cannot help
    */
   default Observation promised(Collection<Promise> promises, Duration timeout) throws Exception {
-    throw new UnsupportedOperationException(getClass().getName() + " cannot look for promises");
+    throw new UnsupportedOperationException(getClass().getName() + " cannot ask for promises");
   }
 
   /**

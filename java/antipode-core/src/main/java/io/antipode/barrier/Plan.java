@@ -80,10 +80,10 @@ final class Plan {
     static final Way ABANDONED =
         new Way(
             Status.ABANDONED,
-            "it expired, and nothing registered can look whether it was fulfilled",
+            "it expired, and nothing registered can ask whether it was fulfilled",
             false);
     static final Way UNDECIDABLE =
-        new Way(Status.UNDECIDABLE, "what is registered cannot look for promises", false);
+        new Way(Status.UNDECIDABLE, "what is registered cannot ask for promises", false);
   }
 
   /**

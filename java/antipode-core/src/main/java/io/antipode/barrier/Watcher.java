@@ -178,7 +178,7 @@ final class Watcher implements Stepper {
       waiting.forEach(each -> each.unreachable(datastore, why(error)));
       return pacer.backoff();
     } catch (Throwable error) { // Whatever it is, nobody may hang on it.
-      Counts.LOG.log(Level.WARNING, error, () -> "a look at " + datastore + " failed for good");
+      Counts.LOG.log(Level.WARNING, error, () -> "a poll of " + datastore + " failed for good");
       waiting.forEach(each -> each.failed(datastore, error.toString()));
       return Duration.ZERO;
     } finally {
@@ -255,7 +255,7 @@ final class Watcher implements Stepper {
     }
     Observation shown = open.observe(writes, left(deadline));
     if (!shown.server().equals(records.server())) {
-      throw new UnreachableException("the server's history changed during the look");
+      throw new UnreachableException("the server's history changed during the poll");
     }
     return records.with(shown);
   }

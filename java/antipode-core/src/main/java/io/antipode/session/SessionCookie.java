@@ -142,7 +142,7 @@ public final class SessionCookie {
       parts.addAll(living);
     }
     if (values.size() > MAX_COOKIES) {
-      ignored("session_forged", "it came beside " + MAX_COOKIES + " others of its name");
+      ignored("session_forged", "it came with " + MAX_COOKIES + " others of its name");
     }
     return parts;
   }
