@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .containers.provider import ContainerProvider
     from .contract.store import ContractStore
     from .contract.suite import ShimContract
+    from .servers.dynamodb.topology import DynamoDBTopology
     from .servers.mongodb.topology import MongoDBTopology
     from .servers.mysql.topology import MariaDBTopology, MySQLTopology
     from .servers.native import NativeProvider
@@ -34,6 +35,7 @@ _HOMES = {
     "ComposeProvider": "containers.compose",
     "ContainerProvider": "containers.provider",
     "ContractStore": "contract.store",
+    "DynamoDBTopology": "servers.dynamodb.topology",
     "FakeStore": "_fake",
     "LagProxy": "_proxy",
     "MariaDBTopology": "servers.mysql.topology",
@@ -63,6 +65,7 @@ __all__ = [
     "ComposeProvider",
     "ContainerProvider",
     "ContractStore",
+    "DynamoDBTopology",
     "FakeStore",
     "LagProxy",
     "MariaDBTopology",

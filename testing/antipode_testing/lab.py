@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 #: The stores that a lab has, and what runs them.
 STORES = {
+    "dynamodb": "DynamoDBTopology",
     "embedded": "EmbeddedTopology",
     "mariadb": "MariaDBTopology",
     "mongodb": "MongoDBTopology",
@@ -45,7 +46,7 @@ class Lab:
     """A topology that does what words say. A context manager; thread-safe.
 
     Args:
-        store: ``embedded``, ``mariadb``, ``mongodb``, ``mysql``, ``rabbitmq`` or ``redis``.
+        store: a name of `STORES`.
         replicas: how many replicas.
         lag_ms: milliseconds by which replication is delayed.
 
@@ -184,7 +185,7 @@ def topology_class(store: str) -> Callable[..., Any]:
 
 def _topology(store: str, replicas: int) -> Topology:
     make: Callable[..., Topology] = topology_class(store)
-    if store not in ("embedded", "rabbitmq"):
+    if store not in ("dynamodb", "embedded", "rabbitmq"):
         return make(replicas)
     if replicas != 1:
         msg = f"{store} has one replica, not {replicas}"

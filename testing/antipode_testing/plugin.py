@@ -22,14 +22,21 @@ if TYPE_CHECKING:
 
     from antipode_shims.embedded import EmbeddedTopology
 
-    from . import MariaDBTopology, MongoDBTopology, MySQLTopology, RabbitMQTopology, RedisTopology
+    from . import (
+        DynamoDBTopology,
+        MariaDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
     from ._topology import Topology
 
 #: As `antipode_testing` reads it, which is not imported for a name; a test holds them together.
 PROVIDER_VARIABLE = "ANTIPODE_PROVIDER"
 REQUIRE_VARIABLE = "ANTIPODE_REQUIRE_STORES"
 # The embedded store needs no server, so requiring it is always satisfied.
-STORES = ("embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
+STORES = ("dynamodb", "embedded", "mariadb", "mongodb", "mysql", "rabbitmq", "redis")
 WORKER_KEY = "antipode_stores"
 
 
@@ -143,6 +150,14 @@ def antipode_mongodb(request: pytest.FixtureRequest) -> Iterator[MongoDBTopology
     from . import MongoDBTopology
 
     yield from request.config.stash[USE].run("mongodb", MongoDBTopology)
+
+
+@pytest.fixture(scope="session")
+def antipode_dynamodb(request: pytest.FixtureRequest) -> Iterator[DynamoDBTopology]:
+    """Two regions of an emulator of DynamoDB, as `antipode_testing.DynamoDBTopology`."""
+    from . import DynamoDBTopology
+
+    yield from request.config.stash[USE].run("dynamodb", DynamoDBTopology)
 
 
 @pytest.fixture(scope="session")

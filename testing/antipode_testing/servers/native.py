@@ -41,6 +41,10 @@ class NativeProvider:
             from .mongodb.native import mongodb
 
             server = mongodb(name, config)
+        elif store == "dynamodb":
+            from .ministack import ministack
+
+            server = ministack(name, config)
         else:
             raise ConfigurationError(f"no native server for the store {store!r}")
         return started(server)

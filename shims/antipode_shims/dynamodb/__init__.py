@@ -1,0 +1,27 @@
+"""DynamoDB: stamps that the client makes, lineages beside values, native clients instrumented.
+
+Needs boto3 (``pip install "antipode-xcy[dynamodb]"``) or, for asyncio, aiobotocore
+(``antipode-xcy[aiobotocore]``), imported when first used. See docs/guides/dynamodb.md.
+"""
+
+from __future__ import annotations
+
+from ._commands import COVERED_READS, COVERED_WRITES
+from ._instrument import instrument_client, uninstrument_client
+from ._shim.async_shim import DynamoDBAsyncShim, shim_async
+from ._shim.shim import DynamoDBShim, shim
+
+__all__ = [
+    "COVERED_READS",
+    "COVERED_WRITES",
+    "DynamoDBAsyncShim",
+    "DynamoDBShim",
+    "instrument_client",
+    "shim",
+    "shim_async",
+    "uninstrument_client",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

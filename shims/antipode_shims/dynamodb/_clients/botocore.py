@@ -1,0 +1,227 @@
+"""What is taken from botocore, and clients of the library's own, in one place."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antipode import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+INSTALL = 'the dynamodb shim needs boto3: pip install "antipode-xcy[dynamodb]"'
+#: Seconds that one request of the library's own may take, and that connecting may.
+REQUEST_S = 1.0
+#: Errors after which another look may not fail.
+_PASSING = frozenset(
+    """
+    InternalServerError LimitExceededException ProvisionedThroughputExceededException
+    ReplicatedWriteConflictException RequestLimitExceeded ServiceUnavailable
+    ServiceUnavailableException ThrottlingException TransactionInProgressException
+    """.split()  # noqa: SIM905 - a table that is read by eye
+)
+#: A refusal that says that the same transaction may be under way.
+_UNDER_WAY = "TransactionInProgressException"
+_SERVER_ERROR = 500
+
+#: Whether the present call is one of the library's own, which no handler of ours is to see.
+_own: ContextVar[bool] = ContextVar("antipode_dynamodb_own", default=False)
+
+
+@contextmanager
+def own_call() -> Iterator[None]:
+    """A block in which an instrumented client does what a plain one does."""
+    token = _own.set(True)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def is_own_call() -> bool:
+    """Whether the present call is in such a block."""
+    return _own.get()
+
+
+def botocore_module() -> ModuleType:
+    """The client library under boto3 and aiobotocore.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import botocore
+        import botocore.client
+        import botocore.exceptions
+        import botocore.session
+    except ImportError as error:
+        raise ConfigurationError(INSTALL) from error
+    found: ModuleType = botocore
+    return found
+
+
+@lru_cache(maxsize=1)
+def client_error() -> type[Exception]:
+    """What a refusal of the service becomes."""
+    error: type[Exception] = botocore_module().exceptions.ClientError
+    return error
+
+
+@lru_cache(maxsize=1)
+def _link_errors() -> tuple[type[Exception], ...]:
+    errors = botocore_module().exceptions
+    return errors.HTTPClientError, errors.ResponseStreamingError
+
+
+@lru_cache(maxsize=1)
+def _unsent_errors() -> tuple[type[Exception], ...]:
+    """What is raised before a request leaves."""
+    errors = botocore_module().exceptions
+    return (
+        errors.ParamValidationError,
+        errors.NoCredentialsError,
+        errors.PartialCredentialsError,
+        errors.CredentialRetrievalError,
+        errors.NoRegionError,
+        errors.EndpointProviderError,
+    )
+
+
+def code_of(response: Any) -> str:
+    """The code of a refusal; empty where there is none."""
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def passes(error: BaseException) -> bool:
+    """Whether a look that failed by *error* is worth repeating."""
+    if isinstance(error, client_error()):
+        response: Any = getattr(error, "response", {})
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return code_of(response) in _PASSING or status >= _SERVER_ERROR
+    return isinstance(error, (*_link_errors(), OSError))
+
+
+def refused(response: Any, *, attempts: int) -> bool:
+    """Whether a reply with an error proves that nothing was written.
+
+    Args:
+        response: parsed.
+        attempts: how often the request was sent: an earlier one may have done it.
+    """
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return attempts <= 1 and status < _SERVER_ERROR and code_of(response) != _UNDER_WAY
+
+
+def in_doubt(error: BaseException) -> bool:
+    """Whether a write whose call raised *error* may have been done."""
+    if isinstance(error, client_error()):
+        response: Any = getattr(error, "response", {})
+        retried = response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+        return not refused(response, attempts=retried + 1)
+    return not isinstance(error, _unsent_errors())
+
+
+def low_level(client: Any) -> Any:
+    """The client of *client*, which may be a resource of boto3.
+
+    Raises:
+        ConfigurationError: it is no client of DynamoDB.
+    """
+    botocore_module()
+    meta = getattr(client, "meta", None)
+    found = getattr(meta, "client", None) or client
+    service = getattr(getattr(found, "meta", None), "service_model", None)
+    name = getattr(service, "service_name", None)
+    if name != "dynamodb":
+        what = f"a client of {name}" if name else type(client).__name__
+        msg = f"expected a client, a resource or a Table of boto3 for DynamoDB, not {what}"
+        raise ConfigurationError(msg)
+    return found
+
+
+def is_async(client: Any) -> bool:
+    """Whether *client* is one of aiobotocore."""
+    return type(client).__module__.partition(".")[0] == "aiobotocore" or any(
+        each.__module__.partition(".")[0] == "aiobotocore" for each in type(client).__mro__
+    )
+
+
+class Settings(NamedTuple):
+    """How a client reaches its region.
+
+    Attributes:
+        region: its name.
+        endpoint_url: where requests go.
+        is_aws: whether that is where AWS has the region, so that other regions can be derived.
+        verify: as boto3 takes it.
+        proxies: as botocore's ``Config`` takes them.
+        credentials: of the client: botocore's own object, or None for what a new session finds.
+    """
+
+    region: str
+    endpoint_url: str
+    is_aws: bool
+    verify: Any
+    proxies: Any
+    credentials: Any
+
+    @classmethod
+    def of(cls, client: Any) -> Settings:
+        """Those of *client*."""
+        url = str(client.meta.endpoint_url)
+        host = url.partition("//")[2].partition("/")[0].partition(":")[0]
+        session = getattr(getattr(client, "_endpoint", None), "http_session", None)
+        signer = getattr(client, "_request_signer", None)
+        held = getattr(signer, "_credentials", None)
+        return cls(
+            region=str(client.meta.region_name),
+            endpoint_url=url,
+            is_aws=host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws")),
+            verify=getattr(session, "_verify", None),
+            proxies=getattr(client.meta.config, "proxies", None),
+            credentials=_synchronous(held),
+        )
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """What tells this region from others."""
+        return self.region, self.endpoint_url
+
+    def connect(self, region: str, endpoint_url: str | None) -> Any:
+        """A client of the library's own, which tries once and has no handlers of ours."""
+        botocore = botocore_module()
+        session = botocore.session.Session()
+        if self.credentials is not None:
+            session._credentials = self.credentials  # noqa: SLF001 - they renew themselves
+        config = botocore.client.Config(
+            connect_timeout=REQUEST_S,
+            read_timeout=REQUEST_S,
+            retries={"total_max_attempts": 1},
+            proxies=self.proxies,
+        )
+        return session.create_client(
+            "dynamodb",
+            region_name=region,
+            endpoint_url=endpoint_url,
+            verify=self.verify,
+            config=config,
+        )
+
+
+def _synchronous(credentials: Any) -> Any:
+    """*credentials* as synchronous code can use them; None where it cannot."""
+    from inspect import iscoroutinefunction
+
+    if credentials is None:
+        return None
+    if not iscoroutinefunction(credentials.get_frozen_credentials):
+        return credentials
+    from botocore.credentials import Credentials, RefreshableCredentials
+
+    if isinstance(credentials, RefreshableCredentials):
+        return None
+    return Credentials(credentials.access_key, credentials.secret_key, credentials.token)

@@ -1,0 +1,242 @@
+"""One look at a region, as a conversation without I/O."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from antipode import Status
+from antipode.shim import Observation
+
+from ._position import Place, deletes, supersedes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator, Iterable, Mapping
+
+    from antipode import WriteId
+
+    from ._position import Item
+
+#: After how many looks that missed a write its own region is asked about it; then after twice as
+#: many, and so on: it may have been overwritten since.
+FIRST_ASKED = 8
+#: Writes of which is remembered what their regions said.
+MOST_REMEMBERED = 10_000
+
+
+class Shown(NamedTuple):
+    """What a region has of an item.
+
+    Attributes:
+        present: whether it is there.
+        stamp: of who wrote it; None without one.
+        digest: of the whole item, where it has no stamp and was read whole; else empty.
+    """
+
+    present: bool
+    stamp: int | None = None
+    digest: str = ""
+
+
+class Question(NamedTuple):
+    """Items to be read consistently.
+
+    Attributes:
+        region: where; empty for the region that is looked at.
+        items: which.
+        whole: whether what has no stamp is to have its digest.
+    """
+
+    region: str
+    items: tuple[Item, ...]
+    whole: bool = False
+
+
+#: What each item is; None where the region has no such table.
+Answer: TypeAlias = "Mapping[Item, Shown | None]"
+#: Yields questions; is sent the answer, or why another region gave none.
+Look: TypeAlias = "Generator[Question, Answer | Exception, Observation]"
+
+
+def judge(version: int, here: Shown, home: Shown | None, *, at_home: bool) -> Status:
+    """What a region that has *here* shows of a write.
+
+    Args:
+        version: the write's stamp.
+        here: what the region that is looked at has.
+        home: what the region that took the write has; None where it was not asked, or was away.
+        at_home: whether they are one region.
+    """
+    if _is(version, here):
+        return Status.VISIBLE
+    if at_home:  # Whatever is there instead came after the write, which was acknowledged.
+        return Status.SUPERSEDED
+    if here.stamp is not None and supersedes(here.stamp, version):
+        return Status.SUPERSEDED
+    if home is None or _is(version, home):
+        return Status.NOT_YET
+    same = here == home and (here.stamp is not None or bool(here.digest) or not here.present)
+    return Status.SUPERSEDED if same else Status.NOT_YET
+
+
+def _is(version: int, shown: Shown) -> bool:
+    """Whether *shown* is what the write of *version* made of the item."""
+    return not shown.present if deletes(version) else shown.stamp == version
+
+
+@dataclass(slots=True)
+class _Missed:
+    """A write that looks have missed.
+
+    Attributes:
+        looks: how many.
+        due: after how many its region is asked.
+        home: what that said last.
+        cause: why it said nothing.
+    """
+
+    looks: int = 0
+    due: int = FIRST_ASKED
+    home: Shown | None = None
+    cause: str = ""
+
+
+@dataclass
+class Homes:
+    """What the regions of writes that are waited for have said. Thread-safe."""
+
+    _missed: OrderedDict[WriteId, _Missed] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def said(self, write: WriteId) -> Shown | None:
+        """What the region of *write* has of its item, as far as it was asked."""
+        held = self._missed.get(write)
+        return None if held is None else held.home
+
+    def cause(self, write: WriteId) -> str:
+        """Why that is not known, where it was asked for."""
+        held = self._missed.get(write)
+        return "" if held is None else held.cause
+
+    def missed(self, write: WriteId, *, doubtful: bool) -> bool:
+        """Note that a look missed *write*; whether its region is to be asked now.
+
+        Args:
+            write: what was looked for.
+            doubtful: whether a later stamp was found, which may be of an earlier write.
+        """
+        with self._lock:
+            held = self._missed.setdefault(write, _Missed())
+            held.looks += 1
+            asks = held.looks >= held.due or (doubtful and held.looks == 1)
+            if asks:
+                held.due = max(2 * held.looks, FIRST_ASKED)
+            while len(self._missed) > MOST_REMEMBERED:
+                self._missed.popitem(last=False)
+            return asks
+
+    def learn(self, write: WriteId, home: Shown | None, cause: str = "") -> None:
+        """Take in what the region of *write* said."""
+        with self._lock:
+            if (held := self._missed.get(write)) is not None:
+                held.home, held.cause = home, cause
+
+    def forget(self, writes: Iterable[WriteId]) -> None:
+        """Forget writes that are not waited for any more."""
+        with self._lock:
+            for write in writes:
+                self._missed.pop(write, None)
+
+
+@dataclass(slots=True)
+class _Looked:
+    """What one look has found so far."""
+
+    region: str
+    homes: Homes
+    places: dict[WriteId, Place]
+    here: dict[Item, Shown | None] = field(default_factory=dict)
+    statuses: dict[WriteId, Status] = field(default_factory=dict)
+
+    def judge(self) -> list[WriteId]:
+        """Judge each write; those that are pending."""
+        for write, (item, region) in self.places.items():
+            here = self.here.get(item)
+            if here is None:
+                self.statuses[write] = Status.UNKNOWN_LOG
+                continue
+            home = self.homes.said(write)
+            at_home = region == self.region
+            self.statuses[write] = judge(_number(write), here, home, at_home=at_home)
+        return [write for write in self.places if self.statuses[write] is Status.NOT_YET]
+
+    def asked(self, pending: list[WriteId]) -> dict[str, list[WriteId]]:
+        """By region, the pending writes about which it is to be asked now."""
+        found: dict[str, list[WriteId]] = {}
+        for write in pending:
+            place = self.places[write]
+            here = self.here[place.item]
+            later = here is not None and here.stamp is not None and here.stamp > _number(write)
+            if self.homes.missed(write, doubtful=later):
+                found.setdefault(place.region, []).append(write)
+        return found
+
+    def unstamped(self, pending: list[WriteId]) -> list[Item]:
+        """Items without a stamp in both regions: only all that is in them tells them apart."""
+        found = dict.fromkeys(
+            self.places[write].item
+            for write in pending
+            if (home := self.homes.said(write)) is not None and home.digest
+        )
+        return [item for item in found if (here := self.here[item]) and here[:2] == (True, None)]
+
+
+def look(writes: Collection[WriteId], region: str, homes: Homes) -> Look:
+    """What *region* shows of *writes*."""
+    statuses: dict[WriteId, Status] = {}
+    places: dict[WriteId, Place] = {}
+    for write in writes:
+        place = Place.parse(write.key)
+        if place is None:
+            statuses[write] = Status.UNKNOWN_LOG
+        elif isinstance(write.version, str):
+            statuses[write] = Status.UNDECIDABLE
+        else:
+            places[write] = place
+    looked = _Looked(region, homes, places, statuses=statuses)
+    if places:
+        yield from _conversation(looked)
+    homes.forget(write for write in places if statuses[write] is not Status.NOT_YET)
+    causes = {write: cause for write in places if (cause := homes.cause(write))}
+    return Observation(region, statuses, causes=causes)
+
+
+def _conversation(looked: _Looked) -> Generator[Question, Answer | Exception, None]:
+    items = tuple(dict.fromkeys(place.item for place in looked.places.values()))
+    looked.here.update(_answered((yield Question("", items))))
+    if not (pending := looked.judge()):
+        return
+    for region, writes in looked.asked(pending).items():
+        wanted = tuple(dict.fromkeys(looked.places[write].item for write in writes))
+        told = yield Question(region, wanted, whole=True)
+        for write in writes:
+            if isinstance(told, Exception):
+                looked.homes.learn(write, None, f"{region} cannot be asked about it: {told}")
+            else:
+                looked.homes.learn(write, told.get(looked.places[write].item))
+    if unstamped := looked.unstamped(pending):
+        looked.here.update(_answered((yield Question("", tuple(unstamped), whole=True))))
+    looked.judge()
+
+
+def _answered(told: Answer | Exception) -> Answer:
+    """The answer of the region that is looked at, whose errors end the look."""
+    if isinstance(told, Exception):
+        raise told
+    return told
+
+
+def _number(write: WriteId) -> int:
+    return int(write.version)

@@ -1,0 +1,1 @@
+"""Two regions of DynamoDB, on an emulator: ministack, not AWS."""

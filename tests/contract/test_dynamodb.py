@@ -1,0 +1,150 @@
+"""The DynamoDB shim keeps the contract, over two regions of an emulator (ministack), not on AWS."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from antipode_shims import dynamodb as shims
+from antipode_shims.dynamodb._position import LINEAGE
+from antipode_testing import ContractStore, DynamoDBTopology, LagProxy, ShimContract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.store("dynamodb")
+
+TABLE = "posts"
+LONG_MS = 60_000
+ONCE = {"total_max_attempts": 1}
+
+
+def client_of(topology: DynamoDBTopology, address: Any, region: str, **options: Any) -> Any:
+    """A client of boto3, which tries once."""
+    config = Config(retries=ONCE, connect_timeout=2, **{"read_timeout": 5, **options})
+    url = topology.url(address)
+    return boto3.client(
+        "dynamodb", region_name=region, endpoint_url=url, config=config, **topology.credentials
+    )
+
+
+class DynamoDBContractStore(ContractStore):
+    """The reader comes through a proxy, which can be cut."""
+
+    topology: DynamoDBTopology
+
+    def __init__(self, topology: DynamoDBTopology, stack: ExitStack) -> None:
+        self._stack = stack
+        self.home, self.away = topology.regions
+        self.proxy = stack.enter_context(LagProxy(topology.replica))
+        urls = {self.home: topology.url(topology.primary)}
+        writer = self._shim(topology, topology.primary, self.home)
+        reader = self._shim(
+            topology, self.proxy.address, self.away, reads_from="replica", regions=urls
+        )
+        super().__init__(topology, writer, reader)
+
+    def _client(self, topology: Any, address: Any, region: str, **options: Any) -> Any:
+        client = client_of(topology, address, region, **options)
+        self._stack.callback(client.close)
+        return client
+
+    def _shim(self, topology: Any, address: Any, region: str, **options: Any) -> Any:
+        return shims.shim("posts", self._client(topology, address, region), table=TABLE, **options)
+
+    def refused_write(self, key: str, value: bytes) -> None:
+        """A condition that does not hold."""
+        client = self._instrumented()
+        try:
+            client.put_item(
+                TableName=TABLE,
+                Item={"id": {"S": key}, "value": {"B": value}},
+                ConditionExpression="attribute_exists(id)",
+            )
+        finally:
+            shims.uninstrument_client(client)
+
+    def doubtful_write(self, key: str, value: bytes) -> None:
+        """The write arrives; the reply does not."""
+        with LagProxy(self.topology.primary, lag_ms=0) as slow:
+            client = self._client(self.topology, slow.address, self.home, read_timeout=1)
+            doubtful = shims.shim("posts", client, table=TABLE)
+            try:
+                doubtful.read(key)
+                slow.set_lag(LONG_MS)
+                doubtful.write(key, value)
+            finally:
+                doubtful.close()
+
+    def unknown_write(self, key: str, value: bytes) -> None:
+        """A statement of PartiQL."""
+        client = self._instrumented()
+        try:
+            client.execute_statement(
+                Statement=f"INSERT INTO \"{TABLE}\" VALUE {{'id': ?, 'value': ?}}",
+                Parameters=[{"S": key}, {"B": value}],
+            )
+        finally:
+            shims.uninstrument_client(client)
+
+    def _instrumented(self) -> Any:
+        client = self._client(self.topology, self.topology.primary, self.home)
+        return shims.instrument_client(client, datastore="posts")
+
+    def corrupt(self, key: str, text: str) -> None:
+        """Overwrite the attribute, by a client without the shim."""
+        plain = self._client(self.topology, self.topology.primary, self.home)
+        plain.update_item(
+            TableName=TABLE,
+            Key={"id": {"S": key}},
+            UpdateExpression="SET #l = :l",
+            ExpressionAttributeNames={"#l": LINEAGE},
+            ExpressionAttributeValues={":l": {"S": text}},
+        )
+        self.topology.wait_replicated()
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Refuse connections to the replica."""
+        self.proxy.cut()
+        try:
+            yield
+        finally:
+            self.proxy.heal()
+
+    @contextmanager
+    def regressed(self) -> Iterator[None]:
+        """The reader's region has lost its items."""
+        self.topology.pause()
+        self.topology.forget()
+        try:
+            yield
+        finally:
+            self.topology.resume()
+            self.topology.reseed()
+
+
+class TestDynamoDB(ShimContract):
+    """An emulator."""
+
+    opt_outs: ClassVar[dict[str, str]] = {
+        "deletes": "a deletion leaves nothing, so that the application's scans stay as they were",
+        "failover": "either region takes writes: there is no primary to replace",
+        "fences": "each item has versions of its own: no position stands for all writes",
+        "partial_updates": "Table 2 writes values whole",
+        "promises": "records of promises are for a later release",
+        "abandonment": "records of promises are for a later release",
+    }
+
+    @pytest.fixture
+    def store(self, antipode_dynamodb: DynamoDBTopology) -> Iterator[DynamoDBContractStore]:
+        """A shim in each region."""
+        with ExitStack() as stack:
+            store = DynamoDBContractStore(antipode_dynamodb, stack)
+            yield store
+            store.writer.close()
+            store.reader.close()
