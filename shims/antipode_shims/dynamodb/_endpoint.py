@@ -90,9 +90,7 @@ class Regions:
 
     def _read(self, client: Any, question: Question) -> Answer:
         if question.whole or len(question.items) == 1:
-            return {
-                each: _read_one(client, each, whole=question.whole) for each in question.items
-            }
+            return {each: _read_one(client, each, whole=question.whole) for each in question.items}
         found: dict[Item, Shown | None] = {}
         for start in range(0, len(question.items), MOST_KEYS):
             some = question.items[start : start + MOST_KEYS]
@@ -146,8 +144,8 @@ def _read_some(client: Any, items: Sequence[Item]) -> dict[Item, Shown | None]:
         told = client.batch_get_item(RequestItems=asked)
         for table, shown in told["Responses"].items():
             for each in shown:
-                if (item := item_of(table, each, names_of[table])) is not None:
-                    found[item] = _shown(each, whole=False)
+                if (one := item_of(table, each, names_of[table])) is not None:
+                    found[one] = _shown(each, whole=False)
         asked = told.get("UnprocessedKeys") or {}
         if not asked:
             return found
@@ -160,9 +158,9 @@ def _shown(found: Any, *, whole: bool) -> Shown:
         return Shown(present=False)
     stamp = stamp_of(found.get(STAMP))
     if stamp is not None or not whole:
-        return Shown(True, stamp)
+        return Shown(present=True, stamp=stamp)
     text = repr(sorted((name, _sorted(value)) for name, value in found.items()))
-    return Shown(True, None, hashlib.sha256(text.encode()).hexdigest())
+    return Shown(present=True, digest=hashlib.sha256(text.encode()).hexdigest())
 
 
 def _sorted(value: Any) -> object:

@@ -50,9 +50,7 @@ def ministack(name: str, config: Mapping[str, str]) -> NativeServer:
             f"ministack-{name}",
             [sys.executable, "-m", "ministack"],
             directory=directory,
-            ready=lambda: probe(
-                address, b"GET /_ministack/health HTTP/1.0\r\n\r\n", b"HTTP/1."
-            ),
+            ready=lambda: probe(address, b"GET /_ministack/health HTTP/1.0\r\n\r\n", b"HTTP/1."),
             environment=environment,
         )
         return NativeServer(directory, ports, process, data=())

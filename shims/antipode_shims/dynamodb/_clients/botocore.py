@@ -74,7 +74,7 @@ def client_error() -> type[Exception]:
 @lru_cache(maxsize=1)
 def _link_errors() -> tuple[type[Exception], ...]:
     errors = botocore_module().exceptions
-    return errors.HTTPClientError, errors.ResponseStreamingError
+    return errors.ConnectionError, errors.HTTPClientError
 
 
 @lru_cache(maxsize=1)
@@ -89,6 +89,13 @@ def _unsent_errors() -> tuple[type[Exception], ...]:
         errors.NoRegionError,
         errors.EndpointProviderError,
     )
+
+
+@lru_cache(maxsize=1)
+def _refused_links() -> tuple[type[Exception], ...]:
+    """What an attempt raises whose request did not leave."""
+    errors = botocore_module().exceptions
+    return errors.EndpointConnectionError, errors.ConnectTimeoutError, errors.ProxyConnectionError
 
 
 def code_of(response: Any) -> str:
@@ -116,13 +123,19 @@ def refused(response: Any, *, attempts: int) -> bool:
     return attempts <= 1 and status < _SERVER_ERROR and code_of(response) != _UNDER_WAY
 
 
-def in_doubt(error: BaseException) -> bool:
-    """Whether a write whose call raised *error* may have been done."""
+def in_doubt(error: BaseException, *, attempts: int | None = None) -> bool:
+    """Whether a write whose call raised *error* may have been done.
+
+    Args:
+        error: of the last attempt.
+        attempts: how often it was tried; None where that is not known.
+    """
     if isinstance(error, client_error()):
         response: Any = getattr(error, "response", {})
         retried = response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
         return not refused(response, attempts=retried + 1)
-    return not isinstance(error, _unsent_errors())
+    unsent = (*_unsent_errors(), *(_refused_links() if attempts == 1 else ()))
+    return not isinstance(error, unsent)
 
 
 def low_level(client: Any) -> Any:
@@ -195,6 +208,7 @@ class Settings(NamedTuple):
         """A client of the library's own, which tries once and has no handlers of ours."""
         botocore = botocore_module()
         session = botocore.session.Session()
+        session.register_component("data_loader", _loader())
         if self.credentials is not None:
             session._credentials = self.credentials  # noqa: SLF001 - they renew themselves
         config = botocore.client.Config(
@@ -210,6 +224,14 @@ class Settings(NamedTuple):
             verify=self.verify,
             config=config,
         )
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    """What reads the descriptions of services, once a process: they are megabytes of JSON."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader()
 
 
 def _synchronous(credentials: Any) -> Any:

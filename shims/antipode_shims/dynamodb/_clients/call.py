@@ -151,7 +151,10 @@ class Calls:
 
     def _acted(self, call: Call, action: dict[str, Any]) -> dict[str, Any]:
         if (put := action.get("Put")) is not None:
-            return {**action, "Put": {**put, "Item": self._put(call, put["TableName"], put["Item"])}}
+            return {
+                **action,
+                "Put": {**put, "Item": self._put(call, put["TableName"], put["Item"])},
+            }
         if (update := action.get("Update")) is not None:
             return {**action, "Update": self._update(call, update)}
         if (delete := action.get("Delete")) is not None:
@@ -161,7 +164,7 @@ class Calls:
     def replied(self, call: Call, status: int, reply: dict[str, Any]) -> None:
         """Take in the reply to *call*, from which our attributes go."""
         if status >= _REFUSED:
-            if call.kind is not Kind.READ and not refused(reply, attempts=call.attempts):
+            if call.kind in (Kind.WRITE, Kind.OTHER) and not refused(reply, attempts=call.attempts):
                 self._mark(call, "in_doubt")
         elif call.uncovered:
             self._uncovered(call)
@@ -182,7 +185,8 @@ class Calls:
 
     def failed(self, call: Call, error: BaseException) -> None:
         """Take in that *call* ended without a reply."""
-        if call.attempts and call.kind in (Kind.WRITE, Kind.OTHER) and in_doubt(error):
+        writes = call.kind in (Kind.WRITE, Kind.OTHER)
+        if call.attempts and writes and in_doubt(error, attempts=call.attempts):
             self._mark(call, "in_doubt")
 
     def _uncovered(self, call: Call) -> None:

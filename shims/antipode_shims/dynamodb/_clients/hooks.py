@@ -31,7 +31,9 @@ class BaseHooks:
         calls: what is decided.
     """
 
-    def __init__(self, shim: BaseDynamoDBShim, client: Any, keys: dict[str, tuple[str, ...]]) -> None:
+    def __init__(
+        self, shim: BaseDynamoDBShim, client: Any, keys: dict[str, tuple[str, ...]]
+    ) -> None:
         """Follow the calls of *client*."""
         self.shim = shim
         self.calls = Calls(shim, keys)
@@ -58,15 +60,16 @@ class BaseHooks:
             ("register_first", "after-call-error.dynamodb", self._failed),
         )
 
-    def before(self, **event: Any) -> Any:
-        """Handle ``before-parameter-build``."""
-        raise NotImplementedError
+    #: Handles ``before-parameter-build``.
+    before: Callable[..., Any]
 
     def _given(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         if "ClientRequestToken" in params:
             context[_TOKEN] = True
 
-    def _begin(self, operation: str, params: dict[str, Any], context: dict[str, Any]) -> Call | None:
+    def _begin(
+        self, operation: str, params: dict[str, Any], context: dict[str, Any]
+    ) -> Call | None:
         """The call that begins; None for one that is not followed."""
         if is_own_call():
             return None

@@ -50,9 +50,7 @@ class BaseDynamoDBShim(ServerShim):
         Raises:
             ConfigurationError: an option is not one of its values.
         """
-        super().__init__(
-            datastore, server=settings.where, reads_from=reads_from, on_read=on_read
-        )
+        super().__init__(datastore, server=settings.where, reads_from=reads_from, on_read=on_read)
         self.fences = False  # Each item has its own versions: no position stands for all writes.
         self.region = settings.region
         self.regions = Regions(settings, regions)
@@ -87,5 +85,3 @@ class BaseDynamoDBShim(ServerShim):
     def observing(self, held: Floor) -> Observation:
         """One look at what *held* demands."""
         return self.regions.observe(held.writes)
-
-

@@ -90,7 +90,8 @@ class Region:
 
     def read(self) -> bool:
         """Take in what was written since; whether something was."""
-        return any([self._read(table) for table in self._iterators])
+        found = [self._read(table) for table in self._iterators]
+        return any(found)
 
     def _read(self, table: str) -> bool:
         given = {"ShardIterator": self._iterators[table]}
@@ -99,9 +100,7 @@ class Region:
         for record in told["Records"]:
             image = record["dynamodb"]
             self._take(
-                Change(
-                    time.monotonic(), self.name, table, image["Keys"], image.get("NewImage")
-                )
+                Change(time.monotonic(), self.name, table, image["Keys"], image.get("NewImage"))
             )
         return bool(told["Records"])
 
