@@ -47,10 +47,12 @@ LACKING = {
             # Reports are Python's and Java's.
             "headers finding_ids",
             "open_scope baggage",
+            # DynamoDB is Python's; Java's comes, and C++ has none.
+            "decide dynamodb",
             *BESIDE_OWN_VALUES,
         }
     ),
-    "java": frozenset({"decide redis keys"}),
+    "java": frozenset({"decide redis keys", "decide dynamodb"}),
 }
 
 

@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "positions": ("position", {"position": None}),
     "documents": ("found", {"lineage": None, "match": None}),
     "covers": ("cover", {"lineage": None}),
+    "expressions": ("expression", {"expression": None}),
     "sets": ("gtid_set", {"logs": None}),
     "servers": ("server", {"waits": None, "numbers": None}),
     "calls": ("calls", {"calls": None}),

@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 
 from antipode_shims import dynamodb as shims
-from antipode_shims.dynamodb._position import LINEAGE
+from antipode_shims.dynamodb._format import LINEAGE
 from antipode_testing import ContractStore, DynamoDBTopology, LagProxy, ShimContract
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ FUNCTION_LINES = 60
 # Extras that are not a datastore.
 OTHER_EXTRAS = {
     *("testing", "bench", "docs", "test", "integrations-test", "dev", "examples"),
-    *("mysqlclient", "containers", "cli"),
+    *("mysqlclient", "aiobotocore", "containers", "emulators", "cli"),
 }
 # Guides that are not of a datastore.
 OTHER_GUIDES = {

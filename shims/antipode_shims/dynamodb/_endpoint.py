@@ -11,8 +11,9 @@ from antipode import ConfigurationError
 from antipode.shim import Endpoint, Observation, Unreachable
 
 from ._clients.botocore import client_error, code_of, own_call, passes
+from ._format import STAMP, stamp_of
 from ._look import Homes, Question, Shown, look
-from ._position import STAMP, Item, item_of, stamp_of
+from ._position import Item, item_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

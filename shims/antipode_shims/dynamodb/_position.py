@@ -15,11 +15,6 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: The attribute that has an item's stamp.
-STAMP = "_ap"
-#: The attribute that has the lineage of an item's writer.
-LINEAGE = "_apl"
-
 #: Bits of a stamp below its microseconds: the process, and whether it is of a deletion.
 _LOW_BITS = 12
 _PROCESSES = 2 ** (_LOW_BITS - 1)
@@ -181,15 +176,6 @@ def table_name(table: str) -> str:
     return table.rpartition(":table/")[2].partition("/")[0]
 
 
-def stamp_of(value: Any) -> int | None:
-    """The stamp that the attribute has, of the API or of a resource; None where it is none."""
-    number = value.get("N") if isinstance(value, dict) else value
-    try:
-        return int(number) if isinstance(number, (str, int, Decimal)) else None
-    except ValueError:
-        return None
-
-
 def _typed(value: Any) -> tuple[str, str] | None:
     """Type and value of an attribute of a key."""
     if isinstance(value, dict) and len(value) == 1:
@@ -222,7 +208,10 @@ def _number(value: Any) -> tuple[str, str] | None:
         return None
     if not number.is_finite() or abs(number.adjusted()) > _LONGEST_NUMBER:
         return None
-    return "N", format(number.normalize() if number else Decimal(0), "f")
+    text = format(number, "f")  # Exact: normalize() would round to the context's digits.
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "N", text if number else "0"
 
 
 def _escape(text: str) -> str:

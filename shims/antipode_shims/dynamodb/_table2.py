@@ -12,12 +12,12 @@ from antipode.shim import (
     record_read,
     record_shown,
     record_write,
-    stored_lineage,
     stored_text,
 )
 
 from ._clients.botocore import in_doubt
-from ._position import LINEAGE, STAMP, hour_of, item_of, stamp_of
+from ._format import LINEAGE, OURS, STAMP, lineage_in, stamp_of
+from ._position import hour_of, item_of
 from ._shim.base import BaseDynamoDBShim
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class DynamoDBTable2(BaseDynamoDBShim):
             ConfigurationError: the two are one, or are ours.
         """
         super().__init__(datastore, **options)
-        if len({key, field, STAMP, LINEAGE} - {""}) != 4:  # noqa: PLR2004 - all four differ
+        if key == field or not key or not field or OURS & {key, field}:
             msg = f"key and field must be two names other than {STAMP!r} and {LINEAGE!r}"
             raise ConfigurationError(msg)
         self.keyspace = table
@@ -93,8 +93,7 @@ class DynamoDBTable2(BaseDynamoDBShim):
         """The value of *item*, and what it depends on."""
         if item is None:
             return None, Lineage()
-        text = item.get(LINEAGE, {}).get("S")
-        lineage = stored_lineage(self.datastore, text)
+        lineage = lineage_in(item, self.datastore)
         stamp = stamp_of(item.get(STAMP))
         if stamp is not None:
             write = self._shown(self._item(key), stamp)

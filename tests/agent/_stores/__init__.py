@@ -9,6 +9,7 @@ from tests.agent._values import Unsupported
 
 #: Where each store's are.
 _MODULES = {
+    "dynamodb": "dynamodb",
     "mariadb": "mysql",
     "mongodb": "mongodb",
     "mysql": "mysql",

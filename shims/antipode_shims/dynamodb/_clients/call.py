@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from antipode import Lineage
 from antipode.shim import config, count, log_once, record_write, scope_in, unscoped
 from antipode_shims.dynamodb._commands import Kind, kind_of, shows_items
-from antipode_shims.dynamodb._position import STAMP, item_of, stamp_of, table_name
+from antipode_shims.dynamodb._format import STAMP, stamp_of
+from antipode_shims.dynamodb._position import item_of, table_name
 
 from .botocore import in_doubt, refused
 from .rewrite import stamped_item, stamped_update, without_ours

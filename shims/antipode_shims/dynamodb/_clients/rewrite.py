@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from antipode_shims.dynamodb._position import LINEAGE, STAMP
+from antipode_shims.dynamodb._format import OURS, STAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 _NAME, _VALUE = "#antipode_ap", ":antipode_ap"
 #: The keyword, and neither part of a name nor of a placeholder.
 _SET = re.compile(r"(?<![#:\w.])SET(?=\s)", re.IGNORECASE)
-_OURS = frozenset({STAMP, LINEAGE})
 
 
 def stamped_item(item: Mapping[str, Any], stamp: int) -> dict[str, Any]:
     """*item* as it is put, with its stamp; what another write left in it goes."""
-    kept = {name: value for name, value in item.items() if name not in _OURS}
+    kept = {name: value for name, value in item.items() if name not in OURS}
     return {**kept, STAMP: {"N": str(stamp)}}
 
 
@@ -80,5 +79,5 @@ _WRAPPED = 3
 
 def _strip(item: Any) -> None:
     if isinstance(item, dict):
-        for name in _OURS:
+        for name in OURS:
             item.pop(name, None)
