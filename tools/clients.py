@@ -22,6 +22,8 @@ EXTRAS = (
     "mongodb",
     "mysql",
     "mysqlclient",
+    "dynamodb",
+    "aiobotocore",
     "requests",
     "httpx",
     "aiohttp",

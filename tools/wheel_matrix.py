@@ -31,6 +31,7 @@ WITH_OLDEST = (
     "redis",
     "pika",
     "aio-pika",
+    "boto3",
     "pytest",
     "pytest-asyncio",
     "pytest-timeout",

@@ -116,7 +116,7 @@ class Lab:
         Returns:
             ``ok``, ``store``, ``primary`` and ``replicas``; a server has ``url`` and, unless it is
             a file, ``host`` and ``port``. SQL stores add ``user``, ``password`` and ``database``,
-            MongoDB the ``set_url`` of clients that discover the set.
+            MongoDB the ``set_url`` of clients that discover the set, DynamoDB its ``regions``.
         """
         topology: Any = self._topology
         replicas = getattr(topology, "replicas", (topology.replica,))
@@ -129,7 +129,7 @@ class Lab:
                 self._server(place) for place in dict.fromkeys(others) if place != topology.primary
             ],
         }
-        for name in ("user", "password", "database", "set_url"):
+        for name in ("user", "password", "database", "set_url", "regions"):
             if hasattr(topology, name):
                 found[name] = getattr(topology, name)
         return found

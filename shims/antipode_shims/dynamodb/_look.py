@@ -41,7 +41,7 @@ class Shown(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Items to be read consistently.
+    """Items to be read consistently; none asks whether the region answers.
 
     Attributes:
         region: where; empty for the region that is looked at.
@@ -208,6 +208,8 @@ def look(writes: Collection[WriteId], region: str, homes: Homes) -> Look:
     looked = _Looked(region, homes, places, statuses=statuses)
     if places:
         yield from _conversation(looked)
+    else:
+        _answered((yield Question("", ())))
     homes.forget(write for write in places if statuses[write] is not Status.NOT_YET)
     causes = {write: cause for write in places if (cause := homes.cause(write))}
     return Observation(region, statuses, causes=causes)

@@ -106,6 +106,33 @@ def test_mysql_and_mariadb(store: str, request: pytest.FixtureRequest, both: boo
     assert_healthy()
 
 
+@pytest.mark.store("dynamodb")
+def test_dynamodb(antipode_dynamodb: Any, both: bool) -> None:  # noqa: FBT001 - a fixture
+    """A region of an emulator; one that is silent is a problem."""
+    import boto3
+
+    from antipode_shims import dynamodb
+
+    def client(region: str, url: str) -> Any:
+        options = {"region_name": region, "endpoint_url": url, **antipode_dynamodb.credentials}
+        return boto3.client("dynamodb", **options)
+
+    home, away = map(client, antipode_dynamodb.regions, antipode_dynamodb.urls)
+    if both:
+        dynamodb.shim("posts", home, table="posts")
+    with dynamodb.shim("posts", away, table="posts", reads_from="replica"):
+        assert_healthy()
+    with LagProxy(antipode_dynamodb.replica) as proxy:
+        silent = client(away.meta.region_name, f"http://{proxy.address}")
+        proxy.cut()
+        dynamodb.shim("posts", silent, table="posts", reads_from="replica")
+        check = examined(timeout_s=1)
+    for each in (home, away, silent):
+        each.close()
+    assert check.verdict.value == "problem", check
+    assert "its replica does not answer" in check.said
+
+
 @pytest.mark.store("rabbitmq")
 def test_rabbitmq(antipode_rabbitmq: Any) -> None:
     """Receipts at the broker of this region; they begin to listen in the background."""

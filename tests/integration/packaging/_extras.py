@@ -17,7 +17,13 @@ from tests.integration.mysql._servers import prepare
 from tools.clients import clients_of
 
 if TYPE_CHECKING:
-    from antipode_testing import MongoDBTopology, MySQLTopology, RabbitMQTopology, RedisTopology
+    from antipode_testing import (
+        DynamoDBTopology,
+        MongoDBTopology,
+        MySQLTopology,
+        RabbitMQTopology,
+        RedisTopology,
+    )
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = Path(__file__).with_name("programs")
@@ -102,6 +108,15 @@ class Extras:
         """Table 2, channels, consumers and receipts, with pika and aio-pika alone."""
         python = self.alone(wheel, "rabbitmq", tmp_path)
         works(python, "rabbitmq", antipode_rabbitmq.url(), f"extras.{uuid.uuid4().hex}")
+
+    @pytest.mark.store("dynamodb")
+    @pytest.mark.parametrize("extra", ["dynamodb", "aiobotocore"])
+    def test_dynamodb(
+        self, wheel: Path, extra: str, antipode_dynamodb: DynamoDBTopology, tmp_path: Path
+    ) -> None:
+        """Table 2 and instrumented clients, with each client library alone."""
+        python = self.alone(wheel, extra, tmp_path)
+        works(python, extra, antipode_dynamodb.url())
 
     @pytest.mark.parametrize("extra", ["requests", "httpx", "aiohttp", "grpc", "celery", "session"])
     def test_integrations(self, wheel: Path, extra: str, tmp_path: Path) -> None:

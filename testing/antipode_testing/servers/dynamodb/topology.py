@@ -82,6 +82,11 @@ class DynamoDBTopology(ServerTopology):
         """The ``endpoint_url`` of *server*, by default the primary."""
         return f"http://{server or self.primary}"
 
+    @property
+    def urls(self) -> tuple[str, str]:
+        """The ``endpoint_url`` of each of `regions`."""
+        return self.url(self.primary), self.url(self.replica)
+
     def region(self, server: Address | None = None) -> str:
         """The ``region_name`` of *server*, by default the primary."""
         return AWAY if server == self.replica else HOME
