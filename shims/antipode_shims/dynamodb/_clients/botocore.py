@@ -55,9 +55,9 @@ def botocore_module() -> ModuleType:
     """
     try:
         import botocore
-        import botocore.client
-        import botocore.exceptions
-        import botocore.session
+        import botocore.client  # pyright: ignore[reportUnusedImport]
+        import botocore.exceptions  # pyright: ignore[reportUnusedImport]
+        import botocore.session  # pyright: ignore[reportUnusedImport]
     except ImportError as error:
         raise ConfigurationError(INSTALL) from error
     found: ModuleType = botocore
