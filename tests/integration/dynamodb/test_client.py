@@ -520,20 +520,21 @@ def test_a_write_that_was_deleted_at_home_ends_a_wait(client: Any, regions: Regi
 
 
 def test_a_conflict_ends_a_wait(client: Any, regions: Regions) -> None:
-    """Where both regions wrote, who waits for the one that lost is told so after healing."""
+    """Where both regions wrote, a barrier ends after healing, and both have the same item."""
     writer = regions.instrumented(regions.client(regions.away), reads_from="replica")
-    key = name()
     regions.topology.cut()
-    with antipode.scope():
-        put(client, key)
-        lost = antipode.current()
-    with antipode.scope():
-        put(writer, key)
+    lineages, keys = [], [name() for _ in range(5)]
+    for key in keys:
+        with antipode.scope():
+            put(client, key)
+            put(writer, key)
+            lineages.append(antipode.current())
     regions.topology.heal()
-    result = antipode.barrier(lost, timeout=10)
-    assert {outcome.status for outcome in result.outcomes} <= {Status.SUPERSEDED, Status.VISIBLE}
+    for lineage in lineages:
+        assert antipode.barrier(lineage, timeout=10).ok
     regions.topology.wait_replicated()
-    assert stored(regions, key) == stored(regions, key, regions.away)
+    for key in keys:
+        assert stored(regions, key) == stored(regions, key, regions.away)
 
 
 def test_a_home_that_cannot_be_asked_is_told(client: Any, regions: Regions) -> None:

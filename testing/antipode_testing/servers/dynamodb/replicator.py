@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections import deque
@@ -60,9 +61,9 @@ class Region:
         self.name = name
         self.api = api
         self.outgoing: deque[Change] = deque()
-        self.latest: dict[str, tuple[float, str]] = {}
+        self.latest: dict[str, Change] = {}
         self._iterators: dict[str, str] = {}
-        self._copies: dict[str, int] = {}
+        self._copies: dict[str, deque[Change]] = {}
 
     def create_table(self, name: str, keys: dict[str, str]) -> None:
         """Create a table whose stream is read from its beginning."""
@@ -105,18 +106,26 @@ class Region:
         return bool(told["Records"])
 
     def _take(self, change: Change) -> None:
-        copied = _copy(change)
-        if left := self._copies.pop(copied, 0):
-            if left > 1:
-                self._copies[copied] = left - 1
+        latest = self.latest.get(change.name)
+        if copies := self._copies.get(_copy(change)):
+            copied = copies.popleft()
+            if not copies:
+                del self._copies[_copy(change)]
+            # A write that came meanwhile, and is later, was overwritten: it is written again.
+            if latest is not None and latest.wins > copied.wins:
+                self.put(latest)
             return
-        self.latest[change.name] = change.wins
+        self.latest[change.name] = change
         self.outgoing.append(change)
 
     def apply(self, change: Change) -> None:
         """Write what was written in the other region, unless a later write is here."""
-        if self.latest.get(change.name, (0.0, "")) > change.wins:
-            return
+        latest = self.latest.get(change.name)
+        if latest is None or latest.wins < change.wins:
+            self.put(change)
+
+    def put(self, change: Change) -> None:
+        """Let the item be as *change* left it."""
         if change.item is None:
             self.write("DeleteItem", change, Key=change.keys)
         else:
@@ -126,8 +135,7 @@ class Region:
         """Write a copy, which is not copied back."""
         told = self.api.call(operation, TableName=change.table, ReturnValues="ALL_OLD", **given)
         if told.get("Attributes") != change.item:  # Else nothing changed: no record comes.
-            copied = _copy(change)
-            self._copies[copied] = self._copies.get(copied, 0) + 1
+            self._copies.setdefault(_copy(change), deque()).append(change)
 
     def items(self, table: str) -> list[dict[str, Any]]:
         """All items of a table of a test's size."""
@@ -197,7 +205,7 @@ class Replicator:
     ) -> None:
         key = {name: item[name] for name in keys}
         given = {"Key": key} if after is None else {"Item": after}
-        self._away.write(operation, Change(0.0, "", table, key, after), **given)
+        self._away.write(operation, Change(math.inf, "", table, key, after), **given)
 
     def settled(self) -> bool:
         """Whether nothing that was written before is still to be copied."""
