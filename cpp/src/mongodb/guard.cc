@@ -114,7 +114,7 @@ bool Guard::ByDefault(Pool& server) {
     if (Passes(error)) throw Unreachable(error.what());
     WarnOnce("mongodb_default_read_concern", shim_.datastore(), "",
              "the servers of '" + shim_.datastore() +
-                 "' do not tell their default read concern, which is taken for 'local': state one in the URI, or grant "
+                 "' do not show their default read concern, which is taken for 'local': state one in the URI, or grant "
                  "getDefaultRWConcern (" +
                  error.what() + ")");
   }

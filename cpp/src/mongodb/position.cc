@@ -211,7 +211,7 @@ std::pair<Status, std::string> Judge(const ServerState& state, const WriteId& wr
     case LogHistory::Fate::kUnknown:
       break;
   }
-  return {Status::kUnknownLog, "the oplog does not tell what became of this position of an earlier term"};
+  return {Status::kUnknownLog, "the oplog does not show what became of this position of an earlier term"};
 }
 
 }  // namespace antipode::mongodb

@@ -55,10 +55,10 @@ class Looking {
       const std::string grant = std::string("GRANT ") + servers_.Grants() + " ON *.*";
       WarnOnce("mysql_privilege", demand.datastore, error.what(),
                "whether a server of '" + demand.datastore +
-                   "' follows the primary that was asked for its position cannot be told, so that barriers over " +
+                   "' follows the primary that was asked for its position cannot be known, so barriers over " +
                    "incomplete lineages fail: " + error.what() + ". What this user lacks is: " + grant);
       return {Status::kUnknownLog,
-              "whether the server follows the primary " + primary + " cannot be told: " + error.what() + "; " + grant};
+              "whether the server follows the primary " + primary + " cannot be known: " + error.what() + "; " + grant};
     }
   }
 
@@ -121,15 +121,15 @@ class Looking {
     const std::string& datastore = missing.front().datastore;
     WarnOnce("mysql_privilege", datastore, error,
              "whether a late write to '" + datastore +
-                 "' is lost cannot be told, so that a barrier waits for it until " + "its deadline: " + error +
+                 "' is lost cannot be known, so that a barrier waits for it until " + "its deadline: " + error +
                  ". This user lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR, REPLICA MONITOR)");
     for (const WriteId& each : missing) {
       if (auto by_log = JudgedByLog(each)) {
         judged_[each] = *std::move(by_log);
       } else if (!state_->Knows(each)) {
-        judged_[each] = {Status::kUnknownLog, "the server does not know this log, nor tells more: " + error};
+        judged_[each] = {Status::kUnknownLog, "the server does not know this log, nor shows more: " + error};
       } else if (state_->writable()) {
-        judged_[each] = {Status::kUnknownLog, "the server takes writes, and does not tell more: " + error};
+        judged_[each] = {Status::kUnknownLog, "the server takes writes, and does not show more: " + error};
       } else {
         judged_[each] = Late(each, "");
       }

@@ -42,7 +42,7 @@ std::map<Promise, Status> RecordsOf(Connection& connection, const std::string& t
     }
   } catch (const Error& error) {
     if (IsNoTable(error)) return {};  // It may come as all writes do.
-    if (IsDenied(error)) throw ConfigurationError("this user may not look for promises: GRANT SELECT ON " + table);
+    if (IsDenied(error)) throw ConfigurationError("this user may not ask for promises: GRANT SELECT ON " + table);
     Refuse(error);
   }
   std::map<Promise, Status> found;

@@ -52,7 +52,7 @@ class Message(NamedTuple):
     Attributes:
         key: what was written.
         value: the bytes; None for a delete.
-        lineage: what was stored beside it, and the write itself.
+        lineage: what was stored with it, and the write itself.
         position: go on after it with ``follow(position)``.
     """
 
@@ -99,12 +99,12 @@ class EmbeddedShim(Shim):
         *,
         fulfils: Promise | None = None,
     ) -> Lineage:
-        """Write *value* with the lineage beside it, replacing whatever *key* had.
+        """Write *value* with its lineage, replacing whatever *key* had.
 
         Args:
             key: what to write.
             value: the bytes.
-            lineage: what to store beside it; default the current lineage.
+            lineage: what to store with it; default the current lineage.
             fulfils: a promise that this write fulfils, in the same transaction.
 
         Returns:
@@ -157,7 +157,7 @@ class EmbeddedShim(Shim):
 
     @recorded("read")
     def read(self, key: str) -> tuple[bytes | None, Lineage]:
-        """The value of *key*, and the lineage stored beside it with the write that wrote it.
+        """The value of *key*, and the lineage that the write stored with it.
 
         After ``barrier(at="read")`` the read is held back until this very file, in the
         transaction of the read, shows what the barrier demands.
@@ -218,7 +218,7 @@ class EmbeddedShim(Shim):
             yield Message(entry.key, entry.value, self._lineage_of(entry), entry.position)
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:
-        """Open the file anew, for looking only.
+        """Open the file again, for polling only.
 
         Raises:
             StoreUnavailable: it is missing, locked, corrupt or no embedded store.
@@ -232,7 +232,7 @@ class EmbeddedShim(Shim):
             Unreachable: the file is a replica's by now.
             StoreUnavailable: it is missing, locked or corrupt.
         """
-        del timeout_s  # A look takes some ten microseconds.
+        del timeout_s  # A poll takes some ten microseconds.
         state = self.store.state()
         if state.role != "primary":
             raise Unreachable(f"{self.store.path} is a replica now")
@@ -270,7 +270,7 @@ class EmbeddedShim(Shim):
         return entry.value, lineage
 
     def _lineage_of(self, entry: Entry) -> Lineage:
-        """What was stored beside *entry*, never silently empty, and the write itself."""
+        """What was stored with *entry*, never silently empty, and the write itself."""
         return stored_lineage(self.datastore, entry.lineage).append(self._write_of(entry))
 
     def _write_of(self, entry: Entry) -> WriteId:
@@ -278,14 +278,14 @@ class EmbeddedShim(Shim):
 
 
 class _EmbeddedEndpoint(Endpoint):
-    """A connection that looks at a file. The file may be promoted or seeded anew under it."""
+    """A connection that polls a file. The file may be promoted or seeded again under it."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._file = File(path, busy_s=timeout_s)
         self._version = self._file.version()
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
-        """Look once: a read of some ten microseconds, for which nobody waits in line.
+        """Poll once: a read of some ten microseconds, for which nobody waits in line.
 
         Raises:
             StoreUnavailable: the file is missing, locked, corrupt or no embedded store.
@@ -297,7 +297,7 @@ class _EmbeddedEndpoint(Endpoint):
         return _show(writes, state)
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
-        """Look once for the records of *promises*, as :meth:`observe`.
+        """Ask once for the records of *promises*, as :meth:`observe`.
 
         Raises:
             StoreUnavailable: as :meth:`observe`.

@@ -152,7 +152,7 @@ class EmbeddedTopology:
         self._link(self.primary, self.replica)
 
     def reseed(self) -> None:
-        """Throw the replica's data away; it is copied anew once nothing holds replication."""
+        """Throw the replica's data away; it is copied again once nothing holds replication."""
         self._running().reseed()
 
     def wait_replicated(self, *, timeout_s: float = CATCH_UP_S) -> None:

@@ -1,4 +1,4 @@
-"""MongoDB: positions of a replica set's oplog, lineages beside values.
+"""MongoDB: positions of a replica set's oplog, lineages stored with values.
 
 Needs PyMongo 4.9 or later (``pip install "antipode-xcy[mongodb]"``), imported when first used, and
 a replica set from MongoDB 4.4 on. See docs/guides/mongodb.md.

@@ -54,7 +54,7 @@ _NEUTRAL = frozenset(
     """.split()  # noqa: SIM905 - a table that is read by eye
 )
 
-#: Covered writes whose reply tells the position's term by itself (``opTime``).
+#: Covered writes whose reply has the position's term anyway (``opTime``).
 TELLING = frozenset({"delete", "insert", "update"})
 
 #: Reads of data besides being writes: a floor holds them back.

@@ -53,7 +53,7 @@ def instrument_client(
         on_read: ``merge`` adds what a read of the named collections finds, and a position that
             covers it, to the current scope; ``ignore`` does not.
         collections: names, also with that of the database (``app.posts``), for ``beside``.
-        one_server: whether all its reads go to one server, where ``at="now"`` can look; None: so
+        one_server: whether all its reads go to one server, where ``at="now"`` can poll; None: so
             for the primary, and for a client with ``directConnection=True``.
         promise_database: where promises are recorded; None: the database that its URL names.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.

@@ -1,4 +1,4 @@
-"""One look at a server as a conversation without I/O: the faces only send and receive."""
+"""One poll of a server as a conversation without I/O: the APIs only send and receive."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Target:
 
 
 def target_in(shown: Observation, state: ServerState, *, majority: bool) -> Target | None:
-    """The smallest position that was missed at a look, as the server can be made to wait for it.
+    """The smallest position that was missed at a poll, as the server can be made to wait for it.
 
     None where there is none that *state* has not reached by its timestamp: a wait for it would end
     at once, as on an old primary that is cut off and has timestamps but not the entries of a later

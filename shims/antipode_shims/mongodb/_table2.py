@@ -1,4 +1,4 @@
-"""What writing and reading with the lineage beside the value mean, without I/O."""
+"""What writing and reading with the lineage stored with the value mean, without I/O."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class MongoTable2(BaseMongoShim):
         self._slots = itertools.count()
 
     def learned(self) -> bool:
-        """Whether the client knows the replica set's name, which replies do not tell.
+        """Whether the client knows the replica set's name, which replies do not have.
 
         Raises:
             ConfigurationError: it found a mongos, or a server that is no member of a set.
@@ -261,7 +261,7 @@ class MongoTable2(BaseMongoShim):
         known = None if birth is None else self._births.get(birth)
         if known is not None:
             return document, known, reply
-        # A view's documents were born in its source, maybe with other ids.
+        # A view's documents were inserted in its source, maybe with other ids.
         name = self._name if birth is None else born_in(birth)
         tombstones = search(name, [key] if name == self._name else None)
         reply = _sound((yield self._find(tombstones, reply.get("operationTime", after))))
@@ -273,11 +273,11 @@ class MongoTable2(BaseMongoShim):
     def _held(
         self, held: Floor, key: Any, answers: list[Answer], kept: list[Kept]
     ) -> Conversation[Observation]:
-        """Read where and when *held* is met, and tell what the server showed at the read.
+        """Read where and when *held* is met, and report what the server showed at the read.
 
         The read carries the wait: the server holds it back. Where it cannot, not having heard of
-        the position yet, a look tells whether waiting is of any use, and waits if it is. Promises
-        are looked for first; the server that reads then has to show what covers their records.
+        the position yet, a poll shows whether waiting is of any use, and waits if it is. Promises
+        are asked for first; the server that reads then has to show what covers their records.
         """
         if held.promises and not kept:
             found = yield from self._records(held)
@@ -339,7 +339,7 @@ def slice_s(timeout_s: float) -> float:
 
 
 def _unread(shown: Observation) -> Observation:
-    """A look without a read: what it proves about the past holds, what it showed must be read."""
+    """A poll without a read: what it proves about the past holds, what it showed must be read."""
     statuses = {
         write: Status.NOT_YET if status is Status.VISIBLE else status
         for write, status in shown.statuses.items()

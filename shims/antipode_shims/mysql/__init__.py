@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: positions of their binary logs, lineages beside values, clients instrumented.
+"""MySQL and MariaDB: positions of their binary logs, stored lineages, instrumented clients.
 
 Needs PyMySQL (``pip install "antipode-xcy[mysql]"``), imported when first used, and MySQL from 8.0
 or MariaDB from 10.6 on, with GTIDs. See docs/guides/mysql.md.

@@ -1,6 +1,6 @@
 """``python -m antipode_shims.mysql``: migrations, printed and checked.
 
-Of tables of your own, beside whose rows lineages lie, and of the table of promises.
+Of tables of your own, with whose rows lineages are stored, and of the table of promises.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="What tables of your own need so that lineages can lie beside their rows, and "
+        description="What tables of your own need so that rows can have stored lineages, and "
         "the table that promises need. Nothing is ever changed: the statements are printed, for "
         "your migrations.",
         epilog=f"URL is SQLAlchemy's (mysql+pymysql://...), or the environment's {_URL} where it "
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, about in (
         ("migration", "print the statements for TABLES, and with --promises for these"),
-        ("check", "tell what TABLES lack; sees triggers with the privilege TRIGGER alone"),
+        ("check", "report what TABLES lack; sees triggers with the privilege TRIGGER alone"),
         ("undo", "print the statements that take it back"),
     ):
         one = verbs.add_parser(verb, help=about, description=about)

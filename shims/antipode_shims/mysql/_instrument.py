@@ -101,13 +101,13 @@ def instrument_connection(
         connection: of PyMySQL, aiomysql or mysqlclient, open or not, or a proxy round one.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+        lineage: ``beside`` stores its lineage with each row, in *tables* that were migrated for
             it (:func:`migration`); needs PyMySQL or aiomysql.
-        tables: beside whose rows, by ``table`` or ``schema.table``.
+        tables: with whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: True states that all statements of a connection reach one server. Otherwise
             that is checked, and reads that wait are refused where it is not known. With False, for
-            a balancer, ``at="now"`` does not look at its address.
+            a balancer, ``at="now"`` does not poll its address.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         readonly_functions: functions that write nothing, as statements name them.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.
@@ -170,7 +170,7 @@ def is_instrumented(connection: Any, datastore: str) -> bool:
 
 
 def _shim_of(connection: Any) -> BaseMySQLShim:
-    """What an instrumented *connection* mints for."""
+    """What an instrumented *connection* records for."""
     tap: Tap = connection._antipode  # noqa: SLF001
     return tap.shim
 
@@ -181,7 +181,7 @@ def stored_by(shim: BaseMySQLShim) -> StoredLineages | None:
 
 
 def attach(connection: Any, shim: BaseMySQLShim) -> None:
-    """Let *connection* mint for *shim*."""
+    """Let *connection* record for *shim*."""
     connection = unwrapped(connection)
     client = client_of(connection)
     status, tracked = client.begin(connection)

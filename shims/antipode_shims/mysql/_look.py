@@ -1,4 +1,4 @@
-"""One look at a server as a conversation without I/O: what it has, and what may still come."""
+"""One poll of a server as a conversation without I/O: what it has, and what may still come."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEPTH = 4
 SLICE_S = 1.0
 #: The same, where several logs are waited for and only one can be blocked on.
 SHORT_SLICE_S = 0.05
-#: How long what a look showed is remembered, in seconds: a server that is reset in place keeps its
+#: How long what a poll showed is remembered, in seconds: a server that is reset in place keeps its
 #: connections, and has nothing any more of what it showed.
 FRESH_S = 2.0
 
@@ -45,7 +45,7 @@ Verdict = tuple[Status, str]
 
 @dataclass(frozen=True)
 class Shown:
-    """What one look showed.
+    """What one poll showed.
 
     Attributes:
         state: what the server had.
@@ -79,7 +79,7 @@ def look(facts: Facts, writes: Collection[WriteId], *, server: str = "") -> Aski
 
 
 def observe(facts: Facts, writes: Collection[WriteId], *, wait_s: float) -> Asking[Observation]:
-    """Look, block on the server for up to *wait_s* seconds if something is missing, look again."""
+    """Poll, block on the server for up to *wait_s* seconds if something is missing, poll again."""
     shown = yield from look(facts, writes)
     if wait_s > 0 and (sql := wait_sql(shown, wait_s)) is not None:
         try:
@@ -125,7 +125,7 @@ def _judge_missing(
         verdicts[write] = yield from _judge(facts, state, sources, write)
     doubtful = [write for write in missing if verdicts[write][0] is not Status.NOT_YET]
     if doubtful:
-        # It may have come, and its source gone, since the first look.
+        # It may have come, and its source gone, since the first poll.
         state = yield from _ask_state(facts)
         for write in doubtful:
             if state.has(write, replica=bool(sources)):
@@ -139,7 +139,7 @@ def _warn(facts: Facts, datastore: str, error: Refused) -> None:
         "mysql_privilege",
         datastore,
         facts.server,
-        "whether a late write to %r is lost cannot be told, so that a barrier waits for it until "
+        "whether a late write to %r is lost cannot be known, so that a barrier waits for it until "
         "its deadline: %s. What this user lacks is: GRANT %s ON *.*",
         datastore,
         error,
@@ -161,12 +161,14 @@ def _judge_primary(facts: Facts, write: WriteId) -> Asking[Verdict]:
             write.datastore,
             facts.server,
             "whether a server of %r follows the primary that was asked for its position cannot be "
-            "told, so that barriers over incomplete lineages fail: %s. What this user lacks is: %s",
+            "known, so barriers over incomplete lineages fail: %s. What this user lacks is: %s",
             write.datastore,
             error,
             grant,
         )
-        cause = f"whether the server follows the primary {primary} cannot be told: {error}; {grant}"
+        cause = (
+            f"whether the server follows the primary {primary} cannot be known: {error}; {grant}"
+        )
         return Status.UNKNOWN_LOG, cause
     if status is Status.UNKNOWN_LOG:
         cause = f"the server does not follow the primary {primary}, which may have been replaced"
@@ -231,9 +233,9 @@ def _blind(facts: Facts, state: State, write: WriteId, error: str) -> Verdict:
     if (verdict := _judge_by_log(facts, state, write)) is not None:
         return verdict
     if not state.knows(write):
-        return Status.UNKNOWN_LOG, f"the server does not know this log, nor tells more: {error}"
+        return Status.UNKNOWN_LOG, f"the server does not know this log, nor shows more: {error}"
     if state.writable:
-        return Status.UNKNOWN_LOG, f"the server takes writes, and does not tell more: {error}"
+        return Status.UNKNOWN_LOG, f"the server takes writes, and does not show more: {error}"
     return _late(state, write)
 
 

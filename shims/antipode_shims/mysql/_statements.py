@@ -1,4 +1,4 @@
-"""What a statement may do, told from its text alone.
+"""What a statement may do, judged by its text alone.
 
 Pure. Where the text leaves a choice, a statement may do more rather than less: a read held back
 without need costs a round trip, one that is missed is stale.
@@ -18,7 +18,7 @@ READS: Final = 1
 WRITES: Final = 2
 #: It may commit: what is open, or what it does itself, whatever autocommit says.
 COMMITS: Final = 4
-#: It ends the open transaction and begins anew, where it succeeds.
+#: It ends the open transaction and begins again, where it succeeds.
 ENDS: Final = 8
 #: It takes a snapshot at once.
 SNAPSHOTS: Final = 16
@@ -115,7 +115,7 @@ _BY_WORD: Final[dict[bytes, int]] = {
 def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
     if b";" not in sql:
-        # Most statements, told without another call.
+        # Most statements, known without another call.
         found = READS if sql[:7] in _SELECT and b"FROM" in sql else _one(sql)
     else:
         found = _several(sql)
@@ -174,7 +174,7 @@ def _one(sql: bytes) -> int:
 
 
 def _commented(sql: bytes) -> int:
-    """A statement behind comments, which are skipped one by one."""
+    """A statement after comments, which are skipped one by one."""
     at = 0
     while (comment := _COMMENT.match(sql, at)) is not None:
         at = comment.end()
@@ -318,7 +318,7 @@ _SPECIAL: Final = {
     b"DROP": _create,
     b"EXPLAIN": _explain,
 }
-#: What needs no search: how most writes begin, and what clients themselves send behind each unit
+#: What needs no search: how most writes begin, and what clients themselves send after each unit
 #: of work.
 _USUAL: Final = {
     head: found

@@ -1,8 +1,8 @@
-"""What writing and reading with the lineage beside the value mean in SQL, without I/O.
+"""What writing and reading with the lineage stored with the value mean in SQL, without I/O.
 
 The lineage lies in an INVISIBLE column of the value's own row: ``SELECT *`` and plain inserts go on
 as before. In front of it are nine bytes of a digest of the value, by which a value that a plain
-client changed is told from its lineage; the server computes it, whatever the column's type makes
+client changed is recognized; the server computes it, whatever the column's type makes
 of a value. A byte that each write changes comes between the two: a row that stays as it was is no
 transaction, and has no position. A deletion leaves its lineage in a table of tombstones.
 """
@@ -76,8 +76,8 @@ class Layout:
         table: their table, perhaps ``schema.table``.
         key: the column of their keys, the primary key or unique.
         value: their column.
-        lineage: the invisible column beside it.
-        tombstones: the table of deletions; the tables of one schema may share it, and it is looked
+        lineage: the invisible column with it.
+        tombstones: the table of deletions; the tables of one schema may share it, and it is asked
             for in the schema that *table* names.
     """
 
@@ -140,7 +140,7 @@ class Layout:
             return None
         return ConfigurationError(
             f"{datastore!r} lacks a table or column of Table 2 ({error.args[-1]}). The shim "
-            f"changes no schema by itself; run what is missing of:\n{needed};"
+            f"changes no schema on its own; run what is missing of:\n{needed};"
         )
 
 
@@ -271,7 +271,7 @@ class MySQLTable2(BaseMySQLShim):
         return found
 
     def _beside(self, beside: Any, *, own: bool) -> Lineage:
-        """The lineage beside a value; none where a plain client wrote the value."""
+        """The lineage stored with a value; none where a plain client wrote the value."""
         if beside is None:
             count("companion_absent", self.datastore)
             return Lineage()
@@ -328,7 +328,7 @@ class MySQLTable2(BaseMySQLShim):
             raise
 
     def written(self, base: Lineage, found: Lineage) -> Lineage:
-        """*base* with what a committed transaction minted."""
+        """*base* with what a committed transaction recorded."""
         if found.empty:
             self.unsampled("the commit's reply carried none")
             return base.marked((self.datastore, "unsampled"))

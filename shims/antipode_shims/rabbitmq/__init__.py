@@ -2,7 +2,7 @@
 
 Instrumented clients (pika, aio-pika) keep their calls and objects: :func:`instrument_channel`,
 :func:`message`. Workers that give back what they cannot handle yet: :func:`consume`, and
-:func:`consume_async` for asyncio. The Table 2 face is :func:`shim`, and :func:`shim_async` for
+:func:`consume_async` for asyncio. The Table 2 API is :func:`shim`, and :func:`shim_async` for
 asyncio. See docs/guides/rabbitmq.md.
 """
 

@@ -1,4 +1,4 @@
-"""What both faces of Table 2, synchronous and asyncio, have in common: receipts and messages."""
+"""What both APIs of Table 2, synchronous and asyncio, have in common: receipts and messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BaseRabbitMQShim(Shim):
 
     Attributes:
         exchange: where it publishes.
-        queue: what it reads from, unless told.
+        queue: what it reads from, unless named.
         ledger: the receipts; None where the datastore has none.
     """
 
@@ -55,7 +55,7 @@ class BaseRabbitMQShim(Shim):
         reads_from: ReadsFrom = "primary",
         on_read: OnRead = "merge",
     ) -> None:
-        """Take over the options, and listen if receipts are wanted; registers nothing."""
+        """Adopt the options, and listen if receipts are wanted; registers nothing."""
         super().__init__(datastore, reads_from=reads_from)
         if on_read not in ("merge", "ignore"):
             msg = f"on_read must be 'merge' or 'ignore', not {on_read!r}"
@@ -88,7 +88,7 @@ class BaseRabbitMQShim(Shim):
             self._tap.start()
 
     def hears(self, exchange: str) -> bool:
-        """Whether the receipts can tell what is published to *exchange*."""
+        """Whether the receipts can show what is published to *exchange*."""
         return self._tap is None or exchange == self.exchange
 
     def _take(self, headers: Any) -> Lineage:
@@ -119,7 +119,7 @@ class BaseRabbitMQShim(Shim):
         return name
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:  # noqa: ARG002
-        """What barriers look at; opens nothing."""
+        """What barriers poll; opens nothing."""
         if self.ledger is None:
             msg = f"{self.datastore!r} has no receipts"
             raise Unreachable(msg)

@@ -1,4 +1,4 @@
-"""Redis: positions of its replication log, lineages beside values, native clients instrumented.
+"""Redis: positions of its replication log, stored lineages, instrumented native clients.
 
 Needs redis-py 5 or later (``pip install "antipode-xcy[redis]"``), imported when first used, and
 servers from Redis 6.2 on. See docs/guides/redis.md.

@@ -158,7 +158,7 @@ class Batch:
 
     @classmethod
     def of(cls, commands: Iterable[Sequence[Any]]) -> Batch:
-        """Look at every command."""
+        """Judge every command."""
         kinds = [kind_of(args) for args in commands]
         return cls(
             reads=Kind.READ in kinds or Kind.AWAITING in kinds,

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
     from ._commands import Command
 
-#: Pushes of a busy server come in faster than looks are worth; at most one look in this time.
+#: Pushes of a busy server come in faster than polls are worth; at most one poll in this time.
 _LEAST_PUSH_S = 0.001
 
 
 class RedisEndpoint(Endpoint):
-    """Looks with ``INFO replication``; between looks, the server pushes that keys changed.
+    """Polls with ``INFO replication``; between polls, the server pushes that keys changed.
 
     The push is ``CLIENT TRACKING`` in broadcast mode on the prefix of companion keys (Redis
     manual, "Client-side caching"), on for as long as somebody waits: an idle connection that
     tracks would make the server buffer pushes without bound. Where the server has no RESP3
-    or refuses tracking, looks are paced by time alone.
+    or refuses tracking, polls are paced by time alone.
     """
 
     pinned = False
@@ -72,7 +72,7 @@ class RedisEndpoint(Endpoint):
         self._run_id = "" if isinstance(reply, Exception) else _run_id(reply)
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
-        """Look once; one round trip, one more where a log is unknown.
+        """Poll once; one round trip, one more where a log is unknown.
 
         Raises:
             Unreachable: the connection failed, or the server is loading or busy.
@@ -81,7 +81,7 @@ class RedisEndpoint(Endpoint):
         return self._look(writes, (), timeout_s)
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
-        """Look once for the records of *promises*, in one round trip; as :meth:`observe`.
+        """Ask once for the records of *promises*, in one round trip; as :meth:`observe`.
 
         Raises:
             Unreachable: as :meth:`observe`.
@@ -129,7 +129,7 @@ class RedisEndpoint(Endpoint):
         if wake.is_set():
             return
         if self._pushes and not self._tracking:
-            # A change between the last look and this moment is not pushed: look again at once.
+            # A change between the last poll and this moment is not pushed: poll again at once.
             self._track(on=True)
             return
         if self._socket is None or not self._tracking:
@@ -173,7 +173,7 @@ class RedisEndpoint(Endpoint):
             self._socket.settimeout(max(timeout_s, 0.001))
 
     def interrupt(self) -> None:
-        """Shut the socket down: a look in another thread then fails at once."""
+        """Shut the socket down: a poll in another thread then fails at once."""
         if self._socket is not None:
             with contextlib.suppress(OSError):  # It is closed already.
                 self._socket.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""The companion key: a value's lineage beside it, and how to tell that it is still its own.
+"""The companion key: a value's stored lineage, and how to know that it is still its own.
 
 ``<digest>|<lineage>`` belongs to the string with that digest, ``~|<lineage>`` to a value that is no
 string, ``-|<lineage>`` to a deletion. A plain client that overwrites or deletes the value leaves a
@@ -19,7 +19,7 @@ _DIGITS = 16
 
 
 class Match(Enum):
-    """How a value and the companion beside it go together; the values are metric names."""
+    """How a value and its companion go together; the values are metric names."""
 
     OWN = "own"
     ABSENT = "companion_absent"
@@ -40,7 +40,7 @@ def companion_of(key: str | bytes, prefix: str) -> str | bytes:
 
 
 def digest(value: bytes) -> bytes:
-    """Characters that tell a string from an overwriting one: the script's ``redis.sha1hex``."""
+    """Characters that identify a string: the script's ``redis.sha1hex``."""
     return sha1(value, usedforsecurity=False).hexdigest()[:_DIGITS].encode()
 
 
@@ -58,7 +58,7 @@ def unpack(value: bytes | Shown | None, companion: object, datastore: str) -> tu
 
     Args:
         value: the whole string, None where the key is not there, or what is known of it.
-        companion: what lies beside it; None for nothing.
+        companion: what is stored with it; None for nothing.
         datastore: for what is unreadable.
     """
     if companion is None:

@@ -57,12 +57,12 @@ def instrument_client(
         client: a ``redis.Redis`` or ``redis.asyncio.Redis`` of redis-py 5 or later.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``beside`` stores the current lineage in a companion key beside each of *keys*,
+        lineage: ``beside`` stores the current lineage in a companion key for each of *keys*,
             and lets their reads take it up; ``none`` does neither.
         keys: with ``beside``, Redis's own glob patterns, such as ``["post:*"]``, alike everywhere.
-        on_read: ``merge`` adds what reads of *keys* find to the scope, ``ignore`` does not look.
+        on_read: ``merge`` adds what reads of *keys* find to the scope, ``ignore`` does not.
         log_history: after a promotion, note in ``antipode:log`` where the old log ended.
-        one_server: whether its connections all go to one server, where ``at="now"`` can look;
+        one_server: whether its connections all go to one server, where ``at="now"`` can poll;
             None: as its pool shows. Say False where the address is a balancer or a proxy.
         prefix: of companion keys, whose changes the server pushes to waiting barriers.
         barriers: ``auto`` or ``explicit``, for this client; None: as configured.

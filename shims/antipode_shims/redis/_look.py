@@ -1,4 +1,4 @@
-"""One look at a server as a conversation without I/O: the faces only send and receive."""
+"""One poll of a server as a conversation without I/O: the APIs only send and receive."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def patient(shown: Observation) -> Observation:
     """A look for one floor: a server that lacks any of it may lack the log history, too.
 
     The history is replicated as writes are, so a log is unknown for good only where all else of
-    the floor has arrived. Not for looks that barriers share: one would wait for another's write.
+    the floor has arrived. Not for polls that barriers share: one would wait for another's write.
     """
     if Status.NOT_YET not in shown.statuses.values() or not unknown_logs(shown):
         return shown

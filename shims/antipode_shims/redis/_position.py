@@ -18,7 +18,7 @@ from antipode.shim import PRIMARY_KEY, Observation
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-#: One look: the cheapest command that carries ids and offsets, on every server since Redis 4.
+#: One poll: the cheapest command that carries ids and offsets, on every server since Redis 4.
 INFO = ("INFO", "replication")
 #: The replicated hash in which promoted servers' writers keep where earlier logs ended.
 LOG_KEY = "antipode:log"
@@ -42,7 +42,7 @@ _REPLICA_AT = re.compile(
     rb"slave_repl_offset:(\d+)\r\n(?:[^:]+:[^\r]*\r\n)*?master_replid:(\w+)\r\n"
 )
 _MOST_HISTORIES = 64
-#: How error replies begin that pass by themselves.
+#: How error replies begin that pass on their own.
 PASSING = ("BUSY", "LOADING", "MASTERDOWN", "Redis is ")
 
 
@@ -183,7 +183,7 @@ class LogHistory:
         return self._ends.get(replid, {})
 
     def learn(self, replid: str, logs: Collection[str], values: object) -> None:
-        """Take over what ``HMGET`` of *logs* answered on a server that is on *replid*."""
+        """Adopt what ``HMGET`` of *logs* answered on a server that is on *replid*."""
         if not isinstance(values, (list, tuple)):
             return  # An error reply: the key is of another type, or may not be read.
         with self._lock:
@@ -203,7 +203,7 @@ def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     """The outcome of one position at one server, and why.
 
     Args:
-        state: of the server, from the same look.
+        state: of the server, from the same poll.
         log: the replication id of the position.
         offset: its offset.
         ends: what the log history says about *state.replid*.

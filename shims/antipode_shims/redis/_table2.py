@@ -1,4 +1,4 @@
-"""What writing and reading with the lineage beside the value mean, without I/O."""
+"""What writing and reading with the lineage stored with the value mean, without I/O."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RedisTable2(BaseRedisShim):
         px: Expiry | None,
         fulfils: Promise | None = None,
     ) -> list[Command]:
-        """The packet of a write: both keys in one transaction, the position behind it.
+        """The packet of a write: both keys in one transaction, the position after it.
 
         Raises:
             ValueError: both *ex* and *px* are given.
@@ -93,7 +93,7 @@ class RedisTable2(BaseRedisShim):
         refuse_abandoned(promise, replies[-1])
 
     def read_commands(self, key: Key, held: Floor | None) -> list[Command]:
-        """The packet of a read: a look and both keys at one moment, the position behind it."""
+        """The packet of a read: a poll and both keys at one moment, the position after it."""
         promises = () if held is None else held.promises
         return [
             ("MULTI",),

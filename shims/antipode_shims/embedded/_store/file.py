@@ -90,7 +90,7 @@ def checked_path(path: str | PathLike[str]) -> Path:
 
 
 def boot_id() -> str:
-    """What changes when the machine restarts; empty where the system does not tell."""
+    """What changes when the machine restarts; empty where the system does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -232,7 +232,7 @@ class File:
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat, at every look
+        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat, at every poll
     except OSError:
         return None
     return found.st_dev, found.st_ino, os.getpid()

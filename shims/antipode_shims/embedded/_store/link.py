@@ -68,7 +68,7 @@ class Link:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what is on its way: the next fetch compares the two files anew."""
+        """Drop what is on its way: the next fetch compares the two files again."""
         self._events.clear()
         self._node: str | None = None
         self._source_node: str | None = None
@@ -81,7 +81,7 @@ class Link:
         return self._events[0].since_ns if self._events else None
 
     def fetch(self) -> bool:
-        """Take over what is new at the source; whether there was anything.
+        """Adopt what is new at the source; whether there was anything.
 
         Raises:
             StoreUnavailable: a file is not usable now.
@@ -96,7 +96,7 @@ class Link:
             return False
         with self.source.snapshot() as connection:
             if read_state(connection, self.source.path).node != self._source_node:
-                self.forget()  # Another file, or seeded anew: the next fetch compares.
+                self.forget()  # Another file, or seeded again: the next fetch compares.
                 return True
             rows = connection.execute(_ROWS, (self._position, _AHEAD)).fetchall()
             full = len(rows) == _AHEAD
@@ -155,7 +155,7 @@ class Link:
         if not _follows(target, source):
             if target.histories:
                 _logger.warning(
-                    "embedded replica %s is on another branch than %s: seeding it anew",
+                    "embedded replica %s is on another branch than %s: seeding it again",
                     self.target.path,
                     self.source.path,
                 )

@@ -128,7 +128,7 @@ class Replicator:
         self._wake.set()
 
     def reseed(self) -> None:
-        """Throw the replica's data away; it is copied anew as soon as nothing halts it.
+        """Throw the replica's data away; it is copied again as soon as nothing halts it.
 
         The replica starts from position 0 and a new incarnation. While the regions are cut it
         has no history either, and everything is ``not_yet`` visible there.
@@ -214,9 +214,9 @@ class Replicator:
             _logger.warning("embedded replication waits: %s", error)
 
     def _nap_s(self) -> float:
-        """Until the next entry is due, or until it is time to look for new ones.
+        """Until the next entry is due, or until it is time to ask for new ones.
 
-        An entry is seen in time as long as looks come more often than the lag is long.
+        An entry is seen in time as long as polls come more often than the lag is long.
         """
         look_s = min(max(self._lag_ns / 4e9, _LOOK_LEAST_S), _LOOK_MOST_S)
         if time.monotonic() - self._changed_s > _IDLE_AFTER_S:

@@ -68,7 +68,7 @@ class Entry(NamedTuple):
         position: its place in the log; positions go on counting across histories.
         key: what was written.
         value: the bytes; None for a delete.
-        lineage: the text of the lineage stored beside it; None when there is none.
+        lineage: the text of the lineage stored with it; None when there is none.
         written_hour: the Unix hour in which the primary committed it.
         committed_ns: when the primary committed it, in nanoseconds of CLOCK_MONOTONIC.
         history: the id of the history in which it was written.
@@ -201,7 +201,7 @@ class EmbeddedStore:
         Args:
             key: what to write.
             value: the bytes; None leaves a tombstone, which keeps *lineage*.
-            lineage: a text to store beside it.
+            lineage: a text to store with it.
             fulfils: a promise whose fulfilment is recorded with it; a second time changes nothing.
             committing: called just before the commit: whatever fails later is in doubt.
 
@@ -290,7 +290,7 @@ class EmbeddedStore:
     def follow(self, after: int = 0, *, idle_s: float | None = None) -> Iterator[Entry]:
         """The entries after position *after*, then each new one as it comes: a queue.
 
-        Where the file is seeded anew it goes on after the last entry that both old and new
+        Where the file is seeded again it goes on after the last entry that both old and new
         history have, so that an entry may come twice but none is passed over.
 
         Args:

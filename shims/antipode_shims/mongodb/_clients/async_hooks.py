@@ -1,4 +1,4 @@
-"""Instrumented clients of MongoDB: PyMongo's own code, with its replies looked at.
+"""Instrumented clients of MongoDB: PyMongo's own code, with its replies observed.
 
 Four of a client's methods see everything, in PyMongo 4.9 as in 4.20: those that run an operation on
 a connection, the one that every command passes before it is encoded, and the one that every reply
@@ -37,7 +37,7 @@ class AsyncHooks:
     """What happens around PyMongo's methods for one client."""
 
     def __init__(self, shim: BaseMongoShim, client: Any, names: tuple[str, ...] = ()) -> None:
-        """Mint positions of *client* for *shim*, and satisfy its floors.
+        """Record positions of *client* for *shim*, and satisfy its floors.
 
         Lineages are stored in the documents of the collections *names*.
         """
@@ -127,7 +127,7 @@ class AsyncHeld:
     """A connection that PyMongo checked out for one command, outside of its retry loop."""
 
     def __init__(self, plain: Any, hooks: AsyncHooks) -> None:
-        """Look at what is done within *plain*, a context manager."""
+        """Observe what is done within *plain*, a context manager."""
         self._plain = plain
         self._hooks = hooks
         self.call = Call(hooks.rules)

@@ -43,7 +43,7 @@ QUERY: ContextVar[Any] = ContextVar("antipode_mongodb_query", default=None)
 
 #: Error replies that prove that nothing was done: Unauthorized, CommandNotFound.
 _REFUSED = frozenset({13, 59})
-#: Beside the server's own interruptions CursorKilled, of a command that reads what it writes.
+#: Next to the server's own interruptions CursorKilled, of a command that reads what it writes.
 _INTERRUPTED = INTERRUPTED | {237}
 
 _WRITING = (Kind.WRITE, Kind.OTHER)
@@ -113,7 +113,7 @@ class Rules:
 
     @contextlib.contextmanager
     def repeating(self, session: Any) -> Iterator[None]:
-        """While ``with_transaction`` runs, which repeats a commit of unknown outcome by itself."""
+        """While ``with_transaction`` runs, which repeats a commit of unknown outcome on its own."""
         state = self.session(session)
         state.retries, state.in_doubt = True, False
         try:
@@ -137,7 +137,7 @@ class Call:
     """What one operation of the application came to, over all attempts of PyMongo.
 
     Attributes:
-        proved: what a floor that was met demanded, where a snapshot was taken behind it.
+        proved: what a floor that was met demanded, where a snapshot was taken after it.
         session: the application's, if the command that was announced last is of one.
         again: what makes it again while its reads wait; None where that cannot be.
     """
@@ -190,7 +190,7 @@ class Call:
         return held
 
     def announce(self, command: MutableMapping[str, Any], session: Any) -> None:
-        """Take note of a command that is about to be encoded, and ask what its reply must tell."""
+        """Take note of a command that is about to be encoded, and ask for what its reply needs."""
         try:
             self._announce(command, session)
         except Exception as error:  # noqa: BLE001 - the application's command goes on
@@ -247,13 +247,13 @@ class Call:
             self._announce_write()
 
     def _announce_read(self) -> None:
-        """Let a dry run judge it once; the guard asks for the floor, for each connection anew."""
+        """Let a dry run judge it once; the guard asks for the floor, for each connection again."""
         if not self._told and self._name != "getMore":
             self._told = True
             self._asked = floor(self._rules.shim)
 
     def passed(self) -> None:
-        """Its read is answered: it is known to be shown all that a look can show."""
+        """Its read is answered: it is known to be shown all that a poll can show."""
         if self._asked is not None:
             self._asked.passed()
 
@@ -402,7 +402,7 @@ class Call:
             self._doubted = _SETTLED
 
     def settle_failed(self) -> None:
-        """The same behind an exception of the client, which goes on to the application."""
+        """The same after an exception of the client, which goes on to the application."""
         with contextlib.suppress(ConfigurationError):
             self.settle()
 

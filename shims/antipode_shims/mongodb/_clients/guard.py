@@ -1,6 +1,6 @@
 """Reads under a floor: the server that answers is asked first, on the connection that reads.
 
-For one attempt at an operation, a connection's ``command`` and ``send_message`` are looked
+For one attempt at an operation, a connection's ``command`` and ``send_message`` are observed
 through: everything that PyMongo sends goes by one of them, and both may wait. The floor is
 judged by what the read's own read concern shows.
 """
@@ -106,7 +106,7 @@ class Guard:
         known = self._rules.memory.of(self.connection)
         if known is None:
             return False
-        # A barrier's own looks are at what the shim's read concern shows.
+        # A barrier's own polls ask for what the shim's read concern shows.
         proves = self._rules.shim.majority or not majority
         if proves and self.held.proved(known.server):
             return True
@@ -163,7 +163,7 @@ class Guard:
             self.held.fail_snapshot(StaleSnapshot(msg), shows)
 
     def steps(self, timeout_s: float, *, majority: bool) -> Look:
-        """The conversation of one look, and of a wait within *timeout_s* where it is too early.
+        """The conversation of one poll, and of a wait within *timeout_s* where it is too early.
 
         The first also asks what reads that say nothing get.
         """
@@ -183,7 +183,7 @@ class Guard:
         return replace(shown, promises=found)
 
     def _answer(self) -> None:
-        """The read is sent: what no look can show it is counted, unless it was already."""
+        """The read is sent: what no poll can show it is counted, unless it was already."""
         if self._call is not None and not self.held.counted:
             self._call.passed()
 
@@ -215,10 +215,10 @@ def _reaches(snapshot: Any, held: Floor) -> bool:
 
 
 class SyncGuard(Guard):
-    """Looks through a synchronous connection."""
+    """Polls through a synchronous connection."""
 
     def install(self) -> None:
-        """Look at everything that is sent, until :meth:`remove`."""
+        """Observe everything that is sent, until :meth:`remove`."""
         connection = self.connection
         command, send_message = connection.command, connection.send_message
 
@@ -314,7 +314,7 @@ class AsyncGuard(Guard):
     """The asyncio twin of :class:`SyncGuard`."""
 
     def install(self) -> None:
-        """Look at everything that is sent, until :meth:`remove`."""
+        """Observe everything that is sent, until :meth:`remove`."""
         connection = self.connection
         command, send_message = connection.command, connection.send_message
 
@@ -402,7 +402,7 @@ class AsyncGuard(Guard):
 
 @lru_cache(maxsize=1)
 def failures() -> tuple[type[Exception], ...]:
-    """What a look raises when it cannot be made on this connection now."""
+    """What a poll raises when it cannot be made on this connection now."""
     return Unreachable, *link_errors()
 
 

@@ -99,7 +99,7 @@ class Defaults:
             "mongodb_default_read_concern",
             self._datastore,
             "",
-            "the servers of %r do not tell their default read concern, which is taken for 'local': "
+            "the servers of %r do not show their default read concern, which is taken for 'local': "
             "state readConcernLevel on the client, or grant getDefaultRWConcern (%s)",
             self._datastore,
             reply,

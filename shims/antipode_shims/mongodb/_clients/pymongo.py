@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from antipode.shim import ReadsFrom
 
-#: Options of a client that a connection of the library's own takes over, besides tls*.
+#: Options of a client that a connection of the library's own adopts, besides tls*.
 _KEPT = frozenset(
     """
     username password authsource authmechanism authmechanismproperties compressors
@@ -190,13 +190,13 @@ class ServerSettings:
 
 
 def is_known(client: Any) -> bool:
-    """Whether a server answered PyMongo's last look at it.
+    """Whether a server answered PyMongo's last poll of it.
 
-    Asked before each command: a client that selects a server which is not known looks at the clock
+    Asked before each command: a client that selects a server which is not known reads the clock
     every half second only, however little time it has.
 
     Raises:
-        Unreachable: the last look failed.
+        Unreachable: the last poll failed.
     """
     description = client.topology_description
     for each in description.server_descriptions().values():
@@ -215,8 +215,8 @@ def _await_known(client: Any, deadline_s: float) -> None:
 def close(client: Any) -> None:
     """Close *client*, without waiting for a server that does not answer any more.
 
-    PyMongo would look for a server for up to half a second, to tell it that sessions end: one that
-    is away ends them by itself.
+    PyMongo would search a server for up to half a second, to inform it that sessions end: one that
+    is away ends them on its own.
     """
     try:
         known = is_known(client)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MongoEndpoint(Endpoint):
-    """Looks with ``hello``; between looks the server holds a find back until it is due.
+    """Polls with ``hello``; between polls the server holds a find back until it is due.
 
     Not pinned: the server may roll back under a live connection, and a recollection does not
     ask it.
@@ -47,7 +47,7 @@ class MongoEndpoint(Endpoint):
         wait_in: tuple[str, str],
         promised_in: str = "",
     ) -> None:
-        """Look through *client*, which is of this endpoint's own and has one server."""
+        """Poll through *client*, which is of this endpoint's own and has one server."""
         self._client = client
         self._history = history
         self._reads_from = reads_from
@@ -57,7 +57,7 @@ class MongoEndpoint(Endpoint):
         self._wait = ServerWait(client, *wait_in)
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
-        """Look once; one round trip, more after a change of term.
+        """Poll once; one round trip, more after a change of term.
 
         Raises:
             Unreachable: the connection failed, or the server cannot be read now.
@@ -67,7 +67,7 @@ class MongoEndpoint(Endpoint):
         return self._talk(self._look(writes), timeout_s)
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
-        """Look once for the records of *promises*; two round trips.
+        """Ask once for the records of *promises*; two round trips.
 
         Raises:
             Unreachable: as :meth:`observe`.

@@ -1,4 +1,4 @@
-"""Waits on the server: beside a barrier, which can leave at any moment, and before a read."""
+"""Waits on the server: during a barrier, which can leave at any moment, and before a read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def held_find(collection: str, target: Target) -> dict[str, Any]:
 
 
 class Patience:
-    """What a server was found not to wait for: it is looked at again and again for that."""
+    """What a server was found not to wait for: it is polled again and again for that."""
 
     def __init__(self) -> None:
         """Nothing yet."""
@@ -108,7 +108,7 @@ class ServerWait:
         except refusals() as error:
             self.patience.ended(target, error)
         except link_errors() as error:
-            logger.debug("a wait on a server failed; the next look tells: %s", error)
+            logger.debug("a wait on a server failed; the next poll shows why: %s", error)
         finally:
             done.close()  # The other end becomes readable.
 

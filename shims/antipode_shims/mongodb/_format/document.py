@@ -1,4 +1,4 @@
-"""The one extra field of a document: its lineage, and how to tell that it is still its own.
+"""The one extra field of a document: its lineage, and how to know that it is still its own.
 
 ``_ap: {w: "<digest>|<lineage>"}`` belongs to the value with that digest. A native client knows no
 one value: it writes ``w: "~|<lineage>"`` with a whole document, or a single position as below. A
@@ -9,7 +9,7 @@ partial update adds to that *on the server*, so that none overwrites another's:
 - ``p: ["~|<lineage>", ...]``, texts, for what is no number: opaque versions, promises, marks of
   what is missing, items of later formats. The newest are kept; one more than :data:`MOST_PARTS`
   says that older ones went.
-- ``b``, the birth mark of a document that an update made: deletions before it left more.
+- ``b``, the insertion mark of a document that an update made: deletions before it left more.
 - ``d``, that of more than :data:`MOST_LOGS` positions some were dropped.
 
 A tombstone has ``l`` and ``p`` alone; in the first drafts it was a text, ``_ap: "-|<lineage>"``.
@@ -44,7 +44,7 @@ _KEYS = {_WHOLE, _LOGS, _PARTS, _BIRTH, _DROPPED}
 
 
 class Match(Enum):
-    """How a value and the lineage beside it go together; the values are metric names."""
+    """How a value and its stored lineage go together; the values are metric names."""
 
     OWN = "own"
     ABSENT = "companion_absent"
@@ -53,7 +53,7 @@ class Match(Enum):
 
 
 def digest(value: Any, codec_options: Any) -> str:
-    """Twelve characters that tell a value from an overwriting one."""
+    """Twelve characters that distinguish a value from an overwriting one."""
     import bson
 
     encoded: bytes = bson.encode({"v": value}, codec_options=codec_options)
@@ -61,7 +61,7 @@ def digest(value: Any, codec_options: Any) -> str:
 
 
 def whole(value: Any, lineage: Lineage, codec_options: Any) -> dict[str, str]:
-    """What a write of the whole value stores beside it."""
+    """What a write of the whole value stores with it."""
     return {_WHOLE: f"{digest(value, codec_options)}|{stored_text(lineage)}"}
 
 
@@ -83,7 +83,7 @@ def part(lineage: Lineage) -> str:
 def pushed(text: str) -> dict[str, Any]:
     """The update operator by which a server adds the part *text*.
 
-    It cannot tell that it dropped one: a list with one more than it may have says so.
+    It cannot mark that it dropped one: a list with one more than it may have says so.
     """
     return {f"{FIELD}.{_PARTS}": {"$each": [text], "$slice": -1 - MOST_PARTS}}
 
@@ -106,7 +106,7 @@ def added(
     Args:
         lineage: what is added.
         numbers: the same as positions, where those say all of it.
-        birth: the birth mark of a document that is made.
+        birth: the insertion mark of a document that is made.
     """
     made = _with_part(lineage) if not numbers else _with_larger(numbers)
     if birth is None:
@@ -171,7 +171,7 @@ def _held() -> dict[str, Any]:
 
 
 def found(value: Any, beside: Any, datastore: str, codec_options: Any) -> tuple[Lineage, Match]:
-    """The lineage beside *value*, and whether it is its own.
+    """The lineage stored with *value*, and whether it is its own.
 
     Foreign and absent ones give an empty lineage: nothing is known about who wrote the value.
     What cannot be read gives a lineage that says so.
@@ -212,13 +212,13 @@ def held_in(beside: Any, datastore: str) -> tuple[Lineage, Match]:
 
 
 def birth_of(beside: Any) -> str | None:
-    """The birth mark of a document, by which more is found; see :mod:`.tombstones`."""
+    """The insertion mark of a document, by which more is found; see :mod:`.tombstones`."""
     mark = beside.get(_BIRTH) if isinstance(beside, Mapping) else None
     return mark if isinstance(mark, str) else None
 
 
 def tombstone(beside: Any, datastore: str) -> Lineage:
-    """The lineage that a deletion left behind."""
+    """The lineage that a deletion left."""
     if isinstance(beside, Mapping):
         return held_in(beside, datastore)[0]
     return Lineage() if beside is None else _part(beside, datastore)

@@ -1,9 +1,9 @@
-"""Tombstones: where deletions leave their lineage, and who looks for them.
+"""Tombstones: where deletions leave their lineage, and who asks for them.
 
 They lie in ``<collection>.antipode``, one for each deleted ``_id``, and a few for all deletions of
 a collection, for who knows no ``_id``. They are written before the deletion, so that whoever has
-that has them. A document that an update makes has a *birth mark*: what was deleted before it lies
-there, too. Only the reader can look: the update cannot read another collection.
+that has them. A document that an update makes has an *insertion mark*: what was deleted before it
+lies there, too. Only the reader can ask: the update cannot read another collection.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def birth_mark(collection: str) -> str:
 
 
 def born_in(mark: str) -> str:
-    """The collection of the document with that birth mark; a view has another name."""
+    """The collection of the document with that insertion mark; a view has another name."""
     return mark.partition(".")[2]
 
 
 class Births:
-    """What was deleted before documents with a birth mark, where this client has looked.
+    """What was deleted before documents with an insertion mark, where this client has asked.
 
-    Looking once will do: later deletions end the document. Thread-safe.
+    Asking once will do: later deletions end the document. Thread-safe.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """What became of positions of earlier terms: facts about a replica set, which never change.
 
 After an election a server's timestamps say nothing about the old primary's log: a write that only
-one server had may be gone while later timestamps are applied everywhere. The oplog tells. What it
-tells about entries at or before the majority's commit point holds for every member and for ever
+one server had may be gone while later timestamps are applied everywhere. The oplog shows it. What
+it shows of entries at or before the majority's commit point holds for every member and for ever
 (Raft: every later primary has all committed entries), so it is asked once.
 """
 
@@ -67,7 +67,7 @@ class LogHistory:
         return Fate.UNKNOWN if write.covering else Fate.LOST
 
     def learn(self, state: ServerState, term: int, version: int, fate: Fate) -> None:
-        """Take over a fact about the log of *term*."""
+        """Adopt a fact about the log of *term*."""
         with self._lock:
             if len(self._terms) >= _MOST_TERMS:
                 self._terms.clear()
@@ -88,7 +88,7 @@ def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     """The outcome of one position at one server, and why; None when the oplog must be asked.
 
     Args:
-        state: of the server, from the same look.
+        state: of the server, from the same poll.
         write: what to judge.
         history: what is known of earlier terms.
         majority: whether reads have read concern ``majority``.
@@ -118,7 +118,7 @@ def judge(  # noqa: PLR0911 - one for each proof, in order of strength
     return None, f"nothing of a term after {log.term} is committed yet"
 
 
-UNKNOWN_CAUSE = "the oplog does not tell what became of this position of an earlier term"
+UNKNOWN_CAUSE = "the oplog does not show what became of this position of an earlier term"
 
 
 def _reached(version: int, shown: int, what: str) -> tuple[Status, str]:

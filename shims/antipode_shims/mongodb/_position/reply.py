@@ -1,7 +1,7 @@
 """What the replies of a replica set's member say about positions.
 
 Every reply carries ``$clusterTime`` and ``operationTime``, that of a write ``opTime``. A command
-that asks with :data:`ASK` also gets what members of a set tell each other: where the answering
+that asks with :data:`ASK` also gets what members of a set report to each other: where the answering
 server stood after it, its rollback id, and the set's id. So no reply needs a second question.
 """
 
@@ -36,8 +36,8 @@ class ServerState:
         committed: the last entry that it knows a majority to have, never beyond *applied*.
         primary: whether it takes writes.
         readable: whether it is a primary or a secondary, rather than recovering or an arbiter.
-        initiated_s: Unix second in which the set was initiated; 0 when not told.
-        incarnation: the server's process, as far as told, and its rollback id.
+        initiated_s: Unix second in which the set was initiated; 0 when not reported.
+        incarnation: the server's process, as far as reported, and its rollback id.
         heard: the latest version that it has heard of; it refuses to wait for a later one.
     """
 
@@ -104,7 +104,7 @@ STANDALONE = (
 
 
 def state_of_reply(reply: Reply, set_name: str) -> ServerState | None:
-    """Where the server stood after a command that asked with :data:`ASK`; None when not told."""
+    """Where the server stood after a command that asked with :data:`ASK`; None when unknown."""
     query, data = reply.get("$oplogQueryData"), reply.get("$replData")
     if not query or not data:
         return None
@@ -123,7 +123,7 @@ def state_of_reply(reply: Reply, set_name: str) -> ServerState | None:
 
 
 def _initiated_s(reply: Reply) -> int:
-    """The set's id is an ObjectId that its first primary made, its time of birth in front."""
+    """The set's id is an ObjectId that its first primary made, its time of creation in front."""
     found = reply.get("$replData", {}).get("replicaSetId")
     return int(found.binary[:4].hex(), 16) if found is not None else 0
 
@@ -137,7 +137,7 @@ def write_position(reply: Reply, set_name: str, *, majority: bool) -> tuple[str,
     """Log and version of the write that *reply* acknowledges; None when it has no position.
 
     Args:
-        reply: of a write; ``findAndModify`` and ``commitTransaction`` tell the term only when
+        reply: of a write; ``findAndModify`` and ``commitTransaction`` report the term only when
             asked with :data:`ASK`.
         set_name: of the replica set.
         majority: whether the write concern was ``majority`` and was met.
@@ -157,7 +157,7 @@ def write_position(reply: Reply, set_name: str, *, majority: bool) -> tuple[str,
 
 
 def read_position(reply: Reply, set_name: str, *, majority: bool) -> tuple[str, int] | None:
-    """Log and version that cover what a read showed; None when the reply does not tell.
+    """Log and version that cover what a read showed; None when the reply does not show it.
 
     ``operationTime`` falls short on a primary with read concern ``local``: there entries become
     visible before they count as applied, and only ``$clusterTime`` is at or after all of them.

@@ -23,13 +23,13 @@ def fulfil(database: Any, promise: Promise | str, *, session: Any) -> None:
     changes nothing.
 
     Args:
-        database: where the datastore's clients look for promises, a PyMongo ``Database``.
+        database: where the datastore's clients ask for promises, a PyMongo ``Database``.
         promise: the promise, or its ``token``.
         session: in a transaction.
 
     Raises:
         PromiseAbandoned: nobody waits for it any more. The server has aborted the transaction.
-        ConfigurationError: no transaction is open, clients of the datastore look elsewhere, or
+        ConfigurationError: no transaction is open, clients of the datastore ask elsewhere, or
             the client is asyncio's.
         pymongo.errors.PyMongoError: as PyMongo does: with the label ``TransientTransactionError``
             where another transaction writes the record now, which ``with_transaction`` repeats.
@@ -79,15 +79,15 @@ def _checked(database: Any, promise: Promise | str, session: Any) -> Promise:
 
 
 def _check_datastore(database: Any, promise: Promise) -> None:
-    """Refuse to record a promise where nobody looks for it.
+    """Refuse to record a promise where nobody asks for it.
 
     Raises:
-        ConfigurationError: the client is another datastore's, or its clients look elsewhere.
+        ConfigurationError: the client is another datastore's, or its clients ask elsewhere.
     """
     hooks = getattr(database.client, "_antipode", None)
     if hooks is not None and hooks.shim.datastore != promise.datastore:
         msg = (
-            f"{promise} would be recorded on {hooks.shim.datastore!r}, where nobody looks for it: "
+            f"{promise} would be recorded on {hooks.shim.datastore!r}, where nobody asks for it: "
             f"fulfil it with a client of {promise.datastore!r}"
         )
         raise ConfigurationError(msg)
@@ -95,7 +95,7 @@ def _check_datastore(database: Any, promise: Promise) -> None:
     places = sorted({one.promise_database for one in shims if one.promise_database})
     if places and places != [database.name]:
         msg = (
-            f"clients of {promise.datastore!r} look for promises in {' and '.join(places)}, not in "
+            f"clients of {promise.datastore!r} ask for promises in {' and '.join(places)}, not in "
             f"{database.name}: give all of them the same promise_database="
         )
         raise ConfigurationError(msg)

@@ -24,7 +24,7 @@ COLLECTION = "antipode_promises"
 #: What stands for promises where positions of logs are kept: no log has such a name.
 MARK = "\0promise "
 #: Why a client that does not know where the collection is shows none.
-NOWHERE = "this client was not told the database of promises: give it promise_database="
+NOWHERE = "this client does not know the database of promises: give it promise_database="
 
 _UNAUTHORIZED = 13
 _DUPLICATE = 11000
@@ -91,7 +91,7 @@ def search(database: str, promises: Collection[Promise], *, majority: bool = Fal
 def records(
     database: str, promises: Collection[Promise], *, majority: bool = False
 ) -> Conversation[dict[Promise, Status]]:
-    """Look for the records of *promises*; those that have none are left out.
+    """Ask for the records of *promises*; those that have none are left out.
 
     Raises:
         ConfigurationError: this user may not read there.

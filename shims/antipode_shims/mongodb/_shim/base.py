@@ -36,7 +36,7 @@ _MAJORITY = ("majority", "linearizable", "snapshot")
 
 
 class BaseMongoShim(ServerShim):
-    """One replica set, read at one server or through a client that chooses; base of both faces.
+    """One replica set, read at one server or through a client that chooses; base of both APIs.
 
     Attributes:
         history: what is known of earlier terms.
@@ -57,7 +57,7 @@ class BaseMongoShim(ServerShim):
         one_server: bool | None = None,
         promise_database: str = "",
     ) -> None:
-        """Take over the options; connects to nothing.
+        """Adopt the options; connects to nothing.
 
         Args:
             datastore: the name that every service spells alike.
@@ -67,7 +67,7 @@ class BaseMongoShim(ServerShim):
             read_concern: the level with which this process reads.
             wait_in: database and collection that the user may read: where a barrier waits on
                 the server. It need not exist.
-            one_server: whether every read goes to one server, where ``at="now"`` can look;
+            one_server: whether every read goes to one server, where ``at="now"`` can poll;
                 None: so for the primary, and for a client with ``directConnection=True``.
             promise_database: where promises are recorded; empty where that is not known.
 
@@ -158,9 +158,9 @@ class BaseMongoShim(ServerShim):
         return frozenset([self._write_id(local_position(state), covering=True)])
 
     def minted(self, reply: Reply, *, majority: bool = False) -> WriteId | None:
-        """The position of the write that *reply* acknowledges; None when it does not tell.
+        """The position of the write that *reply* acknowledges; None when it does not show one.
 
-        What cannot be told marks the scope ``incomplete``: the write exists.
+        What cannot be known marks the scope ``incomplete``: the write exists.
 
         Args:
             reply: of the write.
@@ -174,7 +174,7 @@ class BaseMongoShim(ServerShim):
                 "mongodb_unsampled",
                 self.datastore,
                 "",
-                "the reply to a write to %r tells no position",
+                "the reply to a write to %r has no position",
                 self.datastore,
             )
             return None
@@ -213,7 +213,7 @@ class BaseMongoShim(ServerShim):
 
         Sound for the read that *reply* answers where its command asked with ``ASK`` and had the
         ``afterClusterTime`` of :meth:`after`: the server's log at the read had these timestamps,
-        and is a beginning of the log that *reply* tells of.
+        and is a beginning of the log that *reply* names.
         """
         concern = self.majority if majority is None else majority
         state = state_of_reply(reply, self.set_name)
@@ -222,10 +222,10 @@ class BaseMongoShim(ServerShim):
         return shown_in(state, writes, self.history, majority=concern)
 
     def observe(self, writes: Collection[WriteId], *, majority: bool, wait_s: float) -> Look:
-        """A look at the server, as a conversation with it.
+        """A poll of the server, as a conversation with it.
 
         Where something is missing the server waits for it, for *wait_s* seconds at most, and is
-        looked at again.
+        polled again.
         """
         state = yield from hello()
         shown = yield from shown_in(state, writes, self.history, majority=majority)

@@ -1,4 +1,4 @@
-"""Table 2 over PyMongo: values with their lineage beside them."""
+"""Table 2 over PyMongo: values with their stored lineage."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MongoShim(MongoTable2):
         *,
         fulfils: Promise | str | None = None,
     ) -> Lineage:
-        """Set the document *key* to *value*, its lineage beside it, in one round trip.
+        """Set the document *key* to *value*, with its lineage, in one round trip.
 
         Whatever else was in the document goes.
 
@@ -156,7 +156,7 @@ class MongoShim(MongoTable2):
         return self.committed(told, operation, now, base)
 
     def _prepare(self) -> None:
-        """Know the replica set's name, which replies do not tell."""
+        """Know the replica set's name, which replies do not have."""
         if not (self.set_name or self.learned()):
             self.learn(self._ask(HELLO))
 
@@ -168,7 +168,7 @@ class MongoShim(MongoTable2):
         back until the floor is met.
 
         Returns:
-            The value, and the lineage stored beside it with a covering position; merged into
+            The value, and its stored lineage with a covering position; merged into
             the current scope unless ``on_read="ignore"``.
 
         Raises:
@@ -240,7 +240,7 @@ def shim(
         field: of the documents in which values are.
         reads_from: whether reads go to the primary or to a replica.
         on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
-        one_server: whether every read goes to one server, where ``at="now"`` can look. None: so
+        one_server: whether every read goes to one server, where ``at="now"`` can poll. None: so
             for the primary, and for a client with ``directConnection=True``.
         promise_database: where promises are recorded; None: in *database*.
 

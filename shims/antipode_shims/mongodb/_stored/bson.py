@@ -1,6 +1,6 @@
 """BSON and OP_MSG as bytes: what is changed is spliced, everything else stays bit for bit.
 
-Decoding and encoding anew would lose what a codec does not hold: raw documents, repeated keys,
+Decoding and encoding again would lose what a codec does not hold: raw documents, repeated keys,
 dates beyond Python's, and types of the application's own.
 """
 
@@ -108,7 +108,7 @@ def array(values: Iterable[Element]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _options() -> Any:
-    """Of a look at documents, which never fails for what Python has no room for."""
+    """Of reading documents, which never fails for what Python has no room for."""
     from bson.codec_options import CodecOptions, DatetimeConversion
 
     return CodecOptions(
@@ -117,7 +117,7 @@ def _options() -> Any:
 
 
 def decoded(document: bytes) -> dict[str, Any]:
-    """*document* as Python holds it, for a look: not to be encoded again."""
+    """*document* as Python holds it, for reading: not to be encoded again."""
     import bson
 
     value: dict[str, Any] = bson.decode(document, _options())
@@ -130,7 +130,7 @@ def take(document: bytes, head: bytes) -> tuple[bytes, Element] | None:
     The bytes alone would not do, as they may lie in somebody's text: a field has to begin there.
 
     Args:
-        document: where it is looked for.
+        document: where it is searched for.
         head: type and name of the field, which is a document.
     """
     wanted, at = document.rfind(head), 4
@@ -146,7 +146,7 @@ def take(document: bytes, head: bytes) -> tuple[bytes, Element] | None:
 
 @dataclass
 class Message:
-    """One request: the fields of its command, and the documents that are sent beside it.
+    """One request: the fields of its command, and the documents that are sent with it.
 
     Attributes:
         request_id: of the wire protocol.

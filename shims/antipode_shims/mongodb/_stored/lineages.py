@@ -72,7 +72,7 @@ class StoredLineages:
             self._cursors.pop(cursor, None)
 
     def lineage_in(self, taken: Element) -> tuple[Lineage, str | None]:
-        """The lineage in the field of one document, and its birth mark."""
+        """The lineage in the field of one document, and its insertion mark."""
         key = bytes((taken.kind,)) + taken.value
         with self._lock:
             if (known := self._lineages.get(key)) is not None:
@@ -98,7 +98,7 @@ class Exchange:
 
     @property
     def awaits(self) -> bool:
-        """Whether the next reply is looked at."""
+        """Whether the next reply is observed."""
         request = self._request
         return request is not None and (request.reads or request.asked)
 
@@ -213,7 +213,7 @@ class Exchange:
         return Lineage().merge(*lineages, *(each for each in known.values() if each is not None))
 
     def _dead(self, request: Request, collection: str) -> Conversation[Lineage]:
-        """What the tombstones of *collection* say of documents that *request* looked for."""
+        """What the tombstones of *collection* say of documents that *request* asked for."""
         ids = request.ids if collection == request.collection.decode() else None
         reply = yield request.database.decode("utf-8"), search(collection, ids)
         if isinstance(reply, Exception):
@@ -242,8 +242,8 @@ class Shown:
         sound: whether the command succeeded.
         documents: how many it shows.
         lineage: what it depends on.
-        missed: whether documents were looked for and not found.
-        births: the birth marks of those that it shows.
+        missed: whether documents were asked for and not found.
+        births: the insertion marks of those that it shows.
     """
 
     def __init__(self, stored: StoredLineages, request: Request, payload: bytes) -> None:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from .bson import Message
 
-#: How many documents of one statement are deleted or looked for by their ids.
+#: How many documents of one statement are deleted or asked for by their ids.
 MOST_IDS = 100
 
 
@@ -112,10 +112,10 @@ class Request:
         collection: its name.
         keep: whether the application wants the field itself.
         blind: whether the reply may not show what it depends on.
-        streams: whether it tells of changes, rather than showing documents.
-        asked: whether the reply tells positions because this library asked.
+        streams: whether it reports changes, rather than showing documents.
+        asked: whether the reply has positions because this library asked.
         majority: whether it reads what a majority has.
-        ids: of the documents it looks for, where that is known.
+        ids: of the documents it asks for, where that is known.
         least: as many documents as it has yet to show if none is missing.
         ends: whether its cursor ends when it has shown all; one that tails a collection does not.
         reads: whether the application learns from it what is stored.
@@ -174,7 +174,7 @@ class Rewriter:
         return request
 
     def _is_own(self, name: bytes) -> bool:
-        """Whether it is of a Table 2 shim, which tells and finds lineages by itself."""
+        """Whether it is of a Table 2 shim, which stores and finds lineages itself."""
         return name in _TABLE2 and self._message.get(_asked()[0].name) is not None
 
     def _count_unstored(self) -> None:
@@ -185,7 +185,7 @@ class Rewriter:
                 return
 
     def _each(self, name: bytes, change: Callable[[bytes], bytes]) -> None:
-        """Change every document that lies in the command, or beside it."""
+        """Change every document that lies in the command, or next to it."""
         sequences = self._message.sequences
         if name in sequences:
             sequences[name] = b"".join(map(change, documents(sequences[name])))

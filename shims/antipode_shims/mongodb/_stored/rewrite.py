@@ -194,7 +194,7 @@ class Pipeline:
     """
 
     def __init__(self, pipeline: bytes, named: Callable[[bytes], bool]) -> None:
-        """Look through *pipeline*; *named* tells of collections of its database."""
+        """Search *pipeline*; *named* reports collections of its database."""
         self._named = named
         self.blind = self.streams = self.joins = False
         self.target: bytes | None = None
@@ -223,7 +223,7 @@ class Pipeline:
             self.joins, self.blind = self.joins or nested, self.blind or nested
 
     def _join(self, name: bytes, inner: Element | None) -> None:
-        """What is joined is an array within a document: its lineages are not looked for."""
+        """What is joined is an array within a document: its lineages are not searched for."""
         if inner is None or inner.kind != DOCUMENT:
             joined = name == b"$unionWith" and inner is not None and self._named(_string(inner))
             self.joins = self.joins or joined
@@ -285,7 +285,7 @@ def _target(inner: Element | None) -> bytes:
 
 
 def ids_of(query: bytes, *, most: int) -> list[Element] | None:
-    """The values of ``_id`` that alone fit *query*; None where that cannot be told."""
+    """The values of ``_id`` that alone fit *query*; None where that cannot be known."""
     chosen = next((each for each in split(query) if each.name == b"_id"), None)
     if chosen is None or chosen.kind in (REGEX, NULL):
         return None

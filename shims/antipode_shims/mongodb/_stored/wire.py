@@ -36,7 +36,7 @@ class Wire:
     """What the two kinds of connections share."""
 
     def __init__(self, stored: StoredLineages, connection: Any, bulk: Any) -> None:
-        """Look at *connection* within a ``with``; *bulk* is PyMongo's bulk write, if it is one."""
+        """Observe *connection* within a ``with``; *bulk* is PyMongo's bulk write, if it is one."""
         self._exchange = Exchange(stored)
         self._connection = connection
         self._bulk = bulk
@@ -49,7 +49,7 @@ class Wire:
         self._exchange.expect(operation.db, operation.coll, operation.cursor_id)
 
     def __enter__(self) -> Self:
-        """Look at everything that goes by."""
+        """Observe everything that goes by."""
         connection = self._connection
         if redirected():
             self._token = WIRED.set(connection)

@@ -1,7 +1,7 @@
 """PyMongo before 4.18, whose commands go past their connection's methods.
 
 It sends them, and receives their replies, by functions of one module: these ask whose connection it
-is. Nothing changes where no connection is looked at.
+is. Nothing changes where no connection is observed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
-#: The connection that is looked at in this thread or task.
+#: The connection that is observed in this thread or task.
 WIRED: ContextVar[Any] = ContextVar("antipode_mongodb_wired", default=None)
 
 _DIRECT_SINCE = (4, 18)
@@ -26,7 +26,7 @@ def direct() -> bool:
 
 @lru_cache(maxsize=1)
 def redirected() -> bool:
-    """Let an older PyMongo use the methods of a connection that is looked at; whether it is one."""
+    """Let an older PyMongo use the methods of a connection that is observed; whether it is one."""
     if direct():
         return False
     from importlib import import_module

@@ -45,7 +45,7 @@ class AsyncConnection:
     server_status: int
 
     async def _connect(self) -> None:
-        """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
+        """Connect with ``CLIENT_SESSION_TRACK``; the session starts again."""
         tap = self._antipode
         plain: Any = super()
         self.client_flag |= SESSION_TRACK

@@ -1,4 +1,4 @@
-"""Which client a connection is of, told without importing clients that nobody uses."""
+"""Which client a connection is of, known without importing clients that nobody uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFUSED = {
     "asyncmy": "asyncmy reads packets in C, where no position can be seen: use aiomysql",
     "mysql": "MySQL Connector/Python is not supported: use PyMySQL, aiomysql or mysqlclient",
 }
-#: Why mysqlclient keeps no lineages beside rows.
+#: Why mysqlclient stores no lineages with rows.
 NO_PACKETS = (
     "mysqlclient reads replies in C, where no lineage can be taken out of them: lineage='beside' "
     "needs PyMySQL or aiomysql"
@@ -108,7 +108,7 @@ def _end(connection: Any) -> None:
 
 
 def _begin_untracked(connection: Any) -> tuple[int, bool]:
-    # Its flags are not told: what tells whether it commits by itself is.
+    # Its flags are not reported: what shows whether it commits on its own is.
     return (AUTOCOMMIT if connection.get_autocommit() else 0), False
 
 
@@ -150,7 +150,7 @@ def _of_aiomysql(connection: Any) -> ServerSettings:
 
 
 def _of_mysqlclient(connection: Any) -> ServerSettings:
-    # It keeps no password: where it went is all that can be told.
+    # It keeps no password: where it went is all that can be known.
     info = connection.get_host_info()
     return ServerSettings.of({"host": f"{info} {connection.thread_id()}"}, one_server=False)
 

@@ -1,6 +1,6 @@
 """``instrument_django``: the connections of one of Django's database aliases.
 
-Django opens a connection for each thread and tells of each by a signal; its ORM, transactions and
+Django opens a connection for each thread and announces each by a signal; its ORM, transactions and
 tests stay as they are.
 """
 
@@ -84,9 +84,9 @@ def instrument_django(
         alias: of ``settings.DATABASES``; its engine is ``django.db.backends.mysql``.
         datastore: the name that every service spells alike; aliases of replicas share it.
         reads_from: where its reads go.
-        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+        lineage: ``beside`` stores its lineage with each row, in *tables* that were migrated for
             it (:func:`migration`); needs PyMySQL in place of mysqlclient.
-        tables: beside whose rows, by ``table`` or ``schema.table``.
+        tables: with whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
         one_server: as :func:`instrument_connection`. None: it is not known, and checked.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.

@@ -1,8 +1,8 @@
-"""mysqlclient connections: positions asked for behind each commit, reads that wait for floors.
+"""mysqlclient connections: positions asked for after each commit, reads that wait for floors.
 
 mysqlclient reads packets in C and shows neither session state nor the server's flags, but whether
-each statement commits by itself, as the packet says that it read last. Before a result's rows that
-may be wrong (MariaDB's ``HELP`` says so within a transaction). What is open is told from the
+each statement commits on its own, as the packet says that it read last. Before a result's rows that
+may be wrong (MariaDB's ``HELP`` says so within a transaction). What is open is known from the
 statements, and a commit that wrote costs one round trip more.
 Import only where mysqlclient is.
 """
@@ -79,7 +79,7 @@ class NativeConnection:
     _antipode_left = False
 
     def query(self, query: bytes | bytearray | str) -> Any:
-        """Send a statement; floors come before it, positions behind it."""
+        """Send a statement; floors come before it, positions after it."""
         tap, plain = self._antipode, _plain(self, "query")
         self._antipode_before()
         sql = query.encode("utf-8", "replace") if isinstance(query, str) else bytes(query)
@@ -90,7 +90,7 @@ class NativeConnection:
         return self._antipode_run(found, lambda: plain(query))
 
     def commit(self) -> Any:
-        """Commit; the position is asked for behind it."""
+        """Commit; the position is asked for after it."""
         self._antipode_before()
         return self._antipode_run(COMMITS | ENDS, _plain(self, "commit"))
 
@@ -114,7 +114,7 @@ class NativeConnection:
             return _plain(self, "close")()
 
     def change_user(self, *args: Any, **options: Any) -> Any:
-        """Begin a session anew."""
+        """Begin a session again."""
         tap = self._antipode
         tap.settle()
         with tap.gate.taken():
@@ -134,7 +134,7 @@ class NativeConnection:
             return _plain(self, "select_db")(*args)
 
     def store_result(self) -> Any:
-        """Take rows, and what comes behind them; a position that did not come is asked for."""
+        """Take rows, and what comes after them; a position that did not come is asked for."""
         if self._antipode_taken is not None:
             result, self._antipode_taken = self._antipode_taken.rows, None
             return result
@@ -148,7 +148,7 @@ class NativeConnection:
         return result
 
     def next_result(self) -> Any:
-        """Go on to the next result; behind the last one the position is asked for."""
+        """Go on to the next result; after the last one the position is asked for."""
         tap = self._antipode
         if tap.ahead:
             self._antipode_taken = following = tap.ahead.popleft()
@@ -192,7 +192,7 @@ class NativeConnection:
         return kept[name] if name in kept else _plain(self, name)()
 
     def _antipode_read_ahead(self) -> None:
-        """Read the rest of a reply before the application goes on: its position comes behind it."""
+        """Read the rest of a reply before the application goes on: its position comes after it."""
         tap = self._antipode
         first = self._antipode_now()
         ahead: deque[Result] = deque()
@@ -311,7 +311,7 @@ class NativeConnection:
         return AUTOCOMMIT if plain.get_autocommit() else 0
 
     def _antipode_status(self, found: int, *, rows: bool) -> int:
-        """The server's flags, as far as the statements so far tell."""
+        """The server's flags, as far as the statements so far show."""
         before = self._antipode.session.status
         own = before & AUTOCOMMIT if rows else self._antipode_word()
         opened = bool(before & IN_TRANSACTION)

@@ -1,4 +1,4 @@
-"""PyMySQL connections that mint positions and wait for floors.
+"""PyMySQL connections that record positions and wait for floors.
 
 Every command goes through ``_execute_command`` and every packet through ``_read_packet``; both stay
 PyMySQL's own, and what the library asks in between uses them too. Import only where PyMySQL is.
@@ -47,9 +47,9 @@ def is_tracked(connection: Any) -> bool:
 
 
 def peer_of(sock: Any) -> Callable[..., bytes] | None:
-    """What tells whether the server's end of a connection is closed, as far as is heard here.
+    """What shows whether the server's end of a connection is closed, as far as is heard here.
 
-    Linux tells without a system call that lets other threads run first; elsewhere, and for Unix
+    Linux shows it without a system call that lets other threads run first; elsewhere, and for Unix
     sockets, nothing is known.
     """
     if sock is None or _TCP_INFO is None or sock.family == socket.AF_UNIX:
@@ -105,7 +105,7 @@ class SyncConnection:
     server_status: int
 
     def connect(self, sock: Any = None) -> None:
-        """Connect with ``CLIENT_SESSION_TRACK``; the session starts anew."""
+        """Connect with ``CLIENT_SESSION_TRACK``; the session starts again."""
         tap = self._antipode
         plain: Any = super()
         self.client_flag |= SESSION_TRACK

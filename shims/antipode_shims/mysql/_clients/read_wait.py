@@ -1,6 +1,6 @@
 """What is asked on the connection that reads, before a read that a floor holds back.
 
-Positions are asked for without touching a table. A look for the records of promises is a read like
+Positions are asked for without touching a table. A search for records of promises is a read like
 the application's own, and must not be the one that opens the snapshot from which that reads: what
 is committed later would never show there.
 """
@@ -21,7 +21,7 @@ from antipode_shims.mysql._promises.records import Records, records
 from .session import Verdict
 from .tap import ISOLATION, SLICE_S
 
-#: Whether nothing that a write may set off reads. Who may not see triggers is told of none.
+#: Whether nothing that a write may set off reads. Who may not see triggers is shown none.
 _UNTRIGGERED = (
     "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
     " WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .tap import Tap
 
 
-#: Seconds after the floor's time within which the last look may be answered: the server blocks
+#: Seconds after the floor's time within which the last poll may be answered: the server blocks
 #: until then.
 _LATE_S = 0.25
 #: What a client gets when that is over: it takes 0 for "no limit".
@@ -125,7 +125,7 @@ def hold(
 
 
 def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[Observation]:
-    """Look once for what *held* demands, blocking on the server where writes are missing.
+    """Poll once for what *held* demands, blocking on the server where writes are missing.
 
     Args:
         tap: of the connection that reads.
@@ -134,9 +134,9 @@ def held_look(tap: Tap, held: Floor, *, renews: bool, wait_s: float) -> Asking[O
         wait_s: the longest that the server may block, in seconds.
 
     Raises:
-        StaleSnapshot: the look opened the snapshot of the application's transaction, and a record
+        StaleSnapshot: the poll opened the snapshot of the application's transaction, and a record
             that comes later cannot show in it.
-        ConfigurationError: this user may not look for promises.
+        ConfigurationError: this user may not ask for promises.
     """
     facts = tap.known()
     shown = Observation(facts.server, {})
@@ -195,7 +195,7 @@ def _look(tap: Tap, held: Floor, shown: Observation, *, renews: bool) -> Asking[
     if session.reads_committed(text(rows[0]["level"])):
         return (yield from look)
     if any(shown.statuses.get(each) is not Status.VISIBLE for each in held.writes):
-        return Records(cause="it is looked for once the writes are visible")
+        return Records(cause="it is asked for once the writes are visible")
     found = yield from look
     session.snapshot_taken()
     if any(each not in found.statuses for each in held.promises):

@@ -1,8 +1,8 @@
 """What is known of one connection's session: transaction, snapshot, and what is in flight.
 
-Pure: told of statements before they are sent and of what the server says of them, it decides
+Pure: notified of statements before they are sent and of what the server says of them, it decides
 whether a read may be made, whether a write's position is missing, and whether a lost connection
-leaves a write in doubt. The server's own flags decide wherever a reply has them; where none tells,
+leaves a write in doubt. The server's own flags decide wherever a reply has them; where none does,
 a transaction may be open, its snapshot may be old and a statement may have written.
 """
 
@@ -62,7 +62,7 @@ _UNWRITTEN = _UNREAD | {
 }
 #: Errors with which a server rolls a transaction back, or may.
 _UNDONE = frozenset({1205, 1206, 1213})
-#: Errors of DDL that it meets behind its commit: a table is there already, or is none.
+#: Errors of DDL that it meets after its commit: a table is there already, or is none.
 _COMMITTED = frozenset({1050, 1051})
 #: Whether a transaction has a snapshot.
 _NONE, _PERHAPS, _TAKEN = range(3)
@@ -106,7 +106,7 @@ class Session:
         status: the server's flags, as last heard.
         tracked: whether replies carry positions.
         server: the server's incarnation, once known.
-        may_stop: whether the server can be told to give writes no numbers (MySQL's ``gtid_mode``).
+        may_stop: whether the server can be set to give writes no numbers (MySQL's ``gtid_mode``).
     """
 
     def __init__(self, *, status: int, tracked: bool, told: bool = True) -> None:
@@ -156,7 +156,7 @@ class Session:
 
     @property
     def proved(self) -> bool:
-        """Whether replies have told of what the session committed."""
+        """Whether replies have reported what the session committed."""
         return self.tracked and self._proved
 
     @property
@@ -204,7 +204,7 @@ class Session:
 
         Args:
             floor: what was demanded.
-            visible: the last look's writes.
+            visible: the last poll's writes.
             renews: whether reads of the open transaction see it.
         """
         self._forget_old()
@@ -234,7 +234,7 @@ class Session:
         self._shown_floor = None
 
     def _forget_old(self) -> None:
-        """Looks are remembered for seconds: a server that is reset in place tells nobody."""
+        """Polls are remembered for seconds: a server that is reset in place notifies nobody."""
         if self._passed is not None and time.monotonic() - self._known_s > FRESH_S:
             self._known, self._kept, self._passed = {}, frozenset(), None
 
@@ -250,7 +250,7 @@ class Session:
         return self._isolated_once
 
     def snapshot_taken(self) -> None:
-        """A look of the library's own opened the snapshot of the application's transaction."""
+        """A poll of the library's own opened the snapshot of the application's transaction."""
         self._snapshot, self._looked = _TAKEN, True
         self._show_nothing()
 
@@ -267,7 +267,7 @@ class Session:
         self._looked, self._before = False, self._snapshot
         autonomous = self.status & _OPEN_OR_NOT == AUTOCOMMIT
         self._alone = autonomous and not self._unsure
-        # A deadlock ends a transaction, other errors do not: behind one nobody knows.
+        # A deadlock ends a transaction, other errors do not: after one nobody knows.
         unsure = self._unsure and self.status & AUTOCOMMIT
         self._commits = bool(meaning & COMMITS or autonomous or unsure)
         self._committed = self._changed = self._hinted = self._untold = False
@@ -329,7 +329,7 @@ class Session:
         """One of the flight's statements was answered with rows.
 
         Args:
-            status: the server's flags behind them.
+            status: the server's flags after them.
             changed: whether the server says that a tracked value changed (MariaDB).
         """
         self.status = status
@@ -378,10 +378,10 @@ class Session:
         undone = bool(self._lasting and flight & ENDS and not flight & COMMITS)
         changed = self._changed or (self._wrote and flight & COMMITS) or undone
         if not self._hinted and (self._committed or not changed):
-            return _NOTHING  # What failed by itself left nothing.
+            return _NOTHING  # What failed alone left nothing.
         inside = self._told and not failed and self.status & IN_TRANSACTION
         if not undone and (not self._commits or (inside and not flight & COMMITS)):
-            # Tables without transactions have it by now, which no reply tells of.
+            # Tables without transactions have it by now, which no reply reports.
             return Due.INSIDE if self._untold else _NOTHING
         if self._unlogged and not self._committed:
             return Due.UNCOVERED
@@ -392,7 +392,7 @@ class Session:
 
     def _settle(self, flight: int) -> None:
         inside = self.status & IN_TRANSACTION
-        # Behind what ends one, a server that shows its flags has none open, but for a new one.
+        # After what ends one, a server that shows its flags has none open, but for a new one.
         if (
             flight & ENDS
             and not flight & MANY
@@ -424,7 +424,7 @@ class Session:
             self.status &= ~IN_TRANSACTION
             self._closed()
         elif flight & ENDS:
-            self._show_nothing()  # Whether it began anew nobody knows.
+            self._show_nothing()  # Whether it began again nobody knows.
         self._wrote = self._wrote or self._changed
         if number in _UNDONE and not self.tracked:
             self._lasting = self._lasting or self._wrote  # A rollback has nothing to warn of.
@@ -432,7 +432,7 @@ class Session:
         self._unsure = self._unsure or not autonomous or bool(flight & COMMITS)
 
     def heard(self, status: int) -> None:
-        """The server's flags behind a question of the library's own."""
+        """The server's flags after a question of the library's own."""
         self.status = status
         self._unsure = False
         if not status & IN_TRANSACTION:
@@ -442,7 +442,7 @@ class Session:
         """The reply to a statement that may have switched autocommit was read to its end.
 
         Args:
-            autocommit: :data:`AUTOCOMMIT` where each statement commits by itself now, else 0.
+            autocommit: :data:`AUTOCOMMIT` where each statement commits on its own now, else 0.
         """
         if autocommit == self.status & AUTOCOMMIT:
             return

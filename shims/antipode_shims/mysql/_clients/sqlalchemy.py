@@ -222,11 +222,11 @@ def instrument_engine(
         engine: a SQLAlchemy 2 ``Engine`` or ``AsyncEngine`` with PyMySQL, aiomysql or mysqlclient.
         datastore: the name that every service spells alike.
         reads_from: where its reads go.
-        lineage: ``beside`` keeps each row's lineage beside it, in *tables* that were migrated for
+        lineage: ``beside`` stores its lineage with each row, in *tables* that were migrated for
             it (:func:`migration`); needs PyMySQL or aiomysql.
-        tables: beside whose rows, by ``table`` or ``schema.table``.
+        tables: with whose rows, by ``table`` or ``schema.table``.
         on_read: whether reads of *tables* add what they find to the current lineage.
-        one_server: as :func:`instrument_connection`; ``at="now"`` looks by default only where the
+        one_server: as :func:`instrument_connection`; ``at="now"`` polls by default only where the
             URL or ``connect_args`` name a host or socket.
         promise_table: the table of promises (:func:`promises_ddl`), perhaps ``schema.table``.
         readonly_functions: functions that write nothing, as statements name them.
@@ -319,8 +319,8 @@ def engine_of(engine: Any, *, asyncio: bool) -> tuple[Any, bool]:
     """The engine that is meant, and whether it was made here.
 
     Args:
-        engine: a SQLAlchemy engine of the right face, or a URL.
-        asyncio: which face.
+        engine: a SQLAlchemy engine of the right API, or a URL.
+        asyncio: which API.
 
     Raises:
         ConfigurationError: it is neither, of another database, or SQLAlchemy or the client that
@@ -352,7 +352,7 @@ def _asynchronous() -> tuple[Any, Any]:
     """What makes asynchronous engines, and their class.
 
     Raises:
-        ConfigurationError: greenlet is missing, which SQLAlchemy 2.1 no longer installs by itself.
+        ConfigurationError: greenlet is missing, which SQLAlchemy 2.1 no longer installs.
     """
     try:
         importlib.import_module("greenlet")
@@ -379,7 +379,7 @@ def settings_of(engine: Any) -> ServerSettings:
 
 
 def attach_engine(engine: Any, shim: BaseMySQLShim) -> None:
-    """Let every connection of the engine's pool mint for *shim*."""
+    """Let every connection of the engine's pool record for *shim*."""
     hooks = EngineHooks(_sync_engine(engine), shim)
     hooks.listen()
     _of_shims[shim] = hooks

@@ -1,4 +1,4 @@
-"""What an instrumented connection remembers beside its client: the replies' packets, told apart.
+"""What an instrumented connection remembers in addition to its client: which packets a reply has.
 
 No I/O: the sync and asyncio connections hand it the packets that they read.
 """
@@ -72,7 +72,7 @@ SLICE_S = 1.0
 
 #: Who answers a sample, and whether it can have committed a write.
 _WHO = ", @@server_id AS server_id, @@GLOBAL.read_only AS read_only"
-#: What a write without a position is looked up by, on its own connection, after its commit.
+#: What a write without a position is found by, on its own connection, after its commit.
 SAMPLE = {
     Flavor.MYSQL: COVER[Flavor.MYSQL] + _WHO,
     Flavor.MARIADB: "SELECT @@SESSION.last_gtid AS gtid" + _WHO,
@@ -94,7 +94,7 @@ COLUMNS = 2
 #: Where a reply's rows come.
 ROWS = 3
 _LOCAL_FILE = 0xFB
-#: The first byte of the packet behind them.
+#: The first byte of the packet after them.
 EOF = 0xFE
 
 
@@ -123,7 +123,7 @@ class Unread:
         return Lineage(incomplete=[(self._datastore, "in_doubt")])
 
     def wrote(self, writes: Iterable[WriteId]) -> None:
-        """A part of the reply told of *writes*."""
+        """A part of the reply reported *writes*."""
         self._writes = (*self._writes, *writes)
 
     def read(self) -> None:
@@ -135,7 +135,7 @@ class Tap:
     """One instrumented connection's side.
 
     Attributes:
-        shim: whose positions its writes mint and whose floors its reads satisfy.
+        shim: whose positions its writes record and whose floors its reads satisfy.
         session: what is known of the server's session; new after each handshake.
         facts: about the server behind it; None until asked.
         ready: whether that was asked, and positions are tracked, in this session.
@@ -202,7 +202,7 @@ class Tap:
         self.connected(status=status, tracked=tracked)
 
     def connected(self, *, status: int, tracked: bool) -> None:
-        """The connection went through a handshake; its session starts anew."""
+        """The connection went through a handshake; its session starts again."""
         self.closed()
         self.session = Session(status=status, tracked=tracked, told=self._told)
         self.renewed()
@@ -236,7 +236,7 @@ class Tap:
         else: until then it is logged, and writes are marked.
 
         Args:
-            accepted: tells the connection's number in its handshake.
+            accepted: has the connection's number in its handshake.
         """
         self.ready = True
         try:
@@ -300,7 +300,7 @@ class Tap:
             name = temporary(sql)
             self._temporary = {*self._temporary, name} if name else set()
         if found & RESETS:
-            self.ready = False  # Asked for again behind it.
+            self.ready = False  # Asked for again after it.
         if found & ASSIGNS:
             self._assigns = True
         if found & CALLS:
@@ -345,7 +345,7 @@ class Tap:
         if self._temporary and self.session.tracked and target(sql) in self._temporary:
             found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
         held = floor(self.shim, reads=False)
-        # A text is searched where that tells something alone.
+        # A text is searched where that shows something alone.
         if (fresh or held is not None) and reads(sql, found):
             return found | OPENS, held
         return found, held if fresh else None
@@ -391,7 +391,7 @@ class Tap:
             first = data[0]
             if not first and is_ok(data):
                 return self._ok(data)
-            if first != _LOCAL_FILE:  # It is sent first, and answered behind it.
+            if first != _LOCAL_FILE:  # It is sent first, and answered after it.
                 self.state = COLUMNS
         elif is_eof(data):
             if state == COLUMNS:
@@ -438,7 +438,7 @@ class Tap:
             self._unread = None
 
     def finished(self, *, failed: bool = False, number: int = 0) -> None:
-        """The reply came, all of it or all that its client tells of."""
+        """The reply came, all of it or all that its client reports."""
         self.state = 0
         due = self.session.ended(failed=failed, number=number)
         if due in _ASKED and (facts := self.known()).lacking:
@@ -497,7 +497,7 @@ class Tap:
     def wrote_inside(self, ask: Callable[[], Lineage]) -> None:
         """Put off what an open transaction may have left in tables without transactions.
 
-        Nothing rolls that back, and no reply of this client tells its position. *ask* gives it if
+        Nothing rolls that back, and no reply of this client has its position. *ask* gives it if
         the lineage is used before the transaction's end.
         """
         if self._inside is None or self._inside.settled:
@@ -505,7 +505,7 @@ class Tap:
         defer_read(self._inside)
 
     def settle(self, *, ask: bool = True) -> None:
-        """Ask for what was put off; or do not, since the transaction's end told of it."""
+        """Ask for what was put off; or do not, since the transaction's end reported it."""
         inside, self._inside = self._inside, None
         if inside is not None:
             inside() if ask else inside.settle(Lineage())
@@ -549,21 +549,21 @@ class Tap:
 
     @property
     def hints(self) -> str:
-        """What to ask first, where the reply's flags tell whether there is a position to ask for.
+        """What to ask first, where the reply's flags show whether there is a position to ask for.
 
-        MySQL says so of what no reply could tell: after an error, and after rows.
+        MySQL says so of what no reply could show: after an error, and after rows.
         """
         perhaps = self.due in _PERHAPS and self.session.proved
         return "DO 0" if perhaps and self.known().flavor is Flavor.MYSQL else ""
 
     def hinted(self) -> bool:
-        """Whether the reply to :attr:`hints` told of a write; nothing is due where it did not."""
+        """Whether the reply to :attr:`hints` reported a write; nothing is due where it did not."""
         if not self._left:
             self.due = _NOTHING
         return self._left
 
     def sampled(self, rows: Rows, due: Due) -> None:
-        """Take in the answer to :data:`SAMPLE` behind a commit without a position.
+        """Take in the answer to :data:`SAMPLE` after a commit without a position.
 
         Args:
             rows: the answer.
@@ -632,12 +632,12 @@ class Tap:
         )
 
     def block_s(self, held: Floor, longest_s: float, *, first: bool) -> float:
-        """How long the server may block during a look: not before the pool has a place for that.
+        """How long the server may block during a poll: not before the pool has a place for that.
 
         Args:
             held: what the read must see.
             longest_s: the longest that it may, in seconds.
-            first: whether the read has not been looked at before.
+            first: whether the read has not polled before.
         """
         return 0.0 if first and self.places is not None else held.block_s(longest_s)
 
@@ -649,7 +649,7 @@ class Tap:
         return self.facts
 
     def shown(self, held: Floor, seen: Sequence[Observation], *, renews: bool) -> None:
-        """A hold ended well; the last look showed what its floor demanded."""
+        """A hold ended well; the last poll showed what its floor demanded."""
         statuses = seen[-1].statuses if seen else {}
         visible = [write for write, status in statuses.items() if status is Status.VISIBLE]
         self.session.passed(held, visible, renews=renews)

@@ -1,4 +1,4 @@
-"""The library's own connections to the server where a process reads: one looks, one blocks."""
+"""The library's own connections to the server where a process reads: one polls, one blocks."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ if TYPE_CHECKING:
 
 #: Seconds that ending a wait on the server may take.
 _KILL_S = 0.5
-#: Seconds after which it is told again.
+#: Seconds after which it is reported again.
 _KILL_AGAIN_S = 0.05
 #: Seconds that making the connection for waits may take, and for which it is not tried again.
 _WAITER_S, _ALONE_S = 0.5, 1.0
-#: What nobody can tell of a MariaDB server.
+#: What nobody can know of a MariaDB server.
 HAZARD = (
     "whether a server was rebuilt, or its binary log reset, under the server_id that it had cannot"
     " be told: positions of its former life would count as reached"
 )
 #: Whether the server takes no writes: replicas do not, and any user may ask.
 _READ_ONLY = "SELECT @@GLOBAL.read_only AS read_only"
-#: Seconds to the next look meanwhile.
+#: Seconds to the next poll meanwhile.
 _PACE_S = 0.01
 
 
 class MySQLEndpoint(Endpoint):
-    """Looks on one connection; a second one blocks on the server while something is missing.
+    """Polls on one connection; a second one blocks on the server while something is missing.
 
     The server ends the wait when the smallest missing position is there
     (``WAIT_FOR_EXECUTED_GTID_SET``, ``MASTER_GTID_WAIT``), or after a second: what waiting
-    cannot tell, such as a fail-over, is looked at then.
+    cannot push, such as a fail-over, is polled then.
 
     Attributes:
         facts: about the server that answers.
@@ -125,14 +125,14 @@ class MySQLEndpoint(Endpoint):
         try:
             return sock is not None and not _readable(0.0, sock)
         except (ValueError, OSError):
-            return False  # Whoever looks has closed it at this very moment.
+            return False  # Whoever polls has closed it at this very moment.
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:
-        """Look once: one round trip, and one more where something is missing.
+        """Poll once: one round trip, and one more where something is missing.
 
         Raises:
             Unreachable: the connection failed, or the server is starting or stopping.
-            Refused: the server does not let this user look.
+            Refused: the server does not let this user poll.
         """
         self._looked_s = time.monotonic()
         self._deadline_s = self._looked_s + timeout_s
@@ -144,7 +144,7 @@ class MySQLEndpoint(Endpoint):
             renamed = replace(shown.observation, server=self._server)
             shown = Shown(shown.state, renamed, shown.targets)
         self._state, self._shown = shown.state, shown
-        # The connection to block on is made by who pauses: a look has no time for it.
+        # The connection to block on is made by who pauses: a poll has no time for it.
         self.blocks = wait_sql(shown, 1.0) is not None and time.monotonic() > self._alone_until_s
         return shown.observation
 
@@ -168,7 +168,7 @@ class MySQLEndpoint(Endpoint):
         return self.facts.server if not self._epoch else f"{self.facts.server}#{self._epoch}"
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:
-        """Look once for the records of *promises*: one round trip; two at the first time.
+        """Ask once for the records of *promises*: one round trip; two at the first time.
 
         Raises:
             Unreachable: as :meth:`observe`.
@@ -222,7 +222,7 @@ class MySQLEndpoint(Endpoint):
                     self._datastore,
                 )
             except (Unreachable, Refused, pymysql_module().Error):
-                # Too many connections, perhaps: looks are paced by time then.
+                # Too many connections, perhaps: polls are paced by time then.
                 self._alone_until_s = time.monotonic() + _ALONE_S
         return self._waiter
 
@@ -242,7 +242,7 @@ class MySQLEndpoint(Endpoint):
             self._waiter.stop(self._kill)
 
     def interrupt(self) -> None:
-        """Shut the socket down: a look in another thread then fails at once."""
+        """Shut the socket down: a poll in another thread then fails at once."""
         if (sock := socket_of(self._looker)) is not None:
             with contextlib.suppress(OSError):  # It is closed already.
                 sock.shutdown(socket.SHUT_RDWR)
@@ -252,7 +252,7 @@ class MySQLEndpoint(Endpoint):
         waiter, self._waiter = self._waiter, None
         try:
             if waiter is not None:
-                with contextlib.suppress(Unreachable):  # The slice ends by itself.
+                with contextlib.suppress(Unreachable):  # The slice ends on its own.
                     waiter.stop(self._kill)
         finally:
             if waiter is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from antipode import Promise
     from antipode_shims.mysql._position.flavor import Rows
 
-#: Arguments of a client's connections that a connection of the library's own takes over.
+#: Arguments of a client's connections that a connection of the library's own adopts.
 _KEPT = frozenset(
     """
     host port user password unix_socket ssl ssl_ca ssl_capath ssl_cert ssl_key ssl_disabled
@@ -30,7 +30,7 @@ _KEPT = frozenset(
 )
 #: Names of the same by other clients.
 _ALIASES = {"passwd": "password", "username": "user", "db": "database"}
-#: Errors that say that the server is starting, stopping or full; a later look may succeed.
+#: Errors that say that the server is starting, stopping or full; a later poll may succeed.
 _CLIENTS_ERRORS = frozenset({("pymysql.err", "MySQLError"), ("MySQLdb.err", "MySQLError")})
 _PASSING = frozenset({1040, 1053, 1077, 1078, 1079, 1129, 1203, 1205, 1213, 1226, 1317, 1927, 3032})
 
@@ -122,7 +122,7 @@ def link_errors() -> tuple[type[Exception], ...]:
 def is_clients(error: BaseException) -> bool:
     """Whether *error* is one of PyMySQL's, as aiomysql raises them too.
 
-    Told by names: after ``pymysql.install_as_MySQLdb()``, ``import MySQLdb.converters``, which
+    Known by names: after ``pymysql.install_as_MySQLdb()``, ``import MySQLdb.converters``, which
     Django does, loads ``pymysql.err`` a second time, and puts it in the place of the first.
     """
     return any((base.__module__, base.__name__) in _CLIENTS_ERRORS for base in type(error).__mro__)

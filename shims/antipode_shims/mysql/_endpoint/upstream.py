@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from .settings import ServerSettings
 
-#: Seconds that asking may take: the look that needs it is itself bounded.
+#: Seconds that asking may take: the poll that needs it is itself bounded.
 _ASK_S = 0.5
-#: Seconds for which a server that did not answer is not asked again: looks are shared, and who
+#: Seconds for which a server that did not answer is not asked again: polls are shared, and who
 #: waits for something else must not be held up.
 _QUIET_S = 2.0
 

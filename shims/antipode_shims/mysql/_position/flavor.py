@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: told apart, checked, and asked for positions. No I/O.
+"""MySQL and MariaDB: distinguished, checked, and asked for positions. No I/O.
 
 What has to be asked of a server is a conversation: a generator that yields an :class:`Ask`, is sent
 the rows of its answer, and returns its result. :func:`converse` and :func:`converse_async` hold it
@@ -49,7 +49,7 @@ class Refused(Exception):  # noqa: N818 - an answer, like Unreachable
     """A server answered with an error, or an upstream could not be asked.
 
     Attributes:
-        passing: whether it may go away by itself.
+        passing: whether it may go away on its own.
         number: of the server's error; 0 where it has none.
     """
 
@@ -143,7 +143,7 @@ class Facts:
         filters: what its replication leaves out, as far as its variables say.
         session: the number by which the server that answered knows the connection, as the
             handshake has it; None where it did not say.
-        track: the statement that turns on what the session's writes are minted from, in the OK
+        track: the statement that turns on what the session's writes are recorded from, in the OK
             packets; empty where it is on.
     """
 
@@ -201,7 +201,7 @@ class Facts:
             writes: whether its own writes have to have positions, too.
 
         Raises:
-            ConfigurationError: names what to change. The library never changes it by itself.
+            ConfigurationError: names what to change. The library never changes it on its own.
         """
         if changes := "; ".join(self.lacking if writes else self.problems):
             raise ConfigurationError(
@@ -243,7 +243,7 @@ def detect() -> Asking[Facts]:
 
 
 def _tracking(flavor: Flavor, tracked: str) -> str:
-    """What makes a session's replies tell positions; a literal, which proxies understand."""
+    """What makes a session's replies have positions; a literal, which proxies understand."""
     if flavor is Flavor.MYSQL:
         return "SET SESSION session_track_gtids = OWN_GTID"
     names = [name for part in tracked.split(",") if (name := part.strip())]
@@ -302,7 +302,7 @@ def _problems(
         if variables.get("gtid_mode") == "OFF":
             yield _GTIDS_ON
         return
-    # What a MariaDB server has executed is told by its binary log.
+    # What a MariaDB server has executed is known by its binary log.
     if variables.get("log_bin") not in ("ON", "1"):
         yield _LOG_ON
     if variables.get("log_slave_updates") != "ON":

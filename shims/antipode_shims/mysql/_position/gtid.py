@@ -52,7 +52,7 @@ class GtidSet:
     def parse(cls, text: str) -> GtidSet:
         """The set that ``gtid_executed``, ``gtid_owned`` or an OK packet spells.
 
-        ``gtid_owned`` has the owning threads behind ``#``; they are dropped. Tags come with
+        ``gtid_owned`` has the owning threads after ``#``; they are dropped. Tags come with
         MySQL 8.3 (MySQL manual, "GTID Format and Storage").
 
         Raises:
@@ -125,7 +125,7 @@ def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 class MySQLLog(NamedTuple):
-    """What the key of a MySQL entry says: ``uuid[:tag]``, and ``/first`` behind a gap."""
+    """What the key of a MySQL entry says: ``uuid[:tag]``, and ``/first`` after a gap."""
 
     log: str
     first: int
@@ -166,10 +166,10 @@ class Runs:
     """Where the run of consecutive numbers begins that a new transaction belongs to.
 
     Waiting for ``1-N`` never ends where a gap below N stays open, and waiting for N alone passes
-    while its predecessors are missing; so behind a gap an entry stands for the run that N is
+    while its predecessors are missing; so after a gap an entry stands for the run that N is
     in. A server numbers from the lowest free number on. A member of a group does so within the
     block it was given (``group_replication_gtid_assignment_block_size``), and where its blocks
-    lie is not told: a number of a block not seen before begins a run of its own.
+    lie is not reported: a number of a block not seen before begins a run of its own.
 
     Thread-safe; locked only for logs that have gaps.
     """
@@ -181,7 +181,7 @@ class Runs:
         self._lock = threading.Lock()
 
     def learn(self, executed: GtidSet, *, group_block: int = 0) -> None:
-        """Take over what a server has executed.
+        """Adopt what a server has executed.
 
         Args:
             executed: its ``gtid_executed``.

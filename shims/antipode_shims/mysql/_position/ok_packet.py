@@ -146,7 +146,7 @@ def _changes(state: bytes) -> tuple[str | None, str]:
         kind = state[at]
         entry, at = _text(state, at + 1)
         if kind == _GTIDS:
-            found = _text(entry, 1)[0].decode("ascii")  # Behind the encoding's number.
+            found = _text(entry, 1)[0].decode("ascii")  # After the encoding's number.
         elif kind == _SYSTEM_VARIABLE:
             found = _last_gtid(entry) or found
         elif kind == _TRANSACTION:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .flavor import Asking, Rows
 
-#: One look.
+#: One poll.
 STATE = {
     Flavor.MYSQL: "SELECT @@GLOBAL.gtid_executed AS executed, @@GLOBAL.read_only AS read_only",
     Flavor.MARIADB: (

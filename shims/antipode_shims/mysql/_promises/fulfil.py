@@ -48,7 +48,7 @@ def fulfil(handle: Any, promise: Promise | str, *, table: str | None = None) -> 
 
     Raises:
         PromiseAbandoned: nobody waits for it any more: let the transaction roll back.
-        ConfigurationError: no transaction is open and each statement commits by itself, the
+        ConfigurationError: no transaction is open and each statement commits on its own, the
             table is missing, the connection is another datastore's, or *handle* is none.
         LineageDecodeError: *promise* is a text and no token.
     """
@@ -130,15 +130,15 @@ def _steps(raw: Any, promise: Promise, table: str | None) -> Steps:
 
 
 def _gathers(raw: Any) -> bool:
-    """Whether the server commits nothing of this session by itself, for sure."""
+    """Whether the server commits nothing of this session on its own, for sure."""
     asked = getattr(raw, "get_autocommit", None)
     return asked is not None and not asked()
 
 
 def _check_transaction() -> Steps:
-    """Make sure that a transaction is open where each statement else commits by itself.
+    """Make sure that a transaction is open where each statement else commits on its own.
 
-    The clients' own flags cannot tell: an error, which may have ended it, carries none.
+    The clients' own flags cannot show it: an error, which may have ended it, carries none.
 
     Raises:
         ConfigurationError: none is.
@@ -165,7 +165,7 @@ def _table(raw: Any, promise: Promise, table: str | None) -> str:
     tap = getattr(raw, "_antipode", None)
     if tap is not None and tap.shim.datastore != promise.datastore:
         msg = (
-            f"{promise} would be recorded on {tap.shim.datastore!r}, where nobody looks for it: "
+            f"{promise} would be recorded on {tap.shim.datastore!r}, where nobody asks for it: "
             f"fulfil it with a connection to {promise.datastore!r}"
         )
         raise ConfigurationError(msg)
@@ -175,7 +175,7 @@ def _table(raw: Any, promise: Promise, table: str | None) -> str:
     found = sorted({one.own_promises for one in shims if one.own_promises})
     if len(found) > 1:
         msg = (
-            f"clients of {promise.datastore!r} look for promises in {' and '.join(found)}: give "
+            f"clients of {promise.datastore!r} ask for promises in {' and '.join(found)}: give "
             "all of them the same promise_table='schema.table'"
         )
         raise ConfigurationError(msg)

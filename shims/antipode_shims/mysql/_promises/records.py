@@ -2,7 +2,7 @@
 
 A branch that keeps a promise inserts its record in the transaction of its data, so that both are
 committed, and replicated, together. Whichever record of a promise comes first stays: of a second
-one that says the opposite the server tells by the number of rows it changed, in the same round
+one that says the opposite the server shows by the number of rows it changed, in the same round
 trip, whatever the client's ``CLIENT_FOUND_ROWS``.
 """
 
@@ -38,7 +38,7 @@ _DENIED = frozenset({1044, 1142, 1143})
 _LEVEL = {Flavor.MYSQL: "@@SESSION.transaction_isolation", Flavor.MARIADB: "@@SESSION.tx_isolation"}
 _NOW = {Flavor.MYSQL: "FOR SHARE NOWAIT", Flavor.MARIADB: "LOCK IN SHARE MODE NOWAIT"}
 _MIGRATION = (
-    "the library makes no table by itself: let "
+    "the library makes no table on its own: let "
     "`python -m antipode_shims.mysql migration --promises` print what to run"
 )
 
@@ -145,7 +145,7 @@ def explained(datastore: str, table: str, number: int, cause: str) -> Configurat
 
 @dataclass(frozen=True)
 class Records:
-    """What one look for promises showed.
+    """What one search for promises showed.
 
     Attributes:
         statuses: of those that have a record.
@@ -164,11 +164,11 @@ class Records:
 def records(
     table: str, promises: Collection[Promise], flavor: Flavor, *, unsure: bool = False
 ) -> Asking[Records]:
-    """Look for the records of *promises*: one statement, that reads what is committed.
+    """Ask for the records of *promises*: one statement, that reads what is committed.
 
     Args:
         table: with its schema.
-        promises: what to look for; not empty.
+        promises: what to ask for; not empty.
         flavor: of the server.
         unsure: whether the isolation of the transaction may be other than its session's.
 
@@ -184,7 +184,7 @@ def records(
     try:
         rows = yield Ask(sql)
         if rows and (unsure or _dirty(rows)):
-            # What was shown may never be committed: only a lock tells, which nobody waits for.
+            # What was shown may never be committed: only a lock shows that, which nobody waits for.
             rows = yield Ask(f"{sql} {_NOW[flavor]}")
     except Refused as error:
         if error.number in _NO_TABLE:
@@ -192,7 +192,7 @@ def records(
         if error.number in _HELD:
             return Records(cause="its record is not committed")
         if error.number in _DENIED:
-            msg = f"this user may not look for promises: GRANT SELECT ON {table} ({error})"
+            msg = f"this user may not ask for promises: GRANT SELECT ON {table} ({error})"
             raise ConfigurationError(msg) from error
         raise
     found = {text(row["id"]).lower(): _truth(row["fulfilled"]) for row in rows}

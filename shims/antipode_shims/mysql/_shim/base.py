@@ -50,7 +50,7 @@ logger = logging.getLogger("antipode")
 
 
 class BaseMySQLShim(ServerShim):
-    """One MySQL or MariaDB server as this process sees it; the base of every face.
+    """One MySQL or MariaDB server as this process sees it; the base of every API.
 
     Clients find out about the server behind a connection with ``converse(self.detect(), execute)``
     once for each connection, and hand the result to what needs it.
@@ -76,7 +76,7 @@ class BaseMySQLShim(ServerShim):
         promise_table: str = TABLE,
         readonly_functions: Collection[str] = (),
     ) -> None:
-        """Take over the options; connects to nothing.
+        """Adopt the options; connects to nothing.
 
         Raises:
             ConfigurationError: an option is not one of its values.
@@ -140,7 +140,7 @@ class BaseMySQLShim(ServerShim):
     def promised_in(self) -> str:
         """The table of promises with its schema; empty where no client names a database.
 
-        A client that names none looks where others of its datastore do.
+        A client that names none asks where others of its datastore do.
         """
         if own := self.own_promises:
             return own
@@ -215,7 +215,7 @@ class BaseMySQLShim(ServerShim):
             facts = converse(self.detect(), answer)
             facts.require(self.datastore, writes=True)
             rows = execute(connection, COVER[facts.flavor])
-            # Asked behind the position: what still takes writes was the primary then.
+            # Asked after the position: what still takes writes was the primary then.
             state = parse_state(facts, execute(connection, STATE[facts.flavor]))
             names = frozenset([facts.uuid]) if facts.uuid else converse(primaries(facts), answer)
         finally:
@@ -285,7 +285,7 @@ class BaseMySQLShim(ServerShim):
     def observe(
         self, facts: Facts, writes: Collection[WriteId], *, wait_s: float = 0.0
     ) -> Asking[Observation]:
-        """Look on the connection that reads, blocking there for up to *wait_s* seconds."""
+        """Poll on the connection that reads, blocking there for up to *wait_s* seconds."""
         return observe(facts, writes, wait_s=wait_s)
 
     def converse(self, steps: Asking[T], query: Callable[[str], Rows]) -> T:

@@ -1,4 +1,4 @@
-"""Table 2 over a SQLAlchemy engine: values with their lineage beside them."""
+"""Table 2 over a SQLAlchemy engine: values with their stored lineage."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MySQLShim(MySQLTable2):
         *,
         fulfils: Promise | str | None = None,
     ) -> Lineage:
-        """Set *key* to *value*, its lineage beside it, in one statement.
+        """Set *key* to *value*, with its lineage, in one statement.
 
         Args:
             key: of the row.
@@ -121,7 +121,7 @@ class MySQLShim(MySQLTable2):
         Under a floor, the read is held back on its connection until the floor is met.
 
         Returns:
-            The value as the driver decodes it, and the lineage stored beside it with a covering
+            The value as the driver decodes it, and its stored lineage with a covering
             position; merged into the current scope unless ``on_read="ignore"``.
 
         Raises:
@@ -271,7 +271,7 @@ def shim(
         on_read: ``merge`` adds what a read finds to the current scope; ``ignore`` does not.
         one_server: True states that all statements of a connection reach one server. Otherwise
             that is checked, and reads that wait are refused where it is not known. With False, for
-            a balancer, ``at="now"`` does not look at its address.
+            a balancer, ``at="now"`` does not poll its address.
         table: where the values lie, perhaps ``schema.table``.
         key: the column of their keys, primary or unique.
         value: their column.

@@ -1,6 +1,6 @@
 """aiomysql connections that also store lineages with rows: the asyncio twin of ``pymysql``.
 
-Nobody can wait for a server where the lineage is used: the position of a read is asked for behind
+Nobody can wait for a server where the lineage is used: the position of a read is asked for after
 it, before its caller goes on.
 """
 
@@ -74,7 +74,7 @@ class AsyncStoredConnection(AsyncConnection):
             return await super()._read_packet(packet_type)
         stored, before = tap.stored, tap.state
         if before == COLUMNS and packet_type is MysqlPacket:
-            for _ in range(stored.columns):  # Behind the application's columns come ours.
+            for _ in range(stored.columns):  # After the application's columns come ours.
                 await self._antipode_read(packet_type)
         packet = await super()._read_packet(packet_type)
         if stored.columns and tap.state:
@@ -96,7 +96,7 @@ class AsyncStoredConnection(AsyncConnection):
             plain.close()
 
     async def _antipode_graves(self, stored: RowLineages) -> None:
-        """Behind a read that found nothing: what the deletions of its rows depended on."""
+        """After a read that found nothing: what the deletions of its rows depended on."""
         try:
             for question in stored.graves():
                 stored.buried(await self._antipode_ask(question))
@@ -123,5 +123,5 @@ class AsyncStoredConnection(AsyncConnection):
 
 
 def _too_early() -> Lineage | None:
-    """What can be told of a read whose rows have not all come."""
+    """What can be known of a read whose rows have not all come."""
     return None

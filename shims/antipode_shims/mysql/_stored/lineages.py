@@ -2,7 +2,7 @@
 
 Before a statement that may write to such a table the session's variables get the lineage; a
 statement that shows its rows is rewritten to show their lineages, too, which are taken out of the
-reply's packets before the client looks at them.
+reply's packets before the client reads them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _NULL = 0xFB
 _WIDTHS = {0xFC: 2, 0xFD: 3, 0xFE: 8}
-#: How many different texts one reply's rows are told apart by.
+#: How many different texts one reply's rows are distinguished by.
 _MOST_TEXTS = 4096
 
 
@@ -81,9 +81,9 @@ class StoredLineages:
         if lacking := [table for table in without if table not in self.sides]:
             names, datastore = " ".join(lacking), self._shim.datastore
             raise ConfigurationError(
-                f"{datastore!r} cannot keep lineages beside {', '.join(lacking)}: it lacks "
+                f"{datastore!r} cannot store lineages with {', '.join(lacking)}: it lacks "
                 f"the column {COLUMN!r}, or a side table that this user may read. The library "
-                "changes no schema by itself: let "
+                "changes no schema on its own: let "
                 f"`python -m antipode_shims.mysql migration {names}` print what to run"
             )
         self._checked.add(facts.server)
@@ -94,7 +94,7 @@ class RowLineages:
 
     Attributes:
         columns: how many columns were appended to the statement in flight.
-        due: whether the statement in flight reads, and its position is to be sampled behind it.
+        due: whether the statement in flight reads, and its position is to be sampled after it.
         cover: samples what the reads so far may have seen; None where nothing is to be sampled.
     """
 
@@ -116,7 +116,7 @@ class RowLineages:
         return self._stored.check_tables(facts)
 
     def renewed(self) -> None:
-        """The session starts anew: its variables are gone, and what it read cannot be asked."""
+        """The session starts again: its variables are gone, and what it read cannot be asked."""
         self._set = ""
         cover, self.cover = self.cover, None
         if cover is not None:
@@ -127,7 +127,7 @@ class RowLineages:
         return stored_text(current()) if found & WRITES else self._set
 
     def about(self, sql: bytes | str) -> tuple[bytes, int]:
-        """A statement, and what it may do to rows that have lineages beside them; 0 for nothing."""
+        """A statement, and what it may do to rows that have stored lineages; 0 for nothing."""
         raw = sql.encode("utf-8", "replace") if isinstance(sql, str) else bytes(sql)
         found = meaning(raw)
         if reads(raw, found):
@@ -169,7 +169,7 @@ class RowLineages:
         return rewritten.sql
 
     def behind_check(self, status: int) -> str:
-        """What to send behind a check of the tables, which may have opened a snapshot; or nothing.
+        """What to send after a check of the tables, which may have opened a snapshot; or nothing.
 
         Reads of the schema do, where autocommit is off: a read that was held for a position would
         not show it.
@@ -221,7 +221,7 @@ class RowLineages:
             at += length
 
     def graves(self) -> list[bytes]:
-        """What to ask behind a reply that showed no row: for the lineages of deletions."""
+        """What to ask after a reply that showed no row: for the lineages of deletions."""
         sought, self._sought = self._sought, []
         return [tombstones(table, keys) for table, keys in sought]
 

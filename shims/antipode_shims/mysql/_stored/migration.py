@@ -1,7 +1,7 @@
 """What tables of your own need to keep lineages: an invisible column, and triggers that fill it.
 
 The lineage of a statement comes in session variables, which instrumented connections set before
-they write. Triggers put it beside each row that the statement touches, so that bulk writes,
+they write. Triggers store it with each row that the statement touches, so that bulk writes,
 upserts, ``REPLACE``, ``LOAD DATA`` and the ORM's statements need no rewriting: an insert stores it,
 an update merges it with what lies there, a delete leaves it in the table of tombstones. Connections
 without the library have no such variables: their inserts store nothing, their updates keep the

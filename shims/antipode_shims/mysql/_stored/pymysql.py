@@ -77,7 +77,7 @@ class SyncStoredConnection(SyncConnection):
             return super()._read_packet(packet_type)
         stored, before = tap.stored, tap.state
         if before == COLUMNS and packet_type is MysqlPacket:
-            for _ in range(stored.columns):  # Behind the application's columns come ours.
+            for _ in range(stored.columns):  # After the application's columns come ours.
                 self._antipode_read(packet_type)
         try:
             packet = super()._read_packet(packet_type)
@@ -95,7 +95,7 @@ class SyncStoredConnection(SyncConnection):
         return packet
 
     def _antipode_graves(self) -> None:
-        """Behind a read that found nothing: what the deletions of its rows depended on."""
+        """After a read that found nothing: what the deletions of its rows depended on."""
         stored = self._antipode.stored
         try:
             for question in stored.graves():

@@ -1,7 +1,7 @@
-"""A ``SELECT`` that also returns the lineages beside the rows that it shows. Pure.
+"""A ``SELECT`` that also returns the lineages of the rows that it shows. Pure.
 
 The invisible columns of named tables are appended to the select list of the outermost query, where
-that shows rows and not what was made of several. Told by words alone, as ``_statements`` is: where
+that shows rows and not what was made of several. Judged by words alone, as ``_statements``: where
 the text leaves a doubt it stays as it is, and its reader learns no lineage from it, which is
 counted.
 """
@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
     rb"""|(?P<mark>.)""",
     re.DOTALL,
 )
-#: Behind these the rows of the outermost query are no rows of its tables.
+#: After these the rows of the outermost query are no rows of its tables.
 _MADE: Final = frozenset(
     b"DISTINCT DISTINCTROW GROUP HAVING UNION EXCEPT INTERSECT INTO PROCEDURE WITH".split()
 )
@@ -40,7 +40,7 @@ _AGGREGATES: Final = frozenset(
     STD STDDEV STDDEV_POP STDDEV_SAMP SUM VAR_POP VAR_SAMP VARIANCE
     """.split()
 )
-#: What may stand behind a table where an alias might.
+#: What may stand after a table where an alias might.
 _NO_ALIAS: Final = frozenset(
     b"""
     CROSS FETCH FOR FORCE FROM IGNORE INNER JOIN LEFT LIMIT LOCK NATURAL OFFSET ON ORDER OUTER
@@ -53,7 +53,7 @@ _TABLES_END: Final = frozenset((b"WHERE", b"ORDER", b"LIMIT", b"FOR", b"LOCK", b
 
 
 _NO_SIDES: Final[Mapping[str, Sequence[str]]] = MappingProxyType({})
-#: How many of the keys that were not found in a table are looked for among its tombstones.
+#: How many of the keys that were not found in a table are searched for among its tombstones.
 _MOST_SOUGHT: Final = 100
 #: A longer literal is no key: these have 3,072 bytes at most, which escapes or digits may double.
 _LONGEST: Final = 8192
@@ -79,7 +79,7 @@ class _Token(NamedTuple):
 
 
 class Tables:
-    """The tables whose rows have lineages beside them."""
+    """The tables whose rows have stored lineages."""
 
     def __init__(self, names: Collection[str]) -> None:
         """Know *names*, ``table`` or ``schema.table``, whose case is ignored."""
@@ -127,7 +127,7 @@ class Tables:
     def sought(
         self, sql: bytes, keys: Mapping[str, Mapping[str, str]]
     ) -> list[tuple[str, list[tuple[Literal, ...]]]]:
-        """The rows that a ``SELECT`` looks for by their keys: tables, and keys as literals.
+        """The rows that a ``SELECT`` asks for by their keys: tables, and keys as literals.
 
         Where it names several values of a column, every combination: one too many costs little,
         one too few would leave out a dependency.
@@ -210,7 +210,7 @@ def _tables(outer: list[_Token]) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
 
 
 def _reference(outer: list[_Token], at: int) -> tuple[tuple[bytes, ...], bytes, int]:
-    """One table, the name by which its columns are called, and what comes behind."""
+    """One table, the name by which its columns are called, and what comes after."""
     parts = [outer[at].text]
     at += 1
     while at + 1 < len(outer) and outer[at].text == b".":

@@ -2,7 +2,7 @@
 
 A position of a log stands for all before it, and a row is updated again and again for causes that
 move along a few logs: what merges there should be one item for each log. The server cannot compare
-lineages, but replaces by regular expressions; so the writer sends, beside its lineage, a pattern
+lineages, but replaces by regular expressions; so the writer sends, with its lineage, a pattern
 that finds the items that need not be kept where this lineage is: earlier or equal positions of the
 same logs, and all else that it says word for word. What MariaDB's and MySQL's expressions share is
 enough, and no backslash is in them, which SQL modes would read differently.
@@ -30,7 +30,7 @@ def superseded(text: str) -> str:
 
     Args:
         text: a lineage of format version 1; only in such texts the pattern may be used, and in
-            none that carries a text of another version, whose parts look like items.
+            none that carries a text of another version, whose parts resemble items.
     """
     if CARRIED in text:
         return ""
@@ -59,7 +59,7 @@ def superseded(text: str) -> str:
 def _parts(item: str) -> tuple[str, str, str]:
     """The head of a write's item, its log, and what finds its positions; else the item alone.
 
-    The server looks for the logs first, though they come last: of a log that is none of them it
+    The server searches for the logs first, though they come last: of a log that is none of them it
     would try all positions, each digit by digit.
     """
     if item[0] not in _WRITES:

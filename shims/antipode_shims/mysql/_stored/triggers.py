@@ -1,4 +1,4 @@
-"""The SQL that keeps lineages beside rows: names, columns, and what the triggers say. Pure text.
+"""The SQL that stores lineages with rows: names, columns, and what the triggers say. Pure text.
 
 Where servers have invisible columns, triggers fill the column of the row itself. Where they have
 none (MySQL before 8.0.23), triggers on the table keep a row of a *side table* for each of its rows,
@@ -18,7 +18,7 @@ from .superseded import CARRIED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The column beside the values.
+#: The column with the lineages.
 COLUMN = "_ap"
 #: What separates the texts of lineages that were merged on the server.
 SEPARATOR = ","
@@ -61,7 +61,7 @@ def trigger_name(table: str, on: str) -> str:
 
 
 def key_of(values: Sequence[str]) -> str:
-    """What tells a row's tombstone: its key's one value, or several, each behind its length.
+    """What identifies a row's tombstone: its key's one value, or several, each after its length.
 
     As bytes, so that 1 and '1' are alike. A key that is too long for its column is hashed there:
     no deletion may fail for the sake of its tombstone.
@@ -85,7 +85,7 @@ def column_triggers(table: str, key: Sequence[str]) -> Iterator[str]:
 def side_triggers(table: str, key: Sequence[str]) -> Iterator[str]:
     """For a table with a side table, which has one of its own that merges.
 
-    All run behind the row's own change: before it, ``UPDATE IGNORE`` would leave what they did.
+    All run after the row's own change: before it, ``UPDATE IGNORE`` would leave what they did.
     MariaDB runs them for a row that was not changed as well, which is then still there.
     """
     side = quoted(side_of(table))
@@ -125,7 +125,7 @@ def side_shown(parts: Sequence[bytes], alias: bytes, key: Sequence[str], *, lock
         alias: by what the statement calls its columns.
         key: the columns of its primary key.
         locks: whether the statement locks rows. Then it shows the newest, not its transaction's
-            snapshot, and so has to do what lies beside them.
+            snapshot, and so has to do what is stored with them.
     """
     names = [part.decode("utf-8", "surrogateescape").replace("`", "``") for part in parts]
     side = ".".join(f"`{name}`" for name in (*names[:-1], side_of(names[-1])))

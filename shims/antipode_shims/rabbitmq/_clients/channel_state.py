@@ -25,7 +25,7 @@ class State:
 
     Attributes:
         publications: names what is published; a new one for each opening of the channel.
-        receipts: mint unconfirmed publications as well, for readers can tell whether they came.
+        receipts: record unconfirmed publications as well, for readers can know whether they came.
         exchange: the one that receipts listen to; None where nobody said.
         active: False once it is undone; replaced functions that others still hold then do
             nothing of ours.
@@ -82,7 +82,7 @@ class State:
                 setattr(owner, name, before)
 
     def hears(self, exchange: str) -> bool:
-        """Whether receipts can tell what is published to *exchange*: it is a write then.
+        """Whether receipts can show what is published to *exchange*: it is a write then.
 
         No tap can be bound to the default exchange.
         """
@@ -99,9 +99,9 @@ class State:
         return heard
 
     def name(self, exchange: str, routing_key: str, *, confirmed: bool) -> WriteId | None:
-        """The name of the next publication; None for one that must not be minted.
+        """The name of the next publication; None for one that must not be recorded.
 
-        Nothing is known of an unconfirmed publication, so that it is minted only where readers
+        Nothing is known of an unconfirmed publication, so that it is recorded only where readers
         have receipts; of one in a transaction not even that it was sent, so that it is in doubt
         there.
         """
@@ -116,7 +116,7 @@ class State:
         return self.publications.next(exchange, routing_key)
 
     def has_receipts(self) -> bool:
-        """Whether readers of the datastore can tell what was routed to them."""
+        """Whether readers of the datastore can know what was routed to them."""
         return self.receipts or any(shim.waitable for shim in shims_of(self.datastore))
 
     def headers(

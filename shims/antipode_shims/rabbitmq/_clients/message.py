@@ -63,7 +63,7 @@ def message_of(headers: Mapping[str, Any] | None, subject: str = "") -> Iterator
 
 
 def fulfilled_by(headers: Mapping[str, Any] | None, ledger: Ledger | None, datastore: str) -> None:
-    """Tell the receipts of *datastore* which promise a message fulfils that was received here."""
+    """Inform the receipts of *datastore* which promise a message fulfils that was received here."""
     if ledger is None:
         return
     with suppress(ValueError):  # Counted where the tap sees it.
@@ -91,7 +91,7 @@ def handling(headers: Mapping[str, Any] | None, subject: str) -> Iterator[Scope]
 
 
 def deliver(ledger: Ledger | None, write: WriteId, lineage: Lineage) -> None:
-    """Tell the receipts that a message was received here, so that it is met."""
+    """Inform the receipts that a message was received here, so that it is met."""
     if ledger is None:
         return
     earlier = (

@@ -150,8 +150,8 @@ def _confirming(channel: Any, confirms: Confirms) -> Callable[..., None]:
 
     @functools.wraps(original)
     def confirm_delivery(ack_nack_callback: Any, callback: Any = None) -> None:
-        # Behind another request in progress pika sends this one later, and from when the broker
-        # counts cannot be known: such a channel publishes unconfirmed as far as we can tell.
+        # After another request in progress pika sends this one later, and from when the broker
+        # counts cannot be known: such a channel publishes unconfirmed as far as we know.
         countable = channel._blocking is None  # noqa: SLF001
         original(ack_nack_callback, callback)
         if countable and confirms.tag is None:

@@ -126,7 +126,7 @@ class RabbitMQAsyncConsumer:
         if self._queue is None:
             self._queue = await self._channel.get_queue(self._options.queue)
         self._tag = await self._queue.consume(self._on_message)
-        if not hasattr(self._channel, "reopen_callbacks"):  # A robust one comes back by itself.
+        if not hasattr(self._channel, "reopen_callbacks"):  # A robust one comes back on its own.
             self._channel.close_callbacks.add(self._on_closed)
             underlay = await self._channel.get_underlay_channel()
             if hasattr(underlay, "on_consumer_cancel_callbacks"):  # Since aiormq 6.9.
@@ -216,7 +216,7 @@ class RabbitMQAsyncConsumer:
                 scope.enter_context(handling(delivery.envelope.headers, self._options.datastore))
                 await self._begin(delivery, scope)
         except Exception as error:  # noqa: BLE001 - raised again by run()
-            if isinstance(error, gone()):  # Then the broker gives it back by itself.
+            if isinstance(error, gone()):  # Then the broker gives it back on its own.
                 logger.debug("a message of %r was not settled: %r", self._options.queue, error)
             else:
                 self._fail(error)

@@ -22,7 +22,7 @@ class AsyncResender:
     """The asyncio twin of :class:`antipode_shims.rabbitmq._consumers.resend.Resender`.
 
     Goes below aio-pika, whose publications instrumentations replace. One publication at a time:
-    aiormq tells returned messages apart by their message ids, which may be alike.
+    aiormq distinguishes returned messages by their message ids, which may be alike.
     """
 
     def __init__(self, channel: Any) -> None:

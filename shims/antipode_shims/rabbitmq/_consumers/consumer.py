@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: How long the connection is listened to at once: signals of other threads wake it.
 _SLICE_S = 1.0
-#: How late a barrier may tell how it ended. It always does; no message shall depend on that.
+#: How late a barrier may report how it ended. It always does; no message shall depend on that.
 OVERDUE_S = 5.0
 
 
@@ -53,9 +53,9 @@ def consume(
 ) -> RabbitMQConsumer:
     """Handle the messages of a queue once what they depend on is visible here.
 
-    Each message is looked at in a scope of its own. What is not visible yet goes back to the
-    broker for a while, so that no worker waits and what is behind it gets its turn: possibly the
-    very message whose handling makes it visible. This reorders messages. At least once: a message
+    Each message is judged in a scope of its own. What is not visible yet goes back to the
+    broker for a while, so that no worker waits and what is queued after it gets its turn: possibly
+    the message whose handling makes it visible. This reorders messages. At least once: a message
     is acknowledged when its handler has returned, or when the broker has confirmed its copy.
 
     Args:
@@ -65,10 +65,10 @@ def consume(
             was published first; it leaves acknowledging to the consumer. The message is deferred
             or given up where it raises what a barrier raises.
         datastore: the name that every service gives to this exchange or broker.
-        on_unmet: ``defer`` looks once; ``wait`` lets up to *prefetch* - 1 messages wait side by
+        on_unmet: ``defer`` checks once; ``wait`` lets up to *prefetch* - 1 messages wait side by
             side, in the background, and then defers those that are still unmet.
         timeout: seconds that a message may wait; with ``wait`` alone, which needs it.
-        max_attempts: how often a message is looked at until it is given up.
+        max_attempts: how often a message is judged until it is given up.
         delay_s: the shortest and the longest delay, in seconds. It doubles with each attempt, and
             is at least what the store estimates.
         dead_letter: the queue of messages that are given up, which is declared durable where there
@@ -273,7 +273,7 @@ class RabbitMQConsumer:
         self._step(delivery, lambda: self._after(delivery, result))
 
     def _end_overdue(self) -> None:
-        """Look again at messages whose barriers do not tell how they ended."""
+        """Judge messages again whose barriers do not report how they ended."""
         for delivery in tuple(self._unsettled.values()):
             wait = delivery.wait if delivery is not None else None
             if delivery is None or wait is None or time.monotonic() < delivery.due_s:

@@ -84,7 +84,7 @@ class ConsumerOptions:
 
     @property
     def waiting(self) -> int:
-        """How many messages may wait at once: one of the prefetched goes on being looked at."""
+        """How many messages may wait at once: one of the prefetched goes on being judged."""
         return self.prefetch - 1 if self.on_unmet == "wait" else 0
 
     @property

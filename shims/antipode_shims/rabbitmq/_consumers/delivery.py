@@ -30,7 +30,7 @@ class Delivery:
         properties: as it was published first.
         body: the message's.
         envelope: what comes back after a deferral.
-        wait: the barrier that it waits in; None while it is looked at or handled.
+        wait: the barrier that it waits in; None while it is judged or handled.
         due_s: when that barrier is overdue, on the monotonic clock.
     """
 
@@ -41,7 +41,7 @@ class Delivery:
     _sent: Any
     wait: Cancellable | None = None
     due_s: float = 0.0
-    # Of its own, and kept while it waits: nothing of a message is left behind in the thread.
+    # Of its own, and kept while it waits: nothing of a message is left in the thread.
     _context: contextvars.Context = field(default_factory=contextvars.copy_context)
     _scope: contextlib.ExitStack | None = None
 

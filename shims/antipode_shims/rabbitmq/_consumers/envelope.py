@@ -39,14 +39,14 @@ class Envelope:
     """A message without its body, as its publisher sent it.
 
     Attributes:
-        headers: without ours that tell of deferrals; None where there are none.
+        headers: without ours that count deferrals; None where there are none.
         exchange: to which it was published.
         routing_key: with which it was published.
         expiration: its time to live as the property has it; None without.
         message_id: None without.
         attempts: how often it was deferred.
         at_ms: when it was delivered here, by the wall clock: its time to live is counted from the
-            first delivery, for how long it was in its queue before is told by nobody.
+            first delivery, for how long it was in its queue before is unknown.
         until_ms: when it expires, if it was deferred and does.
     """
 
@@ -68,7 +68,7 @@ class Envelope:
         """What this delivered message was before it was deferred; itself if it never was.
 
         Headers may be forged: whatever ours holds, this does not fail. A dead letter that was
-        moved back begins anew, and so does what was rejected.
+        moved back begins again, and so does what was rejected.
         """
         headers = dict(self.headers or {})
         deferred, dead = headers.pop(DEFERRED, None), headers.pop(DEAD, None)
@@ -115,7 +115,7 @@ class Envelope:
         return {**headers, DEAD: {**why, **kept, "attempts": self.attempts + 1, "queue": queue}}
 
     def _parted(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The headers that may be published again, and what is kept beside them."""
+        """The headers that may be published again, and what is kept with them."""
         headers = {n: v for n, v in (self.headers or {}).items() if n not in _COUNTED}
         apart = {n: headers.pop(n) for n in tuple(headers) if _is_changed(n)}
         kept: dict[str, Any] = {"exchange": self.exchange, "routing_key": self.routing_key}

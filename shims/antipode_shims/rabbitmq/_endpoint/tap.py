@@ -140,7 +140,7 @@ class Tap:
             try:
                 connection.add_callback_threadsafe(lambda: None)
             except pika().exceptions.AMQPError:
-                pass  # It ends by itself.
+                pass  # It ends on its own.
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(2 * CONNECT_S)
 
@@ -161,7 +161,7 @@ class Tap:
                 return
 
     def _lost(self) -> None:
-        """Tell whoever waits that nothing is heard any more."""
+        """Notify whoever waits that nothing is heard any more."""
         self.queue = ""
         if not self._closed.is_set():
             count("receipts_lost", self._datastore)
@@ -240,7 +240,7 @@ class Tap:
 
 
 class ReceiptsEndpoint(Endpoint):
-    """Judges by what was seen: looking costs no round trip, and what is seen wakes."""
+    """Judges by what was seen: polling costs no round trip, and what is seen wakes."""
 
     # ``pinned`` stays False: a publication that this process received is visible though those
     # before it may not be.
@@ -252,7 +252,7 @@ class ReceiptsEndpoint(Endpoint):
         self._changes = -1
 
     def observe(self, writes: Collection[WriteId], *, timeout_s: float) -> Observation:  # noqa: ARG002
-        """Look at what was seen; takes no time."""
+        """Judge by what was seen; takes no time."""
         self._changes = self._ledger.changes
         judged = self._explained(self._ledger.judge(writes))
         return Observation(
@@ -262,7 +262,7 @@ class ReceiptsEndpoint(Endpoint):
         )
 
     def promised(self, promises: Collection[Promise], *, timeout_s: float) -> Observation:  # noqa: ARG002
-        """Look for what was seen to fulfil *promises*; takes no time."""
+        """Search for what was seen to fulfil *promises*; takes no time."""
         self._changes = self._ledger.changes
         judged = self._explained(self._ledger.judge_promises(promises))
         return Observation(

@@ -89,7 +89,7 @@ class Ledger:
             gap_age_s: seconds after which a publication that may have been missed counts as
                 missed.
             monotonic: the clock of ages.
-            wall: the clock that births are compared with.
+            wall: the clock that creation times are compared with.
         """
         self.gap_age_s = gap_age_s
         self._monotonic = monotonic
@@ -105,7 +105,7 @@ class Ledger:
         self.changes = 0
 
     def listening(self) -> None:
-        """Note that listening began, anew: what passed before may have been missed."""
+        """Note that listening began, again: what passed before may have been missed."""
         with self._lock:
             self._epoch += 1
             self._remembers_from_s = max(self._remembers_from_s, self._wall())
@@ -126,7 +126,7 @@ class Ledger:
         self.notify()
 
     def deliver(self, write: WriteId, *, after: int) -> None:
-        """Note that this process received *write*: visible here by itself.
+        """Note that this process received *write*: visible here as such.
 
         Args:
             write: the publication.
@@ -222,7 +222,7 @@ class Ledger:
             self._wakes.discard(wake)
 
     def notify(self) -> None:
-        """Make whoever waits look again."""
+        """Make whoever waits poll again."""
         with self._lock:
             self.changes += 1
             wakes = tuple(self._wakes)

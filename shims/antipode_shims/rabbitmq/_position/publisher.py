@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SequenceBy = Literal["exchange", "routing_key"]
 
 #: Seconds after which a publisher starts a new incarnation: a reader that begins to listen
-#: cannot judge the incarnations that were born before, and this bounds for how long.
+#: cannot judge the incarnations that were created before, and this bounds for how long.
 ROLL_S = 60.0
 #: Incarnations that a channel keeps; over it the oldest ends. Reply queues have names of their own.
 MAX_OPEN = 1024
@@ -34,7 +34,7 @@ _VARIANT = 0x2 << 62
 
 
 def new_incarnation(wall_s: float) -> str:
-    """A random UUID that states its birth (RFC 9562, version 7)."""
+    """A random UUID that states its creation (RFC 9562, version 7)."""
     number = int(wall_s * 1000) << 80 | secrets.randbits(80)
     number &= ~(0xF << 76) & ~(0x3 << 62)
     return str(UUID(int=number | _VERSION_7 | _VARIANT))
@@ -97,7 +97,7 @@ class Publications:
             return WriteId(self.datastore, held.key, held.last, SYSTEM_CLOCK.hour())
 
     def void(self, write: WriteId) -> None:
-        """End the incarnation of *write*, which may never be routed: what follows starts anew."""
+        """End the incarnation of *write*, which may never be routed: what follows starts again."""
         with self._lock:
             for lane, held in self._open.items():
                 if held.key == write.key:

@@ -1,4 +1,4 @@
-"""The asyncio twin of the Table 2 face, over aio-pika."""
+"""The asyncio twin of the Table 2 API, over aio-pika."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _aio_pika() -> Any:
     try:
         return import_module("aio_pika")
     except ModuleNotFoundError as error:
-        msg = 'the asyncio face needs aio-pika: pip install "antipode-xcy[rabbitmq]"'
+        msg = 'the asyncio API needs aio-pika: pip install "antipode-xcy[rabbitmq]"'
         raise ConfigurationError(msg) from error
 
 

@@ -1,4 +1,4 @@
-"""The Table 2 face: ``write``, ``read`` and ``wait`` over a broker, and what barriers ask."""
+"""The Table 2 API: ``write``, ``read`` and ``wait`` over a broker, and what barriers ask."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnwaitableShim(Shim):
     can_poll = False
 
     def open_endpoint(self, *, timeout_s: float) -> Endpoint:  # noqa: ARG002
-        """Never called: it does not look."""
+        """Never called: it does not poll."""
         msg = f"{self.datastore!r} has no receipts"
         raise Unreachable(msg)
 
@@ -132,7 +132,7 @@ class RabbitMQShim(BaseRabbitMQShim):
 
         Args:
             queue: default the shim's.
-            timeout: seconds to wait for a message, 0: only look.
+            timeout: seconds to wait for a message, 0: only take what is there.
 
         Returns:
             The body and the lineage, the message itself included; None and an empty lineage
@@ -159,7 +159,7 @@ class RabbitMQShim(BaseRabbitMQShim):
 
         Args:
             queue: default the shim's.
-            timeout: seconds to wait for a message, 0: only look.
+            timeout: seconds to wait for a message, 0: only take what is there.
 
         Yields:
             The message; None when none came.
@@ -177,7 +177,7 @@ class RabbitMQShim(BaseRabbitMQShim):
             with scope(self._take(properties.headers)) as held:
                 yield Delivery(bytes(body), held.lineage, method.routing_key, method.redelivered)
         except BaseException:
-            # Where the connection is lost as well, the broker puts it back by itself.
+            # Where the connection is lost as well, the broker puts it back on its own.
             with self._consumer.lock, suppress(pika().exceptions.AMQPError):
                 channel.basic_nack(method.delivery_tag, requeue=True)
             raise
@@ -228,7 +228,7 @@ class _Link:
             yield self._channel
 
     def _alive(self) -> bool:
-        """Whether the connection still stands; reads what came in while nobody looked."""
+        """Whether the connection still stands; reads what came in while nobody read."""
         if self._channel is None or not self._channel.is_open:
             return False
         try:
@@ -274,7 +274,7 @@ def shim(
         connection: the broker's URL, or pika connection parameters.
         exchange: where ``write`` publishes, and to which the tap is bound; default: the default
             exchange, whose routing keys are queues.
-        queue: where ``read`` and ``receive`` take from, unless they are told.
+        queue: where ``read`` and ``receive`` take from, unless they name one.
         receipts: True or :class:`Receipts`: listen from now on.
         sequence_by: what readers' receipts listen to: whole exchanges, or single routing keys.
         reads_from: which broker of the datastore it is.

@@ -1,7 +1,7 @@
 """Whether ``INFO`` may ride with commands on a connection: asked alone, once, before it does.
 
 There are proxies that close the connection at ``INFO``, or that answer it with nothing, and users
-who may not call it. Behind a write it would make the client believe that the write failed, so that
+who may not call it. After a write it would make the client believe that the write failed, so that
 it is made again; or fill the server's log of refusals.
 """
 
@@ -20,7 +20,7 @@ _TOO_OFTEN = 2
 
 
 class Asked:
-    """What is known of ``INFO`` on one connection, which may be connected anew. Not thread-safe.
+    """What is known of ``INFO`` on one connection, which may be connected again. Not thread-safe.
 
     Attributes:
         link: what the connection talked through when it was asked; another one has to be asked.

@@ -28,7 +28,7 @@ class AsyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
     def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
-        """Mint positions for *shim* and satisfy its floors on the connections of *pool*."""
+        """Record positions for *shim* and satisfy its floors on the connections of *pool*."""
         self.shim = shim
         self.rules = Rules(shim, pool)
 
@@ -67,7 +67,7 @@ class AsyncHooks:
         kind, rules = kind_of(args), self.rules
         if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return await self._queued(send, connection, args)
-        # What no lineage lies beside needs no transaction of ours.
+        # What no lineage is stored with needs no transaction of ours.
         alone = self.shim.stored is None or (not strict and rules.alone(connection))
         if kind is WRITE:
             refusal = await refusal_on_async(connection, strict=strict)
@@ -178,9 +178,9 @@ class AsyncHooks:
     async def _guarded(
         self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
     ) -> Any:
-        """Read behind a look in the same packet, until the look shows the floor.
+        """Read after a poll in the same packet, until the poll shows the floor.
 
-        Records of promises are looked for before, where the floor demands any. So is all of it by
+        Records of promises are asked for before, where the floor demands any. So is all of it by
         a read that has waited.
         """
         final = call.begun
@@ -224,10 +224,10 @@ class AsyncHooks:
     async def _sent(
         self, held: Floor, send: Send, connection: Any, tap: Tap
     ) -> tuple[Any, Exception | None]:
-        """The reply to a read with a look before it, or the server's error.
+        """The reply to a read with a poll before it, or the server's error.
 
         Raises:
-            UnmetError: the look was not answered in the floor's time.
+            UnmetError: the poll was not answered in the floor's time.
         """
         try:
             return await send(connection), None
@@ -275,7 +275,7 @@ class AsyncHooks:
         return observe
 
     async def _queued(self, send: Send, connection: Any, args: Any) -> Any:
-        """A command behind a ``MULTI`` sent by hand."""
+        """A command after a ``MULTI`` sent explicitly."""
         self.rules.missed([args])
         tap = Tap()
         try:
@@ -286,7 +286,7 @@ class AsyncHooks:
     async def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
         """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
         if is_named(args, "MULTI"):
-            await refusal_on_async(connection)  # Behind it the question would be queued.
+            await refusal_on_async(connection)  # After it the question would be queued.
             reply = await send(connection)
             self.rules.opened(connection)
             return reply

@@ -51,7 +51,7 @@ class Call:
 
     Attributes:
         held: the floor.
-        asked: whether it was looked up for this call's reads already.
+        asked: whether it was asked for, for this call's reads already.
         verdict: why the read may not be answered. It is kept here and raised outside, because
             redis-py would take a ``TimeoutError`` for its own and try again.
         recorded: the incarnation that showed the floor's promises before the read.
@@ -92,7 +92,7 @@ class Call:
         return self._again is not None and self._again.waits
 
     def took(self, tap: Tap) -> None:
-        """Take over an attempt that ended."""
+        """Adopt an attempt that ended."""
         if tap.lost:
             self._in_doubt = True
         elif tap.sent:
@@ -105,7 +105,7 @@ class Call:
             self.saw(tap)
 
     def saw(self, tap: Tap) -> None:
-        """Take over what an attempt's replies depend on."""
+        """Adopt what an attempt's replies depend on."""
         self._shown += tuple(tap.shown)
         if tap.covers:
             self._shown += (self.shim.covering(tap.trailed),)
@@ -131,7 +131,7 @@ class Call:
             raise self.verdict
 
     def settle_failed(self) -> None:
-        """The same behind an exception of the client, which goes on to the application."""
+        """The same after an exception of the client, which goes on to the application."""
         with contextlib.suppress(ConfigurationError, UnmetError):
             self.settle()
 
@@ -193,7 +193,7 @@ class Rules:
             return False
 
     def judge(self, held: Floor, reply: Any, *, final: bool, recorded: str) -> bool:
-        """Whether a read behind the look *reply* may be answered.
+        """Whether a read after the poll *reply* may be answered.
 
         Args:
             held: the floor.
@@ -222,7 +222,7 @@ class Rules:
         return held.accepts(shown)
 
     def concerns(self, args: Any) -> bool:
-        """Whether a lineage lies, or is to lie, beside what a command names."""
+        """Whether a lineage is stored, or is to be stored, with what a command names."""
         return self.shim.stored is not None and self.shim.stored.concerns(args)
 
     def missed(self, commands: Any) -> None:
@@ -295,20 +295,20 @@ class Rules:
         return connection in self._queuing
 
     def queued(self, connection: Any, args: Any, tap: Tap) -> None:
-        """Take in the reply to a command behind a ``MULTI`` sent by hand."""
+        """Take in the reply to a command after a ``MULTI`` sent explicitly."""
         writes = kind_of(args) in (Kind.WRITE, Kind.OTHER)
         if tap.due or not tap.sent:
             self._queuing.pop(connection, None)  # The connection failed, and MULTI with it.
         elif tap.last in (b"QUEUED", "QUEUED"):
             self._queuing[connection] = self._queuing.get(connection, False) or writes
         elif not isinstance(tap.last, Exception):
-            # The connection was renewed meanwhile, so the command was done by itself.
+            # The connection was renewed meanwhile, so the command was done alone.
             self._queuing.pop(connection, None)
             if writes:
                 self.shim.unsampled("its MULTI was lost with its connection")
 
     def opened(self, connection: Any) -> None:
-        """Note a ``MULTI`` sent by hand."""
+        """Note a ``MULTI`` sent explicitly."""
         self.by_hand = True
         self._queuing[connection] = False
 

@@ -60,7 +60,7 @@ def _reply(connection: Any) -> Any:
 
 
 def look_on(connection: Any, held: Floor, steps: Look, *, timeout_s: float) -> Observation:
-    """One look on a connection of the application, for a floor."""
+    """One poll on a connection of the application, for a floor."""
     try:
         commands = next(steps)
         while True:

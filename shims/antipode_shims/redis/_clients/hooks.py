@@ -29,7 +29,7 @@ class SyncHooks:
     """What happens around redis-py's methods for the clients of one shim."""
 
     def __init__(self, shim: BaseRedisShim, pool: Any) -> None:
-        """Mint positions for *shim* and satisfy its floors on the connections of *pool*."""
+        """Record positions for *shim* and satisfy its floors on the connections of *pool*."""
         self.shim = shim
         self.rules = Rules(shim, pool)
 
@@ -66,7 +66,7 @@ class SyncHooks:
         kind, rules = kind_of(args), self.rules
         if rules.by_hand and rules.queuing(connection) and kind is not Kind.QUEUING:
             return self._queued(send, connection, args)
-        # What no lineage lies beside needs no transaction of ours.
+        # What no lineage is stored with needs no transaction of ours.
         alone = self.shim.stored is None or (not strict and rules.alone(connection))
         if kind is WRITE:
             refusal = refusal_on(connection, strict=strict)
@@ -177,9 +177,9 @@ class SyncHooks:
     def _guarded(
         self, call: Call, held: Floor, send: Send, connection: Any, plan: Callable[[], Tap]
     ) -> Any:
-        """Read behind a look in the same packet, until the look shows the floor.
+        """Read after a poll in the same packet, until the poll shows the floor.
 
-        Records of promises are looked for before, where the floor demands any. So is all of it by
+        Records of promises are asked for before, where the floor demands any. So is all of it by
         a read that has waited.
         """
         final = call.begun
@@ -223,10 +223,10 @@ class SyncHooks:
     def _sent(
         self, held: Floor, send: Send, connection: Any, tap: Tap
     ) -> tuple[Any, Exception | None]:
-        """The reply to a read with a look before it, or the server's error.
+        """The reply to a read with a poll before it, or the server's error.
 
         Raises:
-            UnmetError: the look was not answered in the floor's time.
+            UnmetError: the poll was not answered in the floor's time.
         """
         try:
             return send(connection), None
@@ -272,7 +272,7 @@ class SyncHooks:
         return observe
 
     def _queued(self, send: Send, connection: Any, args: Any) -> Any:
-        """A command behind a ``MULTI`` sent by hand."""
+        """A command after a ``MULTI`` sent explicitly."""
         self.rules.missed([args])
         tap = Tap()
         try:
@@ -283,7 +283,7 @@ class SyncHooks:
     def _by_hand(self, call: Call, send: Send, connection: Any, args: Any) -> Any:
         """``MULTI``, ``EXEC`` or ``DISCARD`` sent by hand."""
         if is_named(args, "MULTI"):
-            refusal_on(connection)  # Behind it the question would be queued.
+            refusal_on(connection)  # After it the question would be queued.
             reply = send(connection)
             self.rules.opened(connection)
             return reply

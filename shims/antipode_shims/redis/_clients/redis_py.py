@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-#: Settings of a client's connections that a connection of the library's own takes over.
+#: Settings of a client's connections that a connection of the library's own adopts.
 _KEPT = frozenset(
     """
     host port path db username password credential_provider socket_keepalive
@@ -173,7 +173,7 @@ class ServerSettings:
         return cls(connection_class, arguments, one_server)
 
     def connect(self, *, protocol: int, timeout_s: float) -> Any:
-        """A connected connection that does not retry by itself.
+        """A connected connection that does not retry on its own.
 
         Raises:
             Exception: as redis-py does.

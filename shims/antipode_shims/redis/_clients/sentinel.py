@@ -1,4 +1,4 @@
-"""Clients made by Sentinel: where their server is now is asked anew for each own connection."""
+"""Clients made by Sentinel: where their server is now is asked again for each own connection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SentinelSettings(ServerSettings):
         service: the name under which the Sentinels watch it.
         primary: whether the client asks the primary (``master_for``) or replicas (``slave_for``).
         sentinels: how to connect to each Sentinel.
-        forced_host: the host at which the client looks for the primary, whatever they say.
+        forced_host: the host at which the client searches for the primary, whatever they say.
     """
 
     service: str
@@ -92,7 +92,7 @@ class SentinelSettings(ServerSettings):
         raise redis_module().exceptions.TimeoutError(msg)
 
     def _ask(self, sentinel: ServerSettings, timeout_s: float) -> _Where | None:
-        """Where one Sentinel says that the client's server is; None when it cannot tell."""
+        """Where one Sentinel says that the client's server is; None when it does not know."""
         commands: list[Command] = [
             ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service),
             ("SENTINEL", "REPLICAS", self.service),

@@ -2,7 +2,7 @@
 
 A tapped connection is handed to redis-py's own code in place of the real one, so that packing,
 parsing, callbacks and errors stay exactly redis-py's. It adds ``INFO replication`` before or
-behind the commands of that one call and keeps its reply for itself.
+after the commands of that one call and keeps its reply for itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Tap:
 
     Attributes:
         led: the reply to ``INFO`` before the commands; an error as a value.
-        trailed: the reply to ``INFO`` behind the commands; an error as a value.
+        trailed: the reply to ``INFO`` after the commands; an error as a value.
         lead_due: the next reply is the one to ``INFO`` before the commands.
         single: it is for one command rather than a pipeline.
         packed: how many commands are in the packet that is to ride along; 0 before it is made.
@@ -74,7 +74,7 @@ class Tap:
         Args:
             lead: ask before the commands.
             lead_s: seconds within which that has to be answered; None: as the connection is set up.
-            trail: ask behind them, and take in what they did.
+            trail: ask after them, and take in what they did.
             last: the arguments of a pipeline's last command, by which its packet is known;
                 None for a single command.
             wrote: whether an ``EXEC`` sent by hand ends writes; None: as the commands say.
@@ -129,7 +129,7 @@ class Tap:
         return len(last) == 1 and len(self._last) == 1 and last[0] == self._last[0] == "EXEC"
 
     def replied(self, reply: Any) -> bool:
-        """Take in a reply or error reply; True when the next is ``INFO``'s behind them."""
+        """Take in a reply or error reply; True when the next is ``INFO``'s after them."""
         self.due -= 1
         self.last = reply
         if not self._trail:
@@ -367,7 +367,7 @@ class AsyncTappedConnection(_Tapped):
             raise
 
 
-# The slots' own setters, behind ``__setattr__``: half the price of ``object.__setattr__``.
+# The slots' own setters, after ``__setattr__``: half the price of ``object.__setattr__``.
 _set_real: Any = _Tapped.__dict__["_real"].__set__
 _set_tap: Any = _Tapped.__dict__["_tap"].__set__
 

@@ -19,7 +19,7 @@ def fulfil(pipeline: Any, promise: Promise | str, *, prefix: str | None = None) 
     """Fulfil *promise* with what *pipeline* writes: all of it in one ``MULTI``, or nothing.
 
     One round trip, which watches the record: a branch that was given up meanwhile does not
-    write. Behind it everything is queued, as behind ``multi()``; the record's own reply is one
+    write. After it everything is queued, as after ``multi()``; the record's own reply is one
     more among those of ``execute()``. That raises redis-py's ``WatchError`` where another record
     came in between: call again, from ``fulfil`` on.
 

@@ -69,7 +69,7 @@ def shown(
 ) -> dict[Promise, Status]:
     """What *records*, the reply to :func:`look_up`, show of *promises*.
 
-    Nothing, as if nobody had looked, while a replica's data is being replaced.
+    Nothing, as if nobody had asked, while a replica's data is being replaced.
     """
     if not state.primary and state.syncing:
         return {}

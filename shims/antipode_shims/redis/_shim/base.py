@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class BaseRedisShim(ServerShim):
-    """One Redis server as this process sees it; the base of both faces.
+    """One Redis server as this process sees it; the base of both APIs.
 
     Attributes:
         prefix: of companion keys.
@@ -56,7 +56,7 @@ class BaseRedisShim(ServerShim):
         log_history: bool = False,
         one_server: bool | None = None,
     ) -> None:
-        """Take over the options; connects to nothing.
+        """Adopt the options; connects to nothing.
 
         Raises:
             ConfigurationError: an option is not one of its values.
@@ -138,12 +138,12 @@ class BaseRedisShim(ServerShim):
         return is_abandoned(replies[-1])
 
     def minted(self, reply: Any, before: Any = None) -> WriteId | None:
-        """The position of a write, from the ``INFO`` behind it; None when there is none.
+        """The position of a write, from the ``INFO`` after it; None when there is none.
 
         What cannot be sampled marks the scope ``incomplete``: the write exists.
 
         Args:
-            reply: to ``INFO`` behind the write.
+            reply: to ``INFO`` after the write.
             before: to ``INFO`` in front of what only may have written: nothing was, where both
                 are of a replica that takes no writes. None for what is known to write.
         """
@@ -185,7 +185,7 @@ class BaseRedisShim(ServerShim):
         )
 
     def covering(self, reply: Any) -> Lineage:
-        """What a read may have seen, from the ``INFO`` behind it."""
+        """What a read may have seen, from the ``INFO`` after it."""
         try:
             state = parse_info(reply)
         except InfoError:
@@ -198,7 +198,7 @@ class BaseRedisShim(ServerShim):
         return Lineage([write])
 
     def look_for(self, held: Floor) -> Look:
-        """One look for a floor, as a conversation without I/O."""
+        """One poll for a floor, as a conversation without I/O."""
         promises = tuple(held.promises)
         return look(held.writes, self.history, promises=promises, prefix=self.prefix)
 

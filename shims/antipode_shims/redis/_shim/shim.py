@@ -1,4 +1,4 @@
-"""Table 2 over redis-py: values with their lineage beside them."""
+"""Table 2 over redis-py: values with their stored lineage."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RedisShim(RedisTable2):
         px: Expiry | None = None,
         fulfils: Promise | None = None,
     ) -> Lineage:
-        """Set *key* to *value*, its lineage beside it, in one round trip.
+        """Set *key* to *value*, with its lineage, in one round trip.
 
         Args:
             key: the key.
@@ -125,7 +125,7 @@ class RedisShim(RedisTable2):
             return self._attempts(connection, commands, on_send=sent)
 
         def attempt() -> list[Any]:
-            refusal_on(connection)  # Behind WATCH it would come too late.
+            refusal_on(connection)  # After WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, exchange(connection, watching))
             return self._asked(connection, commands, on_send=sent)
@@ -144,7 +144,7 @@ class RedisShim(RedisTable2):
         One round trip. Under a floor, the read is held back until it is met.
 
         Returns:
-            The value as the client decodes it, and the lineage stored beside it with a covering
+            The value as the client decodes it, and its stored lineage with a covering
             position; merged into the current scope unless ``on_read="ignore"``.
 
         Raises:
@@ -300,7 +300,7 @@ class RedisAsyncShim(RedisTable2):
             return await self._attempts(connection, commands, on_send=sent)
 
         async def attempt() -> list[Any]:
-            await refusal_on_async(connection)  # Behind WATCH it would come too late.
+            await refusal_on_async(connection)  # After WATCH it would come too late.
             watching = watch_record(fulfils, self.prefix)
             self.watched(fulfils, await exchange_async(connection, watching))
             return await self._asked(connection, commands, on_send=sent)

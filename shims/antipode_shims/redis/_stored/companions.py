@@ -1,4 +1,4 @@
-"""What is added to commands so that lineages lie beside the values of named keys. No I/O."""
+"""What is added to commands so that lineages are stored with the values of named keys. No I/O."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _LASTING = frozenset({"EX", "PX"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One command with what goes before and behind it.
+    """One command with what goes before and after it.
 
     Attributes:
         command: the application's.
         before: commands before it.
-        behind: commands behind it.
-        shows: the named keys whose companions the reply behind it gives, one reply each for a
+        behind: commands after it.
+        shows: the named keys whose companions the reply after it gives, one reply each for a
             write and one for all for a read.
-        reads: whether it reads: the reply behind it is that of one ``MGET``.
+        reads: whether it reads: the reply after it is that of one ``MGET``.
         atomic: whether it may be wrapped in a transaction.
     """
 
@@ -58,18 +58,18 @@ class Part:
 
 
 class Companions:
-    """What one client stores and reads beside the values of the keys that *patterns* name."""
+    """What one client stores and reads with the values of the keys that *patterns* name."""
 
     def __init__(
         self, datastore: str, patterns: Sequence[str], *, prefix: str, reading: bool
     ) -> None:
-        """Take over the options.
+        """Adopt the options.
 
         Args:
             datastore: for counts.
             patterns: Redis's own glob patterns.
             prefix: of companion keys, which are never named themselves.
-            reading: whether reads take up what they find.
+            reading: whether reads merge what they find.
         """
         self.datastore = datastore
         self.reading = reading
@@ -159,7 +159,7 @@ class Companions:
         return Part(args, [], behind, shows if showing else (), atomic=alone)
 
     def _plainly(self, args: Sequence[Any], text: str, encode: Encode) -> list[Command] | None:
-        """What to add to a full replace that cannot fail by itself, whose value is known here."""
+        """What to add to a full replace that cannot fail alone, whose value is known here."""
         words, name = args, name_of(args)
         pairs: list[tuple[Any, Any]]
         lasting: Sequence[Any] = ()
@@ -200,7 +200,7 @@ def _utf8(key: Any) -> bytes:
 
 
 def again(command: Command) -> Command:
-    """A call of the script behind another one in the same transaction."""
+    """A call of the script after another one in the same transaction."""
     return ("EVALSHA", SHA, *command[2:]) if command[0] == "EVAL" else command
 
 

@@ -61,7 +61,7 @@ _BLOCKING = frozenset(
 
 
 class Mode(Enum):
-    """What becomes of the lineage that was beside a written key; the values go to the script."""
+    """What becomes of the stored lineage of a written key; the values go to the script."""
 
     MERGE = "m"
     DELETE = "d"

@@ -1,4 +1,4 @@
-"""The script that keeps the lineage beside a key in step with what a command did to it.
+"""The script that keeps the stored lineage of a key in step with what a command did to it.
 
 It runs on the primary in the transaction of the command, and what it writes is replicated with
 the command's own effects. It parses lineages (docs/spec/lineage-format.md) as far as merging needs

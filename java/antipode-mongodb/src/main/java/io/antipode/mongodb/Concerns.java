@@ -67,7 +67,7 @@ final class Concerns {
           () ->
               "the servers of "
                   + datastore
-                  + " do not tell their default read concern, which is taken for 'local': state a"
+                  + " do not show their default read concern, which is taken for 'local': state a"
                   + " readConcern in the settings, or grant getDefaultRWConcern ("
                   + refused.getErrorMessage()
                   + ")");

@@ -67,7 +67,7 @@ final class Look {
       case UNKNOWN ->
           new Judged(
               Status.UNKNOWN_LOG,
-              "the oplog does not tell what became of this position of an earlier term");
+              "the oplog does not show what became of this position of an earlier term");
     };
   }
 

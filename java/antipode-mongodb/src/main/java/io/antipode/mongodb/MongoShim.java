@@ -551,7 +551,7 @@ public final class MongoShim extends Shim {
           promise
               + " would be recorded in "
               + database.getName()
-              + ", where nobody looks for it: clients of "
+              + ", where nobody asks for it: clients of "
               + datastore()
               + " look in "
               + promises);

@@ -101,7 +101,7 @@ final class Look {
           () ->
               "whether a server of "
                   + demand.datastore()
-                  + " follows the primary that was asked for its position cannot be told, so that"
+                  + " follows the primary that was asked for its position cannot be known, so"
                   + " barriers over incomplete lineages fail: "
                   + cause
                   + ". What this user lacks is: "
@@ -110,7 +110,7 @@ final class Look {
           Status.UNKNOWN_LOG,
           "whether the server follows the primary "
               + primary
-              + " cannot be told: "
+              + " cannot be known: "
               + cause
               + "; "
               + grant);
@@ -175,7 +175,7 @@ final class Look {
           () ->
               "whether a late write to "
                   + datastore
-                  + " is lost cannot be told, so that a barrier waits for it until its deadline: "
+                  + " is lost cannot be known, so that a barrier waits for it until its deadline: "
                   + cause
                   + ". This user lacks REPLICATION CLIENT (MariaDB: BINLOG MONITOR, REPLICA MONITOR)");
       return;
@@ -221,11 +221,11 @@ final class Look {
     }
     if (!state.knows(write)) {
       return new Judged(
-          Status.UNKNOWN_LOG, "the server does not know this log, nor tells more: " + error);
+          Status.UNKNOWN_LOG, "the server does not know this log, nor shows more: " + error);
     }
     return state.isWritable()
         ? new Judged(
-            Status.UNKNOWN_LOG, "the server takes writes, and does not tell more: " + error)
+            Status.UNKNOWN_LOG, "the server takes writes, and does not show more: " + error)
         : late(write, "");
   }
 

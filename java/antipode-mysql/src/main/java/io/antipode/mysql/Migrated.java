@@ -54,11 +54,11 @@ final class Migrated {
       throw new ConfigurationException(
           "'"
               + datastore
-              + "' cannot keep lineages beside "
+              + "' cannot store lineages with "
               + String.join(", ", lacking)
               + ": it lacks the column '"
               + Tables.COLUMN
-              + "'. The library changes no schema by itself: let `python -m antipode_shims.mysql"
+              + "'. The library changes no schema on its own: let `python -m antipode_shims.mysql"
               + " migration "
               + String.join(" ", lacking)
               + "` print what to run");

@@ -76,7 +76,7 @@ final class Records {
       }
       if (Errors.DENIED.contains(error.number())) {
         throw new ConfigurationException(
-            "this user may not look for promises: GRANT SELECT ON " + table);
+            "this user may not ask for promises: GRANT SELECT ON " + table);
       }
       throw error;
     }

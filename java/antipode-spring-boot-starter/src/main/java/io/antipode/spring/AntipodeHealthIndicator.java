@@ -20,7 +20,7 @@ import org.springframework.boot.actuate.health.Health;
 public final class AntipodeHealthIndicator extends AbstractHealthIndicator {
   /** Makes the indicator. */
   public AntipodeHealthIndicator() {
-    super("the registered datastores cannot be told");
+    super("the registered datastores cannot be known");
   }
 
   @Override
