@@ -46,7 +46,7 @@ class VirtualClock:
     """Time that passes only between events; everything runs in the caller's thread.
 
     Barriers started with :meth:`barrier` use the library's own engine, watchers and pacing, so
-    what is shown about looks and overshoot here holds there, less the time that looks take.
+    what is shown about polls and overshoot here holds there, less the time that polls take.
     """
 
     def __init__(self, *, hour: int = START_HOUR) -> None:
@@ -91,7 +91,7 @@ class VirtualClock:
     ) -> VirtualBarrier:
         """Start ``antipode.barrier`` with these arguments when it is *at_s*.
 
-        Where it *checks*, it looks once at each datastore, as ``antipode.check`` does, or never
+        Where it *checks*, it polls each datastore once, as ``antipode.check`` does, or never
         without *refresh*. It is cancelled when it is *cancel_at_s*, unless it is over by then.
         """
         call = VirtualBarrier(self, once=checks, refresh=refresh)
@@ -152,7 +152,7 @@ class VirtualBarrier:
     """
 
     def __init__(self, clock: VirtualClock, *, once: bool, refresh: bool) -> None:
-        """Not started; *once*: one look at each datastore, or none without *refresh*."""
+        """Not started; *once*: one poll of each datastore, or none without *refresh*."""
         self.result: BarrierResult | None = None
         self.error: AntipodeError | None = None
         self.finished_s: float | None = None
@@ -288,13 +288,13 @@ class VirtualRead:
             clock: by which it waits.
             store: whose floor the read satisfies.
             connection: the server behind the connection that reads, for this read alone.
-            watched: whether the watcher of *store* looks for the read while it is held back.
+            watched: whether the watcher of *store* polls for the read while it is held back.
             wrote: what the request writes just before.
             merges: what it learns of just before.
             off: whether it is made in a block without automatic barriers.
             snapshot: all that is known to show in the snapshot from which it reads; None: it takes
                 a new one.
-            proof_s: for how many seconds its connection, which is pinned, need not look for what
+            proof_s: for how many seconds its connection, which is pinned, need not poll for what
                 its server has shown.
             unasked: whether the client gives its connection up before anything was asked.
         """
@@ -324,7 +324,7 @@ class VirtualRead:
 
     @property
     def looks(self) -> int:
-        """How often its connection was looked at."""
+        """How often its connection was polled."""
         return len(self._connection.look_times_s)
 
     def start(self) -> None:
@@ -351,7 +351,7 @@ class VirtualRead:
             self._clock.spawn(self)
 
     def _passes(self, demand: Floor) -> bool:
-        """Whether the read is over without a look."""
+        """Whether the read is over without a poll."""
         if (snapshot := self._snapshot) is None:
             server = self._connection.server
             proved = self._proof_s > 0 and demand.proved(server, within_s=self._proof_s)
@@ -377,7 +377,7 @@ class VirtualRead:
         self.finished_s = self._clock.monotonic()
 
     def step(self) -> float | None:
-        """Look once; None when the read is over."""
+        """Poll once; None when the read is over."""
         pause_s = None
         try:
             with ExitStack() as ends:
@@ -393,7 +393,7 @@ class VirtualRead:
         return pause_s
 
     def _look(self, demand: Floor, held: HeldRead) -> float | None:
-        """Seconds until the next look; a frozen server takes all the time that there is."""
+        """Seconds until the next poll; a frozen server takes all the time that there is."""
         if self._silent:
             msg = "scripted to be frozen"
             raise Unreachable(msg)
@@ -451,7 +451,7 @@ class FakeStore(Shim):
     """A fake datastore that follows a script on a :class:`VirtualClock`. For unit tests.
 
     Attributes:
-        look_times_s: when it was looked at, failed looks included.
+        look_times_s: when it was polled, failed polls included.
         fence_times_s: when its primary was asked for its position.
         open_endpoints: how many connections to it are open.
     """
@@ -484,7 +484,7 @@ class FakeStore(Shim):
                 breaks those that there are.
             push: whether it wakes its watcher when something changes.
             blocks: whether its pauses last until it does so; for promises they do not.
-            promises: whether it can look for promises.
+            promises: whether it can ask for promises.
             unique_logs: whether no other store can have a log of the same name.
             fences: whether its primary can be asked for its position.
             fence_s: how long the primary takes to answer.
@@ -530,32 +530,32 @@ class FakeStore(Shim):
         self._changed(at_s)
 
     def replace_server(self, server: str, *, at_s: float) -> None:
-        """From *at_s* on, looks reach the incarnation *server*."""
+        """From *at_s* on, polls reach the incarnation *server*."""
         self._script.servers.append((at_s, server))
 
     def move_records(self, server: str, *, at_s: float) -> None:
-        """From *at_s* on, looks for promises reach *server*, and no others do."""
+        """From *at_s* on, polls for promises reach *server*, and no others do."""
         self._script.records_servers.append((at_s, server))
 
     def take_down(self, *, from_s: float, until_s: float = float("inf")) -> None:
-        """In this span looks fail and are worth repeating."""
+        """In this span polls fail and are worth repeating."""
         self._script.down.append((from_s, until_s))
 
     def break_down(self, *, from_s: float = 0.0) -> None:
-        """From *from_s* on looks fail for good."""
+        """From *from_s* on polls fail for good."""
         self._script.broken_from_s = from_s
 
     def freeze(self, *, from_s: float = 0.0) -> None:
-        """From *from_s* on its server answers no look."""
+        """From *from_s* on its server answers no poll."""
         self._script.frozen_from_s = from_s
 
     @property
     def frozen(self) -> bool:
-        """Whether its server answers no look now."""
+        """Whether its server answers no poll now."""
         return self.clock.monotonic() >= self._script.frozen_from_s
 
     def estimate(self, eta_s: float, *, at_s: float = 0.0) -> None:
-        """From *at_s* on looks say that what is missing may be visible in *eta_s* seconds."""
+        """From *at_s* on polls say that what is missing may be visible in *eta_s* seconds."""
         self._script.etas.append((at_s, eta_s))
 
     def move_primary(self, position: WriteId, *, at_s: float = 0.0) -> None:
@@ -563,7 +563,7 @@ class FakeStore(Shim):
         self._script.primary.append((at_s, position))
 
     def take_primary_down(self, *, from_s: float = 0.0) -> None:
-        """From *from_s* on the primary tells nobody its position."""
+        """From *from_s* on the primary reports its position to nobody."""
         self._script.primary_down_from_s = from_s
 
     @property

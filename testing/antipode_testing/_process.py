@@ -58,7 +58,7 @@ class ServerProcess:
         command: the program and its arguments.
         directory: where it runs, and where its output goes (``<name>.out``).
         ready: asked until it holds; a refused connection, an `OSError`, counts as not ready.
-        environment: variables beside those that every program needs; nothing else is inherited.
+        environment: variables next to those that every program needs; nothing else is inherited.
         timeout_s: seconds within which it must become ready.
     """
 
@@ -118,7 +118,7 @@ class ServerProcess:
             while not self._is_ready():
                 self._check_start(deadline)
                 time.sleep(0.01)
-        except BaseException:  # an interrupt as well: nothing is left behind
+        except BaseException:  # an interrupt as well: nothing is left
             self.kill()
             raise
 

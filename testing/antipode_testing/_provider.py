@@ -1,4 +1,4 @@
-"""What runs the servers of a topology that was not told: processes, containers, or a stack's."""
+"""What runs the servers of a topology that names none: processes, containers, or a stack's."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Pipe:
     """One direction of one connection.
 
     A chunk is due at its arrival plus the *current* lag, so that lowering the lag frees what is
-    held. Only the head of the queue is ever looked at: no change of lag can reorder.
+    held. Only the head of the queue is ever read: no change of lag can reorder.
     """
 
     def __init__(self, source: socket.socket, sink: socket.socket, flow: Flow) -> None:
@@ -35,7 +35,7 @@ class Pipe:
         self.sink = sink
         self.flow = flow
         self.ended = False  # the source will send no more
-        self.done = False  # the sink was told so, or takes no more
+        self.done = False  # the sink was notified, or takes no more
         self.blocked = False  # the sink's buffer is full
         self._held: deque[tuple[float, bytes]] = deque()  # b"" stands for the end
         self._held_bytes = 0
@@ -100,7 +100,7 @@ class Pipe:
 
     def _finish(self) -> None:
         self.done = True
-        with contextlib.suppress(OSError):  # already gone, which is what was to be told
+        with contextlib.suppress(OSError):  # already gone, which is what was to be reported
             self.sink.shutdown(socket.SHUT_WR)
 
 

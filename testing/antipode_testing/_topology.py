@@ -60,7 +60,7 @@ class Server(Protocol):
         ...
 
     def run_tool(self, *command: str) -> str:
-        """Run a tool that comes with the store, beside the server; what it printed.
+        """Run a tool that comes with the store, next to the server; what it printed.
 
         Args:
             command: the tool, such as ``rabbitmqctl``, and its arguments.
@@ -148,7 +148,7 @@ class Topology(Protocol):
 
     @abstractmethod
     def heal(self) -> None:
-        """End the partition; the replica connects again by itself, soon."""
+        """End the partition; the replica connects again automatically, soon."""
 
     @abstractmethod
     def failover(self, *, lose_unreplicated: bool = True) -> None:
@@ -161,11 +161,11 @@ class Topology(Protocol):
 
     @abstractmethod
     def reseed(self) -> None:
-        """Throw the replica's data away and have it copied anew."""
+        """Throw the replica's data away and have it copied again."""
 
     @abstractmethod
     def reset(self) -> None:
-        """Undo every fault for the next test; after a failover the servers are built anew."""
+        """Undo every fault for the next test; after a failover the servers are built again."""
 
     @abstractmethod
     def close(self) -> None:
@@ -179,7 +179,7 @@ class Topology(Protocol):
     def __enter__(self) -> Self:
         try:
             self.start()
-        except BaseException:  # an interrupt as well: nothing is left behind
+        except BaseException:  # an interrupt as well: nothing is left
             self.close()
             raise
         return self

@@ -34,9 +34,9 @@ COMMANDS = {
     "cut": "partition the regions: their connections are closed and new ones refused",
     "heal": "end the partition",
     "failover [keep]": "the replica becomes the primary; writes on their way are lost, or kept",
-    "reseed": "throw the replica's data away and copy it anew",
+    "reseed": "throw the replica's data away and copy it again",
     "wait": "return once the replica has all that was written",
-    "reset": "undo every fault; after a fail-over the servers are built anew",
+    "reset": "undo every fault; after a fail-over the servers are built again",
     "where": "say again where the servers listen",
     "quit": "stop them",
 }

@@ -80,7 +80,7 @@ class StoreUse:
                 topology.reset()
 
     def report(self) -> dict[str, Any]:
-        """What a worker process tells the process that prints the summary."""
+        """What a worker process reports to the process that prints the summary."""
         return {"used": sorted(self.used), "missing": self.missing}
 
     def add(self, report: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def pytest_testnodedown(node: Any, error: object | None) -> None:  # noqa: ARG00
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say which stores were real in this run: a skip must not look like a pass."""
+    """Say which stores were real in this run: a skip must not appear as a pass."""
     use = config.stash[USE]
     if use.used:
         provider = os.environ.get(PROVIDER_VARIABLE)

@@ -9,7 +9,7 @@ namespace antipode {
 
 class Stepper;
 
-/// Time as the library sees it. For shims: deadlines, mint hours, how long records live.
+/// Time as the library sees it. For shims: deadlines, written hours, how long records live.
 class ANTIPODE_EXPORT Clock {
  public:
   virtual ~Clock();

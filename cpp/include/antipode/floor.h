@@ -12,14 +12,14 @@
 namespace antipode {
 
 /// What the next read of one datastore must see, on whatever connection it is made: what barriers left to it, and where
-/// reads wait by themselves, what its request depends on there. For shims whose reads are held back. Thread-safe.
+/// reads wait automatically, what its request depends on there. For shims whose reads are held back. Thread-safe.
 ///
 ///     const auto floor = antipode::Floor::Current(*this);
 ///     if (floor) floor->Hold([&](double timeout_s) { return Look(connection, *floor, timeout_s); }, this);
 ///     return Read(connection);
 class ANTIPODE_EXPORT Floor {
  public:
-  /// Looks once, at all that is demanded, on the connection that will read, for at most so many seconds.
+  /// Polls once, for all that is demanded, on the connection that will read, for at most so many seconds.
   using Look = std::function<Observation(double timeout_s)>;
 
   /// What the next read by a client of `store` must see; null where nothing: the read is sent as it is. Asked once for

@@ -34,7 +34,7 @@ struct Options {
   std::string field = "value";                 ///< Of the documents in which values are.
   ReadsFrom reads_from = ReadsFrom::kPrimary;  ///< Whether the URI's reads go to the primary or to a replica.
   bool merge_reads = true;                     ///< Whether what a read finds enters the current scope.
-  std::optional<ReadBarriers> barriers = {};   ///< Whether its reads wait by themselves; none: as configured.
+  std::optional<ReadBarriers> barriers = {};   ///< Whether its reads wait automatically; none: as configured.
 };
 
 /// Table 2 of one collection, in the layout that all languages share: the lineage is in the field `_ap` next to the

@@ -37,7 +37,7 @@ class ANTIPODE_EXPORT Client {
   /// One call of libmongoc, within the scope that is current; returns what it does. At its end what it wrote enters the
   /// scope, over all its attempts. Throws UnmetError where a read is not shown what it must see, StaleSnapshot where
   /// its transaction is too old for it, ConfigurationError where its server does not say what it shows, or Error where
-  /// it cannot say so now. What such a call answered must not be used; a change stream is opened anew, from the last
+  /// it cannot say so now. What such a call answered must not be used; a change stream is opened again, from the last
   /// token that was. A command that also writes was sent all the same, and is in the scope.
   ///
   /// The callback of `mongoc_client_session_with_transaction` makes separate calls.

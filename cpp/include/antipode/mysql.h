@@ -46,7 +46,7 @@ struct Options {
   std::string database;  ///< Where the tables of `TableStatements` are; there are no promises without one.
   ReadsFrom reads_from = ReadsFrom::kPrimary;
   bool merge_reads = true;                    ///< Whether what a read finds enters the current scope.
-  std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
+  std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait automatically; none: as configured.
   std::chrono::duration<double> timeout{60};  ///< After which a read or write gives the server up.
   std::optional<Tls> tls = {};                ///< None: what is said to the server is not encrypted.
   /// States that all statements of a connection reach one server, whatever is between. Otherwise each connection is

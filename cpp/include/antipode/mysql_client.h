@@ -27,7 +27,7 @@ namespace antipode::mysql {
 class ANTIPODE_EXPORT Client {
  public:
   /// Asks the server what it is, and for positions with its replies. `connection` is connected, has no result that is
-  /// not read, does not connect anew by itself (`MYSQL_OPT_RECONNECT`) and outlives the client, by which alone it is
+  /// not read, does not connect again on its own (`MYSQL_OPT_RECONNECT`) and outlives the client, by which alone it is
   /// used from now on. Throws ConfigurationError where it is none of these, or Error.
   Client(std::shared_ptr<Shim> shim, st_mysql* connection);
   /// A transaction that wrote and is still open may yet be committed: the scope is marked.

@@ -311,7 +311,7 @@ inline void Instrument() {
   instrumented.storage->Follow(true);
 }
 
-/// Takes back what `Instrument` did. Contexts that are attached meanwhile can be detached all the same.
+/// Removes what `Instrument` did. Contexts that are attached meanwhile can be detached all the same.
 inline void Uninstrument() {
   auto& instrumented = internal::Instrumented::The();
   const std::lock_guard guard(instrumented.lock);

@@ -46,7 +46,7 @@ struct Outcome {
   double waited_s = 0;    ///< From the start of the barrier to this outcome.
   std::string server;     ///< The incarnation that showed it; empty where none was asked.
   std::string cause;      ///< For people.
-  bool reported = false;  ///< A policy lets it pass, although it is unmet by itself.
+  bool reported = false;  ///< A policy lets it pass, although it is unmet as such.
 
   [[nodiscard]] bool met() const noexcept { return reported || IsMet(status); }
 };

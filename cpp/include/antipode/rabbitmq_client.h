@@ -39,7 +39,7 @@ class ANTIPODE_EXPORT Client {
                const amqp_basic_properties_t_* properties, std::string_view body);
   /// Publishes, and leaves the confirm to the next `Confirm` or `Publish`. Throws Error where that fails: where it says
   /// that nothing was sent, as for a routing key of over 255 bytes, the client goes on. A lineage that does not fit in
-  /// the frame beside your headers is cut to it, and marked.
+  /// the frame with your headers is cut to it, and marked.
   void Send(std::string_view exchange, std::string_view key, bool mandatory, const amqp_basic_properties_t_* properties,
             std::string_view body);
   /// Waits until all that was sent is confirmed, for the shim's `confirm_timeout`. Throws Error where a message came

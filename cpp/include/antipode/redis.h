@@ -29,7 +29,7 @@ struct Options {
   std::string prefix = "ap:";                 ///< Of companion keys, alike in every service; not empty.
   bool keep_log_history = false;              ///< Whether a writer notes, after a promotion, where the old log ended.
   std::chrono::duration<double> timeout{5};   ///< After which the client gives a server up.
-  std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait by themselves; none: as configured.
+  std::optional<ReadBarriers> barriers = {};  ///< Whether its reads wait automatically; none: as configured.
 };
 
 /// Table 2 of one server, in the layout that all languages share: the lineage is in a companion key.

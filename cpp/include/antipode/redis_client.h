@@ -50,7 +50,7 @@ class ANTIPODE_EXPORT Client {
   void AppendCommandArgv(const std::vector<std::string_view>& words);
   /// The next reply, or message of a subscription. Throws as `Command`.
   OwnedReply GetReply();
-  /// Connects anew (`redisReconnect`), and begins as the constructor does; false where that fails.
+  /// Connects again (`redisReconnect`), and begins as the constructor does; false where that fails.
   bool Reconnect();
 
  private:

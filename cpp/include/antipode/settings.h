@@ -22,11 +22,11 @@ enum class Mode { kEnforce, kOff, kDryRun };
 /// Whether a peer answers with lineages; `kAuto` is learnt from its answers.
 enum class Answers { kAuto, kAlways, kNever };
 
-/// Where reads of instrumented clients wait: where a barrier was called, or each by itself for what its request depends
+/// Where reads of instrumented clients wait: where a barrier was called, or each automatically for what its request depends
 /// on.
 enum class ReadBarriers { kExplicit, kAuto };
 
-/// What becomes of a read that waited by itself and was not shown all of that.
+/// What becomes of a read that waited automatically and was not shown all of that.
 enum class OnStale { kServe, kRaise };
 
 /// The settings of this process. Each can also be given as `ANTIPODE_<NAME>` in the environment, where durations are
@@ -43,7 +43,7 @@ struct Settings {
   std::optional<Policy> on_unknown;  ///< None: as the specification says of unknown datastores.
   Policy on_incomplete = Policy::kRaise;
   ReadBarriers barriers = ReadBarriers::kExplicit;
-  std::chrono::duration<double> auto_timeout{1};  ///< What reads of one request wait by themselves, together.
+  std::chrono::duration<double> auto_timeout{1};  ///< What reads of one request wait automatically, together.
   OnStale on_stale = OnStale::kServe;
   std::optional<Policy> on_unscoped;                  ///< None: writes report, barriers and checks raise.
   std::optional<std::set<std::string>> egress;        ///< Datastores that may be named outside; none: all.

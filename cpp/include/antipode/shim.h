@@ -35,7 +35,7 @@ class ANTIPODE_EXPORT Unreachable : public std::runtime_error {
 inline constexpr std::string_view kPrimaryKey = "~primary";
 /// The demand that a server follows a primary at the time of the check, or is that server. A primary's position stands
 /// for writes that are missing only as long as it is the primary: one that was replaced may still answer. So a fence of
-/// a store in which that can happen has this entry beside the positions. It is in no lineage.
+/// a store in which that can happen has this entry with the positions. It is in no lineage.
 [[nodiscard]] ANTIPODE_EXPORT WriteId Following(const std::string& datastore, const std::string& primary);
 
 /// What one server showed of some writes and promises at one check. What is left out is `not_yet`.
@@ -79,10 +79,10 @@ class ANTIPODE_EXPORT Endpoint {
   [[nodiscard]] virtual bool PushesPromises() const { return false; }
   /// Whether a check ends within the time that it is given. Where not, no barrier checks in its caller's thread.
   [[nodiscard]] virtual bool EndsInTime() const { return true; }
-  /// Looks once, without waiting for the writes, which are not empty. Throws Unreachable where that is worth
+  /// Polls once, without waiting for the writes, which are not empty. Throws Unreachable where that is worth
   /// repeating; any other exception says that another check cannot help.
   virtual Observation Observe(const std::set<WriteId>& writes, double timeout_s) = 0;
-  /// Looks once for the records of promises; the incarnation and the promises alone are answered.
+  /// Asks once for the records of promises; the incarnation and the promises alone are answered.
   virtual Observation Promised(const std::set<Promise>& promises, double timeout_s);
   /// Waits so many seconds, until woken, or until the server pushes something, which may set `wake` as well.
   virtual void Pause(double timeout_s, Wake& wake);
@@ -114,7 +114,7 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
 
   [[nodiscard]] const std::string& datastore() const noexcept { return datastore_; }
   [[nodiscard]] ReadsFrom reads_from() const noexcept { return reads_from_; }
-  /// Whether reads of its clients wait by themselves; none: as configured.
+  /// Whether reads of its clients wait automatically; none: as configured.
   [[nodiscard]] std::optional<ReadBarriers> barriers() const noexcept { return barriers_; }
 
   [[nodiscard]] virtual bool Waitable() const { return true; }   ///< Whether its writes can be waited for at all.
@@ -137,7 +137,7 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   virtual void Close();
 
   /// The library calls it in a process that forked from the one of this store, on the only thread that is there. What
-  /// is derived calls this, and begins anew what has a thread, a lock or a connection: it is the parent's. See `Renew`.
+  /// is derived calls this, and begins again what has a thread, a lock or a connection: it is the parent's. See `Renew`.
   virtual void Forked();
 
   /// For the library.

@@ -1,4 +1,4 @@
-"""The servers of docker-compose.yml under a topology: started anew, copying as that one says."""
+"""The servers of docker-compose.yml under a topology: started again, copying as that one says."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ PORTS = {
     "rabbitmq": {"client": 5672, "management": 15672},
     "redis": {"client": 6379},
 }
-#: What the file starts the servers of a store with, of that which a topology sets by itself. Redis
-#: is told its settings when it runs.
+#: What the file starts the servers of a store with, of that which a topology sets. Redis
+#: gets its settings when it runs.
 SETTINGS = {"mongodb": {"replSet"}, "mysql": {"server-id"}, "rabbitmq": set[str]()}
 
 
@@ -46,7 +46,7 @@ class ComposeProvider:
     """Takes the servers of a stack over: two regions of Redis, RabbitMQ, MySQL or MongoDB.
 
     The stack is the one of the file that ``ANTIPODE_COMPOSE_FILE`` names, ``docker-compose.yml`` of
-    the working directory by default. Each server is created anew, its data included, and copies
+    the working directory by default. Each server is created again, its data included, and copies
     through a proxy of this process instead of the stack's own link. A stack is for one process at a
     time, and is left as the last test left it.
     """
@@ -96,7 +96,7 @@ class ComposeProvider:
 
 
 class ComposeServer(ContainerServer):
-    """One service of the stack; starting it anew throws its data away."""
+    """One service of the stack; starting it again throws its data away."""
 
     def close(self) -> None:
         """Leave it to the stack, running. Idempotent."""
@@ -146,7 +146,7 @@ def _up(service: str, *, anew: bool = False) -> Any:
             "servers in containers need testcontainers: pip install antipode-xcy[containers]"
         ) from error
     file = os.environ.get(FILE_VARIABLE) or "docker-compose.yml"
-    # Replicas would copy by it as well until they are told otherwise.
+    # Replicas would copy by it as well until they are set otherwise.
     _run(file, "stop", "--timeout", "0", LINK)
     fresh = ("--force-recreate", "--renew-anon-volumes") if anew else ()
     _run(file, "up", "--detach", "--no-deps", "--timeout", "0", *fresh, service)

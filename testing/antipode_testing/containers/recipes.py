@@ -1,4 +1,4 @@
-"""How each store's official image is told what a native server is told by its command line."""
+"""How each store's official image is given what a native server gets by its command line."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Recipe:
         image: by name.
         command: what the image's entry point is given.
         ready: asked until it holds; an `OSError` counts as not ready.
-        environment: variables beside the image's own.
+        environment: variables in addition to the image's own.
         settle: done each time once it is ready.
     """
 
@@ -213,7 +213,7 @@ def _configured(recipe: Recipe) -> Any:
 
 
 def _connect(engine: str) -> None:
-    """Look whether anybody listens: the engine's client leaves a socket open if nobody does."""
+    """Check whether anybody listens: the engine's client leaves a socket open if nobody does."""
     if engine.startswith(UNIX):
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(engine.removeprefix(UNIX))

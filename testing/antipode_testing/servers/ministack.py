@@ -28,7 +28,7 @@ def ministack(name: str, config: Mapping[str, str]) -> NativeServer:
         config: its environment variables, over the defaults.
 
     Raises:
-        ServerMissing: the package is not installed beside this one.
+        ServerMissing: the package is not installed with this one.
     """
     if find_spec("ministack") is None:
         raise ServerMissing(f"the emulator ministack is not installed: {INSTALL}")

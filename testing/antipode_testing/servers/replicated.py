@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antipode_testing._proxy import LagProxy
     from antipode_testing._topology import Provider
 
-# A replica looks for its primary once a second, and a handshake takes several lags.
+# A replica searches for its primary once a second, and a handshake takes several lags.
 LINK_TIMEOUT_S = 30.0
 
 N = TypeVar("N", bound=Node)
@@ -87,7 +87,7 @@ class ReplicatedTopology(ServerTopology, Generic[N]):
     def reset(self) -> None:
         """Undo lag, faults and `config` for the next test; keep the data.
 
-        After a failover, or where a fault cannot be undone, the servers are built anew.
+        After a failover, or where a fault cannot be undone, the servers are built again.
         """
         if not self._rebuild and all(node.server.running for node in self._nodes):
             if not self._touched:
@@ -196,7 +196,7 @@ class FedTopology(ReplicatedTopology[F]):
             feed.cut()
 
     def heal(self, *, replica: int | None = None) -> None:
-        """End the partition; a replica connects again by itself, within about a second."""
+        """End the partition; a replica connects again automatically, within about a second."""
         for feed in self._feeds(replica):
             feed.heal()
 

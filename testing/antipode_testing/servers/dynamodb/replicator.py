@@ -14,7 +14,7 @@ from antipode_testing._errors import ServerFailed
 if TYPE_CHECKING:
     from .api import DynamoDBApi
 
-#: Seconds between two looks at a stream: the most of an idle one, and the least.
+#: Seconds between two polls a stream: the most of an idle one, and the least.
 IDLE_S, BUSY_S = 0.05, 0.004
 #: How much longer each pause of an idle stream is than the one before.
 SLOWER = 1.1
@@ -228,7 +228,7 @@ class Replicator:
                 with self._lock:
                     busy = self._step()
             except (ServerFailed, OSError):
-                busy = False  # A server that was stopped: whoever stopped it builds both anew.
+                busy = False  # A server that was stopped: whoever stopped it builds both again.
             pause_s = BUSY_S if busy else min(pause_s * SLOWER, IDLE_S)
 
     def _step(self) -> bool:

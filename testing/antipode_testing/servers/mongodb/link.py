@@ -1,7 +1,7 @@
 """The links between the members of a MongoDB replica set, apart from those of clients.
 
 Members know each other by the addresses of proxies, and clients that discover the set are given the
-same addresses. A lag that clients felt would not be replication lag, so a proxy looks at the first
+same addresses. A lag that clients felt would not be replication lag, so a proxy reads the first
 message of each connection: with test commands enabled a member says there who it is, which is what
 MongoDB's own network simulator (``mongobridge``) goes by. Clients never do, and pass undisturbed.
 """

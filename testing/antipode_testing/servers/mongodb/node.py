@@ -123,8 +123,8 @@ class MongoDBNode(Node):
     def forgive(self, source: MongoDBNode) -> None:
         """Have it copy again from a member that it lost, where that one is in reach.
 
-        By itself it would avoid that member for ten seconds. One that copies from there already is
-        not told: it would stop for a second.
+        On its own it would avoid that member for ten seconds. One that copies from there already is
+        not notified: it would stop for a second.
         """
         from pymongo.errors import PyMongoError
 

@@ -26,7 +26,7 @@ SETTINGS = {
     # Only the primary is copied from: otherwise a lag of one secondary would be another's.
     "chainingAllowed": False,
     "heartbeatIntervalMillis": 100,
-    # Nobody calls an election by itself: a cut or frozen member would change who is primary.
+    # No election happens on its own: a cut or frozen member would change who is primary.
     "electionTimeoutMillis": 86_400_000,
     "catchUpTakeoverDelayMillis": -1,
     # A new primary takes writes at once, instead of asking members that a test cut off.
@@ -121,7 +121,7 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
             node.await_loss(self._primary_node)
 
     def heal(self, *, replica: int | None = None) -> None:
-        """End the partition; a secondary then looks for its primary about once a second."""
+        """End the partition; a secondary then searches for its primary about once a second."""
         self._disturb(replica, cut=False)
         self._reconnect(replica)
 
@@ -175,7 +175,7 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
 
         Losing what is unreplicated, the old primary is partitioned from the others. Alive, it stays
         a primary of the old term, as before it would notice, and takes writes that are not of
-        ``w: "majority"``; see `rejoin`. The others are told by a forced reconfiguration that the
+        ``w: "majority"``; see `rejoin`. The others learn by a forced reconfiguration that the
         promoted one alone votes, as an operator would.
 
         Args:
@@ -274,7 +274,7 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
     def _settle(self, replica: int | None = None) -> None:
         """Return once every secondary, or one, copies the primary and goes on doing so.
 
-        Only writes show that: a secondary without a source, which it looks for once a second, has
+        Only writes show that: a secondary without a source, which it seeks once a second, has
         everything as long as nothing is written, and one may change its source after a write.
         """
         for _ in range(2):
@@ -294,9 +294,9 @@ class MongoDBTopology(ReplicatedTopology[MongoDBNode]):
         }
 
     def _reconfigure(self, node: MongoDBNode, *, voters: list[MongoDBNode]) -> None:
-        """Tell a member who votes from now on; it needs no majority for that."""
+        """Inform a member who votes from now on; it needs no majority for that."""
         configuration = node.configuration()
-        # Above whatever another member may have been told meanwhile.
+        # Above whatever another member may have learned meanwhile.
         configuration["version"] += random.randint(1, 1000)  # noqa: S311 - nothing secret
         configuration["members"] = [
             self._member(index, votes=one in voters) for index, one in enumerate(self._nodes)

@@ -68,7 +68,7 @@ class MySQLNode(FedNode):
         return next(iter(self.execute(f"SELECT {expression} AS value", *args)[0].values()))
 
     def prepare(self, database: str, accounts: Iterable[str]) -> None:
-        """Make the database and the accounts that every server has by itself, outside the log."""
+        """Make the database and the accounts that every server has, outside the log."""
         user, password = REPLICATION_USER
         statements = (
             "SET sql_log_bin = 0",
@@ -206,7 +206,7 @@ class MySQLNode(FedNode):
             " AND user NOT IN ('system user', 'event_scheduler')"
         )
         for row in others:
-            with suppress(_pymysql().Error):  # it has gone by itself
+            with suppress(_pymysql().Error):  # it has gone already
                 self.execute(f"KILL {row['id']}")
 
     def _live_connection(self) -> Any:

@@ -129,7 +129,7 @@ class _SQLTopology(FedTopology[MySQLNode]):
     def repoint(self, replica: int) -> None:
         """Let a sibling follow the promoted replica, through the same lag and faults as before.
 
-        Where it has more than the new primary has, it is built anew: what it alone had is lost.
+        Where it has more than the new primary has, it is built again: what it alone had is lost.
         What it received and did not apply is fetched again.
         """
         node = self._replica(replica)
@@ -145,7 +145,7 @@ class _SQLTopology(FedTopology[MySQLNode]):
             self._rebuild_node(node)
 
     def demote_old_primary(self) -> None:
-        """Build the primary before the last `failover` anew, as a replica.
+        """Build the primary before the last `failover` again, as a replica.
 
         What it alone had is lost, and its clients are disconnected.
         """

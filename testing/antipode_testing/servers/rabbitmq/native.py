@@ -103,7 +103,7 @@ def _broker_process(
         "RABBITMQ_NODE_PORT": str(port),
         "RABBITMQ_PID_FILE": str(directory / "pid"),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG_FLAGS,
-        # The script then becomes the Erlang machine instead of waiting beside it.
+        # The script then becomes the Erlang machine instead of waiting next to it.
         "RUNNING_UNDER_SYSTEMD": "true",
     }
     return ServerProcess(
@@ -123,7 +123,7 @@ def _is_up(ports: Mapping[str, Address]) -> bool:
 
 
 def _epmd_process(name: str, executable: Path, directory: Path, address: Address) -> ServerProcess:
-    """The port mapper that each Erlang node needs; ours, or the node would leave one behind."""
+    """The port mapper that each Erlang node needs; ours, or the node would leave one."""
     return ServerProcess(
         f"epmd-{name}",
         [str(executable), "-address", address.host, "-port", str(address.port)],

@@ -130,7 +130,7 @@ class RabbitMQTopology(ServerTopology):
     def reset(self) -> None:
         """Undo lag and faults for the next test; exchanges, queues and messages stay.
 
-        A killed broker is started again with its data; after a failover both are built anew.
+        A killed broker is started again with its data; after a failover both are built again.
         """
         if self._rebuild:
             self.close()
@@ -167,7 +167,7 @@ class RabbitMQTopology(ServerTopology):
         self.link.cut()
 
     def heal(self) -> None:
-        """End the partition; ``eu`` connects again by itself, within about a second."""
+        """End the partition; ``eu`` connects again automatically, within about a second."""
         self.link.heal()
 
     def wait_federated(self, exchange: str, *, timeout_s: float = LINK_TIMEOUT_S) -> None:
@@ -237,7 +237,7 @@ class RabbitMQTopology(ServerTopology):
                 for; publishers must have stopped.
         """
         if self._leader != HOME:
-            raise ConfigurationError("the primary failed over already: reset() builds both anew")
+            raise ConfigurationError("the primary failed over already: reset() builds both again")
         link = self.link
         if not lose_unreplicated:
             self.wait_replicated()
@@ -247,7 +247,7 @@ class RabbitMQTopology(ServerTopology):
         self._leader = AWAY
 
     def reseed(self) -> None:
-        """Restart ``eu`` with nothing and federate it anew.
+        """Restart ``eu`` with nothing and federate it again.
 
         A broker copies no queues from another: clients declare theirs again, and get what ``us``
         still keeps for ``eu`` and what is published from then on.

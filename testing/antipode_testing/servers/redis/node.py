@@ -58,7 +58,7 @@ class RedisNode(FedNode):
     def await_following(self, primary: RedisNode, *, timeout_s: float) -> None:
         """Return once this replica follows that very primary, by its own and the other's word.
 
-        One word is not enough: the link to an old primary looks up until the cut is noticed.
+        One word is not enough: the link to an old primary appears up until the cut is noticed.
         """
 
         def follows() -> bool:

@@ -1,4 +1,4 @@
-"""A Redis primary and its replicas under the eyes of Sentinels, which fail over by themselves."""
+"""A Redis primary and its replicas under the eyes of Sentinels, which fail over automatically."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class RedisSentinelTopology(RedisTopology):
         super().close()
 
     def reset(self) -> None:
-        """Undo lag, faults and `config`; after a failover the servers are built anew."""
+        """Undo lag, faults and `config`; after a failover the servers are built again."""
         if not all(node.server.running for node in self._sentinels):
             self._rebuild = True
         for node in self._running_sentinels():
@@ -115,7 +115,7 @@ class RedisSentinelTopology(RedisTopology):
         self._sentinels[number].server.suspend()
 
     def failover(self, *, lose_unreplicated: bool = True, replica: int = 0) -> None:
-        """Tell a Sentinel to fail over; return when all agree and every replica follows.
+        """Ask a Sentinel to fail over; return when all agree and every replica follows.
 
         The old primary becomes a replica; what it alone had is lost.
 
@@ -147,7 +147,7 @@ class RedisSentinelTopology(RedisTopology):
     def await_failover(self, *, timeout_s: float = FAILOVER_TIMEOUT_S) -> None:
         """Return once the Sentinels agree on another primary and every server follows it.
 
-        For after `kill_primary`: nothing is asked of the Sentinels, they notice by themselves.
+        For after `kill_primary`: nothing is asked of the Sentinels, they notice on their own.
         Replicas then copy through their proxies again.
 
         Raises:

@@ -65,7 +65,7 @@ class RedisTopology(FedTopology[RedisNode]):
     def restart_primary(self, *, graceful: bool = True) -> None:
         """Restart the primary at its address; its replication id changes.
 
-        Its replicas then copy it anew, see `wait_replicated`. Without ``appendonly`` it comes back
+        Its replicas then copy it again, see `wait_replicated`. Without ``appendonly`` it comes back
         empty, and so do they.
         """
         self._touched = True
