@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = sorted((ROOT / "docs" / "guides").rglob("*.md"))
+GUIDES = sorted(
+    page
+    for folder in ("start", "guides", "operate")
+    for page in (ROOT / "docs" / folder).rglob("*.md")
+)
 READMES = [ROOT / language / "README.md" for language in ("cpp", "java")]
 MAX_LINES = 120
 MAX_SENTENCE = 200  # Characters as they are shown: without the addresses of links.
@@ -33,7 +37,7 @@ def sentences(page: str) -> list[str]:
 
 
 def test_sentences_of_guides_are_short() -> None:
-    """No sentence of a guide is longer than 200 characters."""
+    """No sentence of a page for users is longer than 200 characters."""
     long = [
         f"{page.relative_to(ROOT)}: {sentence}"
         for page in GUIDES
