@@ -67,4 +67,6 @@ results=docs/results
 mkdir -p "$results"
 run benchmarks.metadata run "${requests[@]}" --json "$results/metadata.json"
 run benchmarks.metadata render --results "$results"
+# A page for users shows some of the evaluation's figures.
+run tools.reference_pages
 exit "$status"

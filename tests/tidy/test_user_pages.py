@@ -85,3 +85,13 @@ def test_what_is_written_is_fresh(name: str) -> None:
     """Settings, glossary and figures are as their sources: `python -m tools.reference_pages`."""
     path, text = written(name)
     assert text_of(path) == text
+
+
+def test_stores_at_a_glance_are_those_of_the_readme() -> None:
+    """A store of the README's table says what a dependency is there, and how a barrier waits."""
+
+    def stores(page: Path) -> list[str]:
+        table = text_of(page).split("\n| store |", 1)[1].split("\n\n", 1)[0].split("\n<!--", 1)[0]
+        return re.findall(r"^\| ([^|]+) \|", table, flags=re.MULTILINE)
+
+    assert stores(DOCS / "reference" / "stores.md") == stores(ROOT / "README.md")
