@@ -69,7 +69,7 @@ def test_limits_are_of_every_shim() -> None:
     page = text_of(OPERATE / "limits.md")
     for shim in iter_modules(antipode_shims.__path__):
         if not shim.name.startswith("_"):
-            assert f"](../guides/{shim.name}.md#limits)" in page, shim.name
+            assert f"\n[Guide](../guides/{shim.name}.md#" in page, shim.name
 
 
 def test_every_variable_is_on_the_page_of_settings() -> None:
