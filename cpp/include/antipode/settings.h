@@ -22,7 +22,7 @@ enum class Mode { kEnforce, kOff, kDryRun };
 /// Whether a peer answers with lineages; `kAuto` is learnt from its answers.
 enum class Answers { kAuto, kAlways, kNever };
 
-/// Where reads of instrumented clients wait: where a barrier was called, or each automatically for what its request depends
+/// Where reads of instrumented clients wait: where a barrier was called, or each alone for what its request depends
 /// on.
 enum class ReadBarriers { kExplicit, kAuto };
 

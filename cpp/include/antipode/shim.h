@@ -137,7 +137,7 @@ class ANTIPODE_EXPORT Store : public std::enable_shared_from_this<Store> {
   virtual void Close();
 
   /// The library calls it in a process that forked from the one of this store, on the only thread that is there. What
-  /// is derived calls this, and begins again what has a thread, a lock or a connection: it is the parent's. See `Renew`.
+  /// is derived calls this, and renews what has a thread, a lock or a connection: it is the parent's. See `Renew`.
   virtual void Forked();
 
   /// For the library.

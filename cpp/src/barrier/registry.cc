@@ -99,8 +99,9 @@ void Register(const std::shared_ptr<Store>& store) {
     if (std::find(held.begin(), held.end(), store) == held.end()) held.push_back(store);
   }
   if (store->Floors() || SettingsInForce()->barriers != ReadBarriers::kAuto) return;
-  WarnOnce("automatic", store->datastore(), "",
-           "no read of '" + store->datastore() + "' waits automatically: its clients hold none, whatever the settings say");
+  WarnOnce(
+      "automatic", store->datastore(), "",
+      "no read of '" + store->datastore() + "' waits automatically: its clients hold none, whatever the settings say");
 }
 
 void Unregister(Store& store) {
