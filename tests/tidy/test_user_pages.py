@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 import pytest
 
+import antipode
 import antipode_shims
 from tools.reference_pages import WRITTEN, written
 
@@ -95,3 +96,11 @@ def test_stores_at_a_glance_are_those_of_the_readme() -> None:
         return re.findall(r"^\| ([^|]+) \|", table, flags=re.MULTILINE)
 
     assert stores(DOCS / "reference" / "stores.md") == stores(ROOT / "README.md")
+
+
+def test_the_reference_has_every_name_of_the_core() -> None:
+    """What an application may import is in the reference, and `barrier` comes first."""
+    page = text_of(DOCS / "reference" / "antipode.md")
+    named = re.findall(r"^::: antipode\.([a-zA-Z_]+)$", page, flags=re.MULTILINE)
+    assert named[0] == "barrier"
+    assert sorted(named) == sorted([*antipode.__all__, "propagation"])
