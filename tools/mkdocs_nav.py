@@ -21,7 +21,7 @@ NAVIGATION: tuple[tuple[str, Any], ...] = (
     (
         "Start",
         (
-            "index.md",
+            *("index.md", "start/first-steps.md", "start/when-not.md", "start/alternatives.md"),
             "start/*.md",
             "guides/worked-example.md",
             (
