@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ._barrier.automatic import barriers
     from ._propagation.propagator import instrument
     from ._request.background import branch
+    from ._setup.setup import setup, teardown
 
 __all__ = [
     "AntipodeError",
@@ -98,7 +99,9 @@ __all__ = [
     "root",
     "scope",
     "serialize",
+    "setup",
     "stop",
+    "teardown",
     "transfer",
     "uncommitted",
 ]
@@ -117,6 +120,8 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.{name}")
     if name == "instrument":
         return import_module(f"{__name__}.propagation").instrument
+    if name in ("setup", "teardown"):
+        return getattr(import_module(f"{__name__}._setup.setup"), name)
     if name == "branch":
         return import_module(f"{__name__}._request.background").branch
     if name == "barriers":

@@ -185,7 +185,9 @@ def _inside(integration: str, app: Any) -> Iterator[object]:  # noqa: ANN401 - o
 
 
 def _is_around(each: object) -> bool:
-    return AROUND in _attributes(each)
+    """Whether something of ours is around *each*, or around all of its class."""
+    kinds = type(each).__mro__
+    return AROUND in _attributes(each) or any(AROUND in _attributes(kind) for kind in kinds)
 
 
 def _is_ours(each: object) -> bool:

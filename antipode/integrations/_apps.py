@@ -1,4 +1,4 @@
-"""A scope around single applications, whatever their frameworks keep inside.
+"""A scope around single applications, or all of a class, whatever their frameworks keep inside.
 
 Python looks ``__call__`` up in the class: it is replaced there once, and does as before for every
 other instance. Unlike the attributes in which frameworks keep their own middleware, nothing else
@@ -61,32 +61,64 @@ def put_around(
     Raises:
         ConfigurationError: *app* is a function, or cannot be changed.
     """
-    if getattr(app, AROUND, None) is not None:
+    if _own(app) is not None:
         return
-    owner = next(each for each in type(app).__mro__ if "__call__" in vars(each))
-    original = vars(owner)["__call__"]
+    kind = type(app)
     try:
-        if not hasattr(original, _ORIGINAL):
-            replacement = functools.wraps(original)(method(owner, original))
-            setattr(replacement, _ORIGINAL, original)
-            setattr(replacement, _APPS, weakref.WeakSet[Any]())
-            type.__setattr__(owner, "__call__", replacement)
-        setattr(app, AROUND, Around(owner, session))
-        getattr(vars(owner)["__call__"], _APPS).add(app)
+        _put(app, kind, method, session)
     except (AttributeError, TypeError) as error:
         msg = f"{app!r} cannot be instrumented: put AntipodeMiddleware around it, and serve that"
         raise ConfigurationError(msg) from error
 
 
-def take_away(app: Any) -> None:  # noqa: ANN401 - an application of any framework
-    """Undo :func:`put_around`; the class is as it was once nothing needs it. Idempotent."""
-    held: Around | None = getattr(app, AROUND, None)
+def put_around_all(kind: type, method: Callable[[type, Method], Method]) -> None:
+    """As :func:`put_around`, for every instance of *kind*, made already or not. Idempotent.
+
+    One that has something of its own around it keeps that.
+
+    Args:
+        kind: a class that is written in Python.
+        method: as above.
+    """
+    if _own(kind) is None:
+        _put(kind, kind, method, None)
+
+
+def _own(around: object) -> Around | None:
+    """What is around one application, or around all of a class; not what is inherited."""
+    held: Around | None = getattr(around, "__dict__", {}).get(AROUND)
+    return held
+
+
+def _put(
+    around: object,
+    kind: type,
+    method: Callable[[type, Method], Method],
+    session: SessionCookie | None,
+) -> None:
+    owner = next(each for each in kind.__mro__ if "__call__" in vars(each))
+    original = vars(owner)["__call__"]
+    if not hasattr(original, _ORIGINAL):
+        replacement = functools.wraps(original)(method(owner, original))
+        setattr(replacement, _ORIGINAL, original)
+        setattr(replacement, _APPS, weakref.WeakSet[Any]())
+        type.__setattr__(owner, "__call__", replacement)
+    setattr(around, AROUND, Around(owner, session))
+    getattr(vars(owner)["__call__"], _APPS).add(around)
+
+
+def take_away(around: object) -> None:
+    """Undo :func:`put_around` or :func:`put_around_all`. Idempotent.
+
+    The class has its own method again once no application needs ours.
+    """
+    held = _own(around)
     if held is None or held.owner is None:
         return
-    delattr(app, AROUND)
+    delattr(around, AROUND)
     method: Any = vars(held.owner)["__call__"]
     if hasattr(method, _ORIGINAL):  # Unless somebody put another around ours.
         apps = getattr(method, _APPS)
-        apps.discard(app)
+        apps.discard(around)
         if not apps:
             type.__setattr__(held.owner, "__call__", getattr(method, _ORIGINAL))

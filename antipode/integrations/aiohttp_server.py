@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from antipode import ConfigurationError
 from antipode._request.context import scope_in
+from antipode._runtime.adoption import AROUND
 from antipode._runtime.metrics import logger
 from antipode._runtime.switch import switchable
 from antipode.propagation import BAGGAGE, MEMBER, RESPONSE_HEADER, SENT_HEADER
 
 from ._incoming import Incoming, propagating
+from ._method import Method
 from .asyncio import follow_running_loop
 
 try:
@@ -29,11 +31,13 @@ except ImportError as error:
     raise ImportError('aiohttp is missing: pip install "antipode-xcy[aiohttp]"') from error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiohttp.typedefs import Handler
 
     from ._session import SessionCookie, SessionRequest
 
-__all__ = ["instrument_app", "uninstrument_app"]
+__all__ = ["instrument", "instrument_app", "uninstrument", "uninstrument_app"]
 
 
 def __dir__() -> list[str]:
@@ -158,3 +162,35 @@ def uninstrument_app(app: web.Application) -> None:
     """Undo :func:`instrument_app`, for requests from now on."""
     if (found := _middleware_of(app)) is not None:
         found.on = False
+
+
+@switchable
+def instrument() -> None:
+    """Do to every application what :func:`instrument_app` does, before it is served. Idempotent.
+
+    It may have been made already. One that is being served stays as it is.
+    """
+    _FREEZING.wrap()
+    setattr(web.Application, AROUND, True)
+
+
+def uninstrument() -> None:
+    """Undo :func:`instrument`, for applications that are served from now on. Idempotent."""
+    _FREEZING.unwrap()
+    if AROUND in vars(web.Application):
+        delattr(web.Application, AROUND)
+
+
+def _freeze(
+    call: Callable[..., Any],
+    app: web.Application,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> object:
+    """``Application.pre_freeze``, after which no middleware can be added."""
+    if not app.pre_frozen:
+        instrument_app(app)
+    return call(*args, **kwargs)
+
+
+_FREEZING = Method(web.Application, "pre_freeze", _freeze)

@@ -35,7 +35,8 @@ LoopT = TypeVar("LoopT", bound="asyncio.AbstractEventLoop")
 
 #: Packages whose own tasks serve a connection, or are the handling of the request itself.
 SERVICES = frozenset(
-    {"aio_pika", "aiohttp", "aiormq", "antipode", "antipode_shims", "pymongo", "starlette"}
+    {"aio_pika", "aiohttp", "aiormq", "antipode", "antipode_shims", "django", "pymongo"}
+    | {"starlette"}
 )
 #: A package whose tasks run a coroutine of somebody else.
 _RUNNER = "anyio"

@@ -19,7 +19,7 @@ from antipode._runtime.metrics import logger
 from antipode._runtime.switch import switchable
 from antipode.propagation import MEMBER, RESPONSE_HEADER
 
-from ._apps import Around, put_around, take_away
+from ._apps import Around, put_around, put_around_all, take_away
 from ._incoming import Incoming, propagating
 
 if TYPE_CHECKING:
@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     #: The method of an application.
     Serve = Callable[[Any, Environ, StartResponse], Iterable[bytes]]
 
-__all__ = ["AntipodeMiddleware", "instrument_app", "uninstrument_app"]
+__all__ = [
+    "AntipodeMiddleware",
+    "instrument_app",
+    "instrument_class",
+    "uninstrument_app",
+    "uninstrument_class",
+]
 
 
 def __dir__() -> list[str]:
@@ -233,3 +239,21 @@ def instrument_app(
 def uninstrument_app(app: Any) -> None:  # noqa: ANN401 - an application of any framework
     """Undo :func:`instrument_app`. Idempotent."""
     take_away(app)
+
+
+@switchable
+def instrument_class(kind: type) -> None:
+    """Put the middleware around every application of a class, made already or not. Idempotent.
+
+    :func:`antipode.setup` does it for the frameworks that it covers. An application that has a
+    middleware of its own, as :func:`instrument_app` gives it, keeps that.
+
+    Args:
+        kind: a class, written in Python, whose instances are called by a server.
+    """
+    put_around_all(kind, _serving)
+
+
+def uninstrument_class(kind: type) -> None:
+    """Undo :func:`instrument_class`. Idempotent."""
+    take_away(kind)

@@ -27,6 +27,7 @@ ROOMS = (
     "_dry_run",
     "_history",
     "_startup",
+    "_setup",
     PUBLIC,
     "integrations",
     "_checker",

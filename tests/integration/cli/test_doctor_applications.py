@@ -74,6 +74,7 @@ AROUND = "app = asgi.AntipodeMiddleware(app)"
         ("antipode.instrument()", ":app", {"ingress": "ok", "requests": "problem"}),
         ("asgi.instrument_app(app)", ":app", {"ingress": "ok", "requests": "ok"}),
         ("asgi.instrument_app(app)", "", {"ingress": "ok", "requests": "ok"}),
+        ("antipode.setup()", ":app", {"ingress": "ok", "requests": "ok"}),
         ("def create():\n    return asgi.instrument_app(app)", ":create", {"requests": "ok"}),
         (ADDED, ":app", {"ingress": "ok", "requests": "ok"}),
         (AROUND, ":app", {"ingress": "ok", "requests": "ok"}),
@@ -107,6 +108,7 @@ FlaskInstrumentor().instrument_app(app)
     [
         ("", "problem"),
         ("wsgi.instrument_app(app)", "ok"),
+        ("antipode.setup()", "ok"),
         ("app.wsgi_app = wsgi.AntipodeMiddleware(app.wsgi_app)", "ok"),
         (FLASK_THEIRS, "ok"),
         ("@app.before_request\ndef begin():\n    pass", "cannot tell"),
@@ -120,7 +122,11 @@ def test_flask(tmp_path: Path, source: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "told"),
-    [("", "problem"), ("aiohttp_server.instrument_app(app)", "ok")],
+    [
+        ("", "problem"),
+        ("aiohttp_server.instrument_app(app)", "ok"),
+        ("import antipode\nantipode.setup()", "ok"),
+    ],
 )
 def test_aiohttp(tmp_path: Path, source: str, told: str) -> None:
     """An application of aiohttp's server keeps our middleware in its list."""

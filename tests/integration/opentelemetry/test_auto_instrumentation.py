@@ -30,14 +30,14 @@ PROGRAM = Path(sys.executable).with_name("opentelemetry-instrument")
 
 
 @contextmanager
-def service(**settings: str) -> Iterator[int]:
-    """The application under ``opentelemetry-instrument uvicorn``; the port."""
+def service(module: str = "_auto_app", **settings: str) -> Iterator[int]:
+    """The application of *module* under ``opentelemetry-instrument uvicorn``; the port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         command = [
             PROGRAM,
             "uvicorn",
-            "tests.integration.opentelemetry._auto_app:app",
+            f"tests.integration.opentelemetry.{module}:app",
             "--log-level",
             "error",
         ]
@@ -80,6 +80,15 @@ def test_a_service_takes_part(propagators: str, sampler: str) -> None:
     members = dict(m.split("=") for m in json.loads(answer.body)["baggage"].split(","))
     assert antipode.deserialize(members["antipode"]) == Lineage([CAME, ADDED])
     assert members["tenant"] == "a"
+
+
+@pytest.mark.parametrize(("disabled", "said"), [("", Lineage([ADDED])), ("antipode", None)])
+def test_a_service_without_a_line_takes_part(disabled: str, said: Lineage | None) -> None:
+    """``opentelemetry-instrument`` covers it, unless our entry point is switched off there."""
+    with service("_bare_app", OTEL_PYTHON_DISABLED_INSTRUMENTATIONS=disabled) as port:
+        wait_until(lambda: answers(port), what="the service to answer", timeout_s=60)
+        answer = ask(port, "/", sent(CAME))
+    assert answer.lineage == said
 
 
 def answers(port: int) -> bool:

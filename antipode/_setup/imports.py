@@ -1,0 +1,90 @@
+"""What is called once a module is imported.
+
+A finder before all others, as long as anything is waited for: it lets the others find, and has the
+loader that they found say when the module is ready. Import statements stay as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+#: Called once the module of that name is imported.
+_waiting: dict[str, list[Callable[[], None]]] = {}
+
+
+def when_imported(module: str, callback: Callable[[], None]) -> None:
+    """Call *callback* now, if *module* is imported, or once it is.
+
+    Args:
+        module: its full name.
+        callback: raises nothing: the import goes on.
+    """
+    if module in sys.modules:
+        callback()
+        return
+    _waiting.setdefault(module, []).append(callback)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def forget() -> None:
+    """Wait for no module any more."""
+    _waiting.clear()
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+
+
+def _imported(module: str) -> None:
+    for callback in _waiting.pop(module, ()):
+        callback()
+
+
+class _Finder(MetaPathFinder):
+    """Finds what the finders after it find."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a module that is waited for, whose loader says when it is ready."""
+        if fullname not in _waiting:
+            return None
+        others = (each for each in sys.meta_path if each is not self)
+        specs = (each.find_spec(fullname, path, target) for each in others)
+        spec = next((each for each in specs if each is not None), None)
+        if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(Loader):
+    """Loads as another loader does, whose place it gives back."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> object:
+        """What else is asked of it: sources, resources, whether it is a package."""
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """The module that the other makes; None: Python makes one."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the other one run it, and say that it is ready."""
+        spec = module.__spec__
+        module.__loader__ = self._loader
+        if spec is not None:
+            spec.loader = self._loader
+        self._loader.exec_module(module)
+        _imported(module.__name__ if spec is None else spec.name)
+
+
+_finder = _Finder()

@@ -1,0 +1,134 @@
+"""``setup()`` and ``teardown()``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from antipode._lineage.errors import ConfigurationError
+from antipode._propagation import propagator
+from antipode._runtime.metrics import logger
+from antipode._runtime.switch import switchable
+
+from .imports import forget, when_imported
+from .targets import ALIASES, NAMES, TARGETS, clients, uncovered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .targets import Target
+
+_lock = threading.RLock()
+_wanted: set[Target] = set()
+_covered: set[Target] = set()
+
+
+@switchable
+def setup(*, skip: Iterable[str] = ()) -> None:
+    """Cover this process: propagation, and everything that is installed and integrated.
+
+    That is every application of FastAPI, Starlette, Flask, Django and aiohttp's server; every
+    server and channel of gRPC; every Celery application; every client of httpx, requests and
+    aiohttp; threads, process pools and event loops. Nothing is imported for it: what is imported
+    later is covered then, and what was made before is covered, too. It does what
+    :func:`antipode.instrument` does and the ``instrument()`` of each integration, and takes the
+    place of these calls; those for single objects stay, for what it does not know: an application
+    that is a function, an option such as ``session=``.
+
+    Clients of datastores are instrumented with the name of their datastore, each by its own call.
+
+    It logs one line: what is covered, and what is installed and is not. Idempotent. Under
+    ``opentelemetry-instrument`` it is called already; ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``
+    with ``antipode`` in it switches that off.
+
+    Args:
+        skip: what to leave alone, of ``starlette`` (or ``fastapi``), ``flask``, ``django``,
+            ``aiohttp-server``, ``grpc``, ``celery``, ``aiohttp-client``, ``httpx``, ``requests``,
+            ``threads``, ``processes``, ``asyncio``.
+
+    Raises:
+        ConfigurationError: *skip* has another name.
+    """
+    skipped = _names(skip)
+    propagator.instrument()
+    with _lock:
+        for target in TARGETS:
+            if target.installed and target.name not in skipped and target not in _wanted:
+                _wanted.add(target)
+                _cover_once_imported(target)
+    logger.info("%s", _report(skipped))
+
+
+def teardown() -> None:
+    """Undo :func:`setup`, and :func:`antipode.instrument`. Idempotent.
+
+    What runs goes on to its end. Where another instrumentation has wrapped ours meanwhile, ours
+    stays beneath it and passes through.
+    """
+    with _lock:
+        for target in _covered:
+            _undo(target)
+        forget()
+        _covered.clear()
+        _wanted.clear()
+    propagator.uninstrument()
+
+
+def _names(skip: Iterable[str]) -> set[str]:
+    given = [skip] if isinstance(skip, str) else list(skip)
+    names = {ALIASES.get(name, name) for name in given}
+    if unknown := sorted(names.difference(NAMES)):
+        msg = f"skip={unknown} is nothing that setup() covers: it covers {', '.join(NAMES)}"
+        raise ConfigurationError(msg)
+    return names
+
+
+def _cover_once_imported(target: Target) -> None:
+    if target.module:
+        when_imported(target.module, lambda: _cover(target))
+    else:
+        _cover(target)
+
+
+def _cover(target: Target) -> None:
+    """Instrument *target*. Who imports it is not harmed by what goes wrong here."""
+    with _lock:
+        if target not in _wanted or target in _covered:
+            return
+        try:
+            integration = import_module(target.integration_module)
+            if target.kind:
+                integration.instrument_class(_kind(target))
+            else:
+                integration.instrument()
+        except Exception:  # noqa: BLE001 - the application's import goes on
+            logger.warning("setup() does not cover %s", target.name, exc_info=True)
+            return
+        _covered.add(target)
+
+
+def _undo(target: Target) -> None:
+    integration = import_module(target.integration_module)
+    if target.kind:
+        integration.uninstrument_class(_kind(target))
+    else:
+        integration.uninstrument()
+
+
+def _kind(target: Target) -> Any:  # noqa: ANN401 - a class of any framework
+    return getattr(sys.modules[target.module], target.kind)
+
+
+def _report(skipped: set[str]) -> str:
+    """What is covered, in one line."""
+    names = dict.fromkeys(each.name for each in TARGETS if each in _wanted)
+    parts = [f"setup() covers {', '.join(names)}"]
+    if skipped:
+        parts.append(f"skipped: {', '.join(sorted(skipped))}")
+    if missing := uncovered():
+        parts.append(f"installed and not covered: {', '.join(missing)}")
+    if found := clients():
+        parts.append(f"to be instrumented with the names of their datastores: {', '.join(found)}")
+    return "; ".join(parts)
