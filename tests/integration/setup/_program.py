@@ -70,7 +70,7 @@ def _django() -> None:
     from django.http import HttpResponse
     from django.urls import path
 
-    urls = [path("", lambda request: HttpResponse(handle()))]
+    urls = [path("", lambda request: HttpResponse(handle().encode()))]
     settings.configure(ROOT_URLCONF=type("Urls", (), {"urlpatterns": urls}), ALLOWED_HOSTS=["*"])
     django.setup()
 
