@@ -131,5 +131,5 @@ docs: $(VENV)/.with-docs ## the documentation, into build/site
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --site-dir $(BUILD)/site
 
 clean: ## remove what the other verbs made, the virtual environments included
-	rm -rf $(BUILD) cpp/build java/target java/*/target dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
+	rm -rf $(BUILD) cpp/build java/target java/*/target benchmarks/train_ticket/java/*/target dist .tox .mypy_cache .pytest_cache .ruff_cache .hypothesis .venv .venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -29,26 +30,28 @@ def build(*, library: bool) -> None:
     Raises:
         TrainTicketError: there is no Maven, or it failed.
     """
-    variant = "antipode" if library else "baseline"
-    stamp = REPOSITORY.with_name(f"{variant}.built")
-    sources = [SERVICES, LIBRARY] if library else [SERVICES]
-    now = digest(sources)
-    if stamp.exists() and stamp.read_text(encoding="utf-8") == now:
+    REPOSITORY.parent.mkdir(parents=True, exist_ok=True)
+    with REPOSITORY.with_name("lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Another process may be about to build the same.
+        _seed_repository()
+        installed = ""
+        if library:
+            modules = ",".join(f"antipode-{it}" for it in _MODULES)
+            installed = digest(LIBRARY)
+            options = ("-Dmaven.test.skip=true", "-Dspotless.check.skip=true")
+            _once("library", installed, LIBRARY, "install", *options, "-pl", modules, "-am")
+        variant = "antipode" if library else "baseline"
+        options = () if library else ("-Dbaseline",)
+        _once(variant, digest(SERVICES) + installed, SERVICES, "compile", *options)
+
+
+def _once(name: str, state: str, folder: Path, *arguments: str) -> None:
+    """Call Maven, unless it was called in this state before."""
+    stamp = REPOSITORY.with_name(f"{name}.built")
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
         return
-    _seed_repository()
-    if library:
-        modules = ",".join(f"antipode-{it}" for it in _MODULES)
-        _maven(
-            LIBRARY,
-            "install",
-            "-Dmaven.test.skip=true",
-            "-Dspotless.check.skip=true",
-            "-pl",
-            modules,
-            "-am",
-        )
-    _maven(SERVICES, "compile", *(() if library else ("-Dbaseline",)))
-    stamp.write_text(now, encoding="utf-8")
+    _maven(folder, *arguments)
+    stamp.write_text(state, encoding="utf-8")
 
 
 def class_path(module: str, *, library: bool) -> str:
@@ -57,20 +60,14 @@ def class_path(module: str, *, library: bool) -> str:
     return f"{built / 'classes'}:{(built / 'class-path').read_text(encoding='utf-8')}"
 
 
-def digest(folders: list[Path]) -> str:
-    """A digest of every file of which Maven builds, by folder."""
+def digest(folder: Path) -> str:
+    """A digest of every file of which Maven builds."""
     found = hashlib.sha256()
-    for folder in folders:
-        for file in sorted(folder.rglob("*")):
-            relative = file.relative_to(folder)
-            used = relative.name == "pom.xml" or "src" in relative.parts
-            if (
-                used
-                and "test" not in relative.parts
-                and "target" not in relative.parts
-                and file.is_file()
-            ):
-                found.update(relative.as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in sorted(folder.rglob("*")):
+        relative = file.relative_to(folder)
+        used = relative.name == "pom.xml" or "src" in relative.parts
+        if used and not {"test", "target"} & set(relative.parts) and file.is_file():
+            found.update(relative.as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return found.hexdigest()
 
 
@@ -78,7 +75,6 @@ def _seed_repository() -> None:
     """Begin with what the user has of others: it need not be downloaded again."""
     if REPOSITORY.exists():
         return
-    REPOSITORY.parent.mkdir(parents=True, exist_ok=True)
     if not _USERS.exists():
         REPOSITORY.mkdir()
         return

@@ -6,6 +6,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from ._services import Edge
     from ._stores import Order
 
-_TIMEOUT_S = 30.0
+_TIMEOUT_S = 60.0
+#: Enough that no user waits for another's answer at the rates of a benchmark.
 _USERS_AT_ONCE = 64
 
 
@@ -59,6 +61,7 @@ def cancel_all(
     think_ms: float,
     seed: int,
     keep_cookies: bool = True,
+    users_at_once: int = _USERS_AT_ONCE,
 ) -> list[Seen]:
     """Cancel every order and look for its refund; what was seen, in the order of *orders*.
 
@@ -70,13 +73,17 @@ def cancel_all(
         think_ms: for how long a user who has the answer does nothing.
         seed: of the times.
         keep_cookies: whether users send back the cookies that they got, as browsers do.
+        users_at_once: how many are under way at the most; further ones come late.
     """
     gaps = random.Random(seed)
-    with httpx.Client(timeout=_TIMEOUT_S, limits=httpx.Limits(max_connections=None)) as client:
+    # The users share a client: what one was given must not go out with another's request.
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+    limits = httpx.Limits(max_connections=None)
+    with httpx.Client(timeout=_TIMEOUT_S, limits=limits, cookies=no_cookies) as client:
         tokens = {user: _log_in(client, edge, user) for user in sorted({it.user for it in orders})}
         due_s = time.monotonic()
         futures = []
-        with ThreadPoolExecutor(_USERS_AT_ONCE) as users:
+        with ThreadPoolExecutor(users_at_once) as users:
             for order in orders:
                 due_s += gaps.expovariate(rate)
                 time.sleep(max(0.0, due_s - time.monotonic()))
@@ -136,6 +143,4 @@ class _User:
 
     def _get(self, url: str, headers: dict[str, Any], *, raising: bool = True) -> httpx.Response:
         answer = self.client.get(url, headers=headers)
-        # The users share a client: what one was given must not go out with another's request.
-        self.client.cookies.clear()
         return answer.raise_for_status() if raising else answer

@@ -105,7 +105,8 @@ class Services:
         stores: that they use.
         folder: for their logs.
         variants: which.
-        settings: further ones of every service that has the library.
+        patience_s: for how long barriers wait at the most.
+        dry_run_dir: where services with the library record a dry run; None: there is none.
     """
 
     def __init__(
@@ -113,13 +114,21 @@ class Services:
         stores: Stores,
         folder: Path,
         variants: Sequence[Variant],
-        settings: Sequence[str] = (),
+        *,
+        patience_s: float = 5.0,
+        dry_run_dir: Path | None = None,
     ) -> None:
         """Start nothing yet."""
         self._stores = stores
         self._folder = folder
         self._variants = variants
-        self._settings = tuple(settings)
+        self._dry_run_dir = dry_run_dir
+        patience = f"{patience_s * 1000:.0f}ms"
+        #: Of cancel and inside-payment.
+        self._patience = (
+            f"--train-ticket.patience={patience}",
+            f"--antipode.auto-timeout={patience}",
+        )
         self._stack = ExitStack()
         #: What users call, by the name of the variant.
         self.edges: dict[str, Edge] = {}
@@ -169,14 +178,19 @@ class Services:
         for variant in variants:
             name = variant.name
             look_up = [
-                *(*refunds, *self._mongodb(database, reads=True), *variant.look_up),
+                *(
+                    *refunds,
+                    *self._mongodb(database, reads=True),
+                    *variant.look_up,
+                    *self._patience,
+                ),
                 "--train-ticket.makes-refunds=false",
             ]
             cancel = [
                 f"--train-ticket.auth-url={auth.url()}",
                 f"--train-ticket.user-url={user.url()}",
                 f"--train-ticket.order-urls={','.join(it.url() for it in orders)}",
-                *(*self._broker(kind), *variant.cancel),
+                *(*self._broker(kind), *variant.cancel, *self._patience),
                 *(self._mongodb(database, reads=True) if library else ()),
             ]
             there[name] = (
@@ -195,9 +209,12 @@ class Services:
         library = of != "baseline"
         command = [
             *("java", *_JVM, "-cp", class_path(module, library=library), _MAINS[module]),
-            *("--server.port=0", *settings, *(self._settings if library else ())),
+            *(
+                "--server.port=0",
+                *settings,
+            ),
         ]
-        environment = {"OTEL_SERVICE_NAME": name}
+        environment = self._common(name, library=library)
         return self._launch(Service(f"{of}-{name}", command, _TOMCAT, self._folder, environment))
 
     def _notification(self, of: str, database: str) -> Service:
@@ -208,17 +225,25 @@ class Services:
             "MONGODB_URL": self._stores.mongodb_url(reads=True),
             "MONGODB_DATABASE": database,
             "NOTIFICATIONS_QUEUE": f"notifications-{of}",
-            "OTEL_SERVICE_NAME": "notification",
+            **self._common("notification", library=of != "baseline"),
         }
         if of != "baseline":
             environment["TRAIN_TICKET_ANTIPODE"] = "yes"
-            if not any("dry-run" in it for it in self._settings):
+            if self._dry_run_dir is None:
                 environment["TRAIN_TICKET_NOTIFICATION_WAITS"] = "yes"
         if self._stores.two_regions:
             environment["TRAIN_TICKET_REPLICA"] = "yes"
         command = [sys.executable, "-m", "benchmarks.train_ticket.notification"]
         name = f"{of}-notification"
         return self._launch(Service(name, command, _UVICORN, self._folder, environment))
+
+    def _common(self, name: str, *, library: bool) -> dict[str, str]:
+        """Variables of every service."""
+        named = {"OTEL_SERVICE_NAME": name}
+        if not library or self._dry_run_dir is None:
+            return named
+        folder = str(self._dry_run_dir)
+        return {**named, "ANTIPODE_MODE": "dry-run", "ANTIPODE_DRY_RUN_DIR": folder}
 
     def _launch(self, service: Service) -> Service:
         self.running[service.process.name] = service

@@ -48,7 +48,7 @@ AUTOMATIC: Final = Variant(
     "automatic",
     library=True,
     said="automatic barriers",
-    look_up=("--antipode.barriers=auto", "--antipode.auto-timeout=5s"),
+    look_up=("--antipode.barriers=auto",),
 )
 #: The library is there, and its barrier is not: for a dry run, which finds the place.
 UNGUARDED: Final = Variant("unguarded", library=True, said="no barrier")

@@ -15,16 +15,20 @@ class RefundRequests {
   private final RabbitTemplate broker;
   private final String queue;
   private final boolean waits;
+  private final Duration patience;
 
   RefundRequests(
       RabbitTemplate broker,
       @Value("${train-ticket.refunds-queue}") String queue,
-      @Value("${train-ticket.barrier-before-answer:false}") boolean waits) {
+      @Value("${train-ticket.barrier-before-answer:false}") boolean waits,
+      @Value("${train-ticket.patience:5s}") Duration patience) {
     this.broker = broker;
     this.queue = queue;
     this.waits = waits;
+    this.patience = patience;
   }
 
+  // --8<-- [start:request]
   void request(RefundRequest refund) {
     Promise promise = Antipode.promise("refunds", Duration.ofMinutes(10));
     broker.convertAndSend(
@@ -35,7 +39,8 @@ class RefundRequests {
           return message;
         });
     if (waits) {
-      Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(5)).withOnly("refunds"));
+      Barriers.barrier(BarrierOptions.timeout(patience).withOnly("refunds"));
     }
   }
+  // --8<-- [end:request]
 }

@@ -16,16 +16,20 @@ import org.springframework.stereotype.Component;
 class MoneyReader {
   private final MongoTemplate database;
   private final boolean waits;
+  private final Duration patience;
 
   MoneyReader(
-      MongoTemplate database, @Value("${train-ticket.barrier-at-look-up:false}") boolean waits) {
+      MongoTemplate database,
+      @Value("${train-ticket.barrier-at-look-up:false}") boolean waits,
+      @Value("${train-ticket.patience:5s}") Duration patience) {
     this.database = database;
     this.waits = waits;
+    this.patience = patience;
   }
 
   List<Money> of(String orderId) {
     if (waits) {
-      Barriers.barrier(BarrierOptions.timeout(Duration.ofSeconds(5)).withOnly("refunds"));
+      Barriers.barrier(BarrierOptions.timeout(patience).withOnly("refunds"));
     }
     return database.find(query(where("orderId").is(orderId)), Money.class);
   }

@@ -20,6 +20,7 @@ class Refunds {
     this.client = client;
   }
 
+  // --8<-- [start:make]
   /** Makes a refund, and so fulfils its promise, unless it was made before. */
   void make(Money refund, Promise promise) {
     MongoShim shim = (MongoShim) Shims.of("refunds").get(0);
@@ -33,4 +34,5 @@ class Refunds {
       // The request was delivered before.
     }
   }
+  // --8<-- [end:make]
 }
