@@ -41,8 +41,8 @@ def build(*, library: bool) -> None:
             options = ("-Dmaven.test.skip=true", "-Dspotless.check.skip=true")
             _once("library", installed, LIBRARY, "install", *options, "-pl", modules, "-am")
         variant = "antipode" if library else "baseline"
-        options = () if library else ("-Dbaseline",)
-        _once(variant, digest(SERVICES) + installed, SERVICES, "compile", *options)
+        without = () if library else ("-Dbaseline",)
+        _once(variant, digest(SERVICES) + installed, SERVICES, "compile", *without)
 
 
 def _once(name: str, state: str, folder: Path, *arguments: str) -> None:

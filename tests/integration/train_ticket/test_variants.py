@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +14,6 @@ from benchmarks.train_ticket._variants import COMPARED
 from tests.integration.train_ticket._application import LAG_MS, application, cancelled, seeded
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from benchmarks.train_ticket._stores import Stores
 
 pytestmark = [
@@ -25,6 +23,7 @@ pytestmark = [
 ]
 
 USERS = 50
+USERS_OF_DRY_RUN = 5
 
 
 def test_baseline_lacks_refunds_and_no_barrier_does(stores: Stores, tmp_path: Path) -> None:
@@ -43,12 +42,12 @@ def test_baseline_lacks_refunds_and_no_barrier_does(stores: Stores, tmp_path: Pa
     assert lacking == {"answer": 0, "look-up": 0, "automatic": 0}
 
 
-def _line(file: str, code: str) -> str:
-    """The place of a line of the services, as a report writes it."""
+def _place(file: str, code: str) -> tuple[str, int]:
+    """Where a line of the services with the library is: its file and number."""
     (path,) = SERVICES.glob(f"*/src/antipode/java/trainticket/*/{file}")
     lines = path.read_text(encoding="utf-8").splitlines()
     (number,) = [number for number, line in enumerate(lines, 1) if code in line]
-    return f"{file}:{number}"
+    return file, number
 
 
 def test_dry_run_names_the_line_of_the_missing_barrier(stores: Stores, tmp_path: Path) -> None:
@@ -56,10 +55,13 @@ def test_dry_run_names_the_line_of_the_missing_barrier(stores: Stores, tmp_path:
     records = tmp_path / "dry-run"
     records.mkdir()
     with application(stores, tmp_path, "unguarded", dry_run_dir=records) as edges:
-        orders = seeded(stores, "unguarded", 5)
+        orders = seeded(stores, "unguarded", USERS_OF_DRY_RUN)
         cancelled(stores, edges["unguarded"], orders)
         count(stores, edges["unguarded"].database, orders)
-    found = [it for it in report(load([records])).findings if it.datastore == "refunds"]
-    places = re.findall(r"\w+\.java:\d+", " ".join(str(it) for it in found))
-    assert _line("RefundRequests.java", "Antipode.promise(") in places
-    assert _line("MoneyReader.java", "database.find(") in places
+    found = {
+        tuple((Path(it.file).name, it.line) for it in (each.write, each.read, each.advice.before))
+        for each in report(load([records])).findings
+    }
+    promise = _place("RefundRequests.java", "Antipode.promise(")
+    read = _place("MoneyReader.java", "return database.find(")
+    assert (promise, read, read) in found
