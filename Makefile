@@ -47,6 +47,7 @@ check: $(VENV)/.with-dev ## lint, formatting, types, and the style that is a tes
 	$(PY) -m mypy
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) -m pytest -q tests/tidy
+	@$(PY) -m tools.publishing missing
 
 generate: $(VENV)/.with-dev ## write the synchronous files that are made of asynchronous ones
 	@$(PY) -m tools.generate_sync

@@ -39,7 +39,6 @@ def test_who_made_it(folder: str) -> None:
         assert len(texts(found, path)) == 1, path
     (developer,) = texts(found, "developers/developer/name")
     assert "@" not in developer
-    assert ".example" in texts(found, "scm/connection")[0], "no real host is named"
 
 
 @pytest.mark.parametrize("module", PUBLISHED)
