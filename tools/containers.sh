@@ -27,10 +27,10 @@ engine_package=docker".io" # written apart: it is no host
 declare -A image_of=(
     [mariadb]=${ANTIPODE_MARIADB_IMAGE:-mariadb:10.11}
     [mongodb]=${ANTIPODE_MONGODB_IMAGE:-mongo:6.0}
-    [mysql]=${ANTIPODE_MYSQL_IMAGE:-mysql:9}
-    [python]=${ANTIPODE_PYTHON_IMAGE:-python:3-slim}
-    [rabbitmq]=${ANTIPODE_RABBITMQ_IMAGE:-rabbitmq:3-management}
-    [redis]=${ANTIPODE_REDIS_IMAGE:-redis:7}
+    [mysql]=${ANTIPODE_MYSQL_IMAGE:-mysql:9.7}
+    [python]=${ANTIPODE_PYTHON_IMAGE:-python:3.13-slim}
+    [rabbitmq]=${ANTIPODE_RABBITMQ_IMAGE:-rabbitmq:3.13-management}
+    [redis]=${ANTIPODE_REDIS_IMAGE:-redis:7.4}
 )
 
 fail() {

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 IMAGES = {
     "mariadb": "mariadb:10.11",
     "mongodb": "mongo:6.0",
-    "mysql": "mysql:9",
-    "rabbitmq": "rabbitmq:3-management",
-    "redis": "redis:7",
+    "mysql": "mysql:9.7",
+    "rabbitmq": "rabbitmq:3.13-management",
+    "redis": "redis:7.4",
 }
 #: The ports that a server listens on, by name.
 PORTS = {
