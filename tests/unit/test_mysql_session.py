@@ -296,6 +296,33 @@ def test_what_was_not_executed_takes_no_snapshot() -> None:
         assert told.judge(demand()) is verdict
 
 
+@pytest.mark.parametrize("sql", ["SELECT a FROM t FOR UPDATE", "SET @x = (SELECT a FROM t)"])
+def test_what_locks_takes_no_snapshot(sql: str) -> None:
+    """But a view may: a barrier after it has to ask; what reads without locks takes one."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    told.rows(sql, OPEN)
+    assert told.judge(demand()) is Verdict.LOCKED
+    told.ok("INSERT INTO t VALUES (1)", OPEN, affected=1)
+    assert told.judge(demand()) is Verdict.LOCKED
+    told.rows("SELECT a FROM t", OPEN)
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+
+
+@pytest.mark.parametrize("number", [1054, 1792])
+def test_what_was_refused_may_have_read_through_a_view(number: int) -> None:
+    """A name that there is not, or a write that may not be, takes no snapshot of its own."""
+    told = Told()
+    told.ok("BEGIN", OPEN)
+    told.session.starts(meaning(b"SELECT a FROM t"))
+    told.session.ended(failed=True, number=number)
+    assert told.judge(demand()) is Verdict.LOCKED
+    told.rows("SELECT a FROM t", OPEN)
+    told.session.starts(meaning(b"SELECT a FROM t"))
+    told.session.ended(failed=True, number=number)
+    assert told.judge(demand()) is Verdict.OLD_SNAPSHOT
+
+
 def test_a_floor_is_asked_for_once() -> None:
     """What was shown, or proved on this server, or written here, needs no question again."""
     told = Told()

@@ -27,7 +27,8 @@ constexpr const char* kWho = ", @@server_id AS server_id, @@GLOBAL.read_only AS 
 constexpr const char* kForeign =
     "statements of one connection reach several servers, so that what one of them shows says nothing of where the next "
     "one goes";
-/// Whether no trigger and no function of the user's can have read, as far as this user sees.
+/// Whether no trigger and no function of the user's can have read, as far as this user sees; and whether what locks its
+/// tables can have read no others: through a view, or of the server's own.
 constexpr const char* kUntriggered =
     "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
     " AND NOT EXISTS (SELECT 1 FROM information_schema.ROUTINES WHERE ROUTINE_TYPE = 'FUNCTION'"
@@ -36,7 +37,9 @@ constexpr const char* kUntriggered =
     " OR NOT EXISTS (SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN"
     " ('information_schema', 'performance_schema', 'mysql', 'sys') AND SCHEMA_NAME NOT IN"
     " (SELECT TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')))"
-    " AS untriggered";
+    " AS untriggered, NOT EXISTS (SELECT 1 FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN"
+    " ('information_schema', 'performance_schema', 'mysql', 'sys'))"
+    " AND COALESCE(DATABASE(), '') NOT IN ('information_schema', 'mysql', 'sys') AS viewless";
 
 double Now() { return SystemClock().Now(); }
 
@@ -439,7 +442,8 @@ class Client::Traffic {
       throw Error(error.what(), 0);
     }
     session_->connection.Within(kAskS);
-    if (verdict == Verdict::kTriggered && !renews && !Untriggered()) return Stale(*floor);
+    const bool unseen = verdict == Verdict::kTriggered || verdict == Verdict::kLocked;
+    if (unseen && !renews && !Untriggered(verdict)) return Stale(*floor);
     if (!floor->Served()) state_.Passed(floor, seen, verdict != Verdict::kHold, Now());
   }
 
@@ -455,7 +459,10 @@ class Client::Traffic {
                                                                : "SELECT @@SESSION.tx_isolation AS level";
     return state_.ReadsCommitted(In(session_->connection.Rows(sql).at(0), "level"));
   }
-  bool Untriggered() { return In(session_->connection.Rows(kUntriggered).at(0), "untriggered") == "1"; }
+  bool Untriggered(Verdict verdict) {
+    const Row row = session_->connection.Rows(kUntriggered).at(0);
+    return In(row, "untriggered") == "1" && (verdict == Verdict::kTriggered || In(row, "viewless") == "1");
+  }
 
   /// Looks without opening the application's snapshot, where that can be.
   Observation Look(Floor& floor, bool renews, double timeout_s) {

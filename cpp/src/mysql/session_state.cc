@@ -13,6 +13,9 @@ constexpr std::size_t kMostPromises = 256;
 
 /// Errors of a statement that was not executed: it does not parse, or names no table.
 bool IsUnread(unsigned number) { return number == 1064 || number == 1146; }
+/// Or names a column that there is not, or one that a read-only transaction may not have: unless a trigger, a function
+/// or a view had read by then.
+bool IsUnresolved(unsigned number) { return number == 1054 || number == 1792; }
 /// And of one that its user may not run, that names what there is not, that a server refuses which only reads, or that
 /// lost its locks.
 bool IsUnwritten(unsigned number) {
@@ -74,7 +77,8 @@ Verdict SessionState::Judge(const std::shared_ptr<Floor>& floor, Effects effects
   const bool renews = (effects & kEnds) != 0 && (effects & kSeveral) == 0;
   if (snapshot_ != Snapshot::kNone && !renews) {
     if (Shows(*floor)) return Verdict::kPass;
-    return snapshot_ == Snapshot::kTaken ? Verdict::kOldSnapshot : Verdict::kTriggered;
+    if (snapshot_ == Snapshot::kTaken) return Verdict::kOldSnapshot;
+    return snapshot_ == Snapshot::kLocked ? Verdict::kLocked : Verdict::kTriggered;
   }
   if (known_.Covers(*floor)) {
     Learn(floor, {}, {}, now_s);
@@ -139,16 +143,19 @@ void SessionState::Starts(Effects effects, double now_s) {
 }
 
 void SessionState::Take(Effects effects, double now_s) {
-  const bool takes = TakesSnapshot(effects);
   const bool ends = (effects & kEnds) != 0;
-  const bool anew = snapshot_ == Snapshot::kNone || ends;
-  if (takes && !anew) {
-    snapshot_ = Snapshot::kTaken;
-  } else if (takes || (anew && (effects & kWrites) != 0 && !ends)) {
-    ForgetOld(now_s);
-    shown_ = known_;
-    snapshot_ = takes ? Snapshot::kTaken : Snapshot::kPerhaps;
+  const bool writes = (effects & kWrites) != 0 && !ends;
+  if (!TakesSnapshot(effects) && !writes) return;
+  const Snapshot taken = !TakesSnapshot(effects)   ? Snapshot::kPerhaps
+                         : (effects & kLocks) != 0 ? Snapshot::kLocked
+                                                   : Snapshot::kTaken;
+  if (snapshot_ != Snapshot::kNone && !ends) {
+    snapshot_ = std::max(snapshot_, taken);
+    return;
   }
+  ForgetOld(now_s);
+  shown_ = known_;
+  snapshot_ = taken;
 }
 
 bool SessionState::Doubtful() const {
@@ -236,6 +243,8 @@ void SessionState::SettleFailed(Wrote wrote, unsigned number) {
     snapshot_ = Snapshot::kNone;
   } else if (single && IsUnread(number)) {
     snapshot_ = before_;
+  } else if (single && IsUnresolved(number)) {
+    snapshot_ = std::max(before_, std::min(snapshot_, Snapshot::kLocked));
   } else if (defines && IsBehindCommit(number) && !May(kSeveral)) {
     flags_.in_transaction = false;
     Closed();

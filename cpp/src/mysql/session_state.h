@@ -28,6 +28,7 @@ enum class Verdict {
   kHold,
   kOldSnapshot,  ///< One is open that does not show what is demanded, unless reads see the last commits.
   kTriggered,    ///< The transaction wrote and read nothing: a trigger or a function may have taken one.
+  kLocked,       ///< It locked all that it read: a view, too, may have taken one.
 };
 
 /// What the end of a call leaves to do.
@@ -92,7 +93,7 @@ class SessionState {
   Due Ended(End end, std::optional<std::uint64_t> changed, unsigned number, bool warned, Flags flags);
 
  private:
-  enum class Snapshot { kNone, kPerhaps, kTaken };
+  enum class Snapshot { kNone, kPerhaps, kLocked, kTaken };
 
   /// Positions, and promises, that were seen, and what was demanded and met with them.
   struct Seen {

@@ -131,6 +131,61 @@ bool IsOfSession(std::string_view sql) {
   return std::regex_match(sql.begin(), sql.end(), kRead);
 }
 
+/// The last white space and semicolons of a text left out.
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (IsSpace(text.back()) || text.back() == ';')) text.remove_suffix(1);
+  return text;
+}
+
+/// Whether words in capitals are the last of a text; what they leave of it, without the space before them.
+bool EndsWith(std::string_view& text, std::initializer_list<std::string_view> words) {
+  std::string_view left = text;
+  for (auto word = std::rbegin(words); word != std::rend(words); ++word) {
+    if (left.size() < word->size() || left.substr(left.size() - word->size()) != *word) return false;
+    left.remove_suffix(word->size());
+    const bool spaced = left.empty() || IsSpace(left.back());
+    while (!left.empty() && IsSpace(left.back())) left.remove_suffix(1);
+    if (!spaced && (std::next(word) != std::rend(words) || IsWordly(left.back()))) return false;
+  }
+  text = left;
+  return true;
+}
+
+/// Whether a SELECT ends with the words of a lock.
+bool IsLocking(std::string_view sql) {
+  constexpr std::size_t kTail = 40;
+  const std::string upper = Upper(sql.substr(sql.size() - std::min(sql.size(), kTail)));
+  std::string_view tail = Trimmed(upper);
+  std::string_view unnumbered = tail;
+  while (!unnumbered.empty() && unnumbered.back() >= '0' && unnumbered.back() <= '9') unnumbered.remove_suffix(1);
+  std::string_view waiting = unnumbered;
+  while (!waiting.empty() && IsSpace(waiting.back())) waiting.remove_suffix(1);
+  const bool waits = unnumbered.size() < tail.size() && waiting.size() < unnumbered.size();
+  if (waits && EndsWith(waiting, {"WAIT"})) {
+    tail = waiting;
+  } else if (!EndsWith(tail, {"NOWAIT"})) {
+    EndsWith(tail, {"SKIP", "LOCKED"});
+  }
+  return EndsWith(tail, {"FOR", "UPDATE"}) || EndsWith(tail, {"FOR", "SHARE"}) ||
+         EndsWith(tail, {"LOCK", "IN", "SHARE", "MODE"});
+}
+
+/// Whether a text that may lock what it reads names no table of the server's own, which nothing locks.
+Effects Locking(std::string_view sql) {
+  const std::string upper = Upper(sql);
+  return Has(upper, "SCHEMA") || Has(upper, "MYSQL") || Has(upper, "SYS") ? 0 : kLocks;
+}
+
+Effects Selecting(std::string_view sql) {
+  if (IsLocking(sql)) {
+    const std::string_view rest = sql.substr(std::string_view("SELECT").size());
+    const bool plain =
+        HasWord(rest, {"SELECT", "TABLE", "VALUES", "OF"}) || Has(rest, "--") || Has(rest, "#") || Has(rest, "/*");
+    return kReads | (plain ? 0 : Locking(sql));
+  }
+  return IsOfSession(sql) ? 0 : kReads;
+}
+
 Effects Defining(std::string_view sql) {
   const auto words = WordsOf(sql);
   const bool temporary = (words.size() > 1 && words[1] == "TEMPORARY") || (words.size() > 2 && words[2] == "TEMPORARY");
@@ -179,7 +234,8 @@ Effects Setting(std::string_view sql) {
   const std::string text = Upper(sql);
   Effects effects = 0;
   // SET @x = (SELECT ...), a function of the user's, SET STATEMENT ... FOR any statement.
-  if (Has(text, "SELECT") || Has(text, "(") || SecondOf(sql) == "STATEMENT") effects |= kAnything;
+  const bool any = SecondOf(sql) == "STATEMENT";
+  if (Has(text, "SELECT") || Has(text, "(") || any) effects |= kAnything | (any ? 0 : Locking(sql));
   if (Has(text, "AUTOCOMMIT") || Has(text, "PASSWORD")) effects |= kCommits;
   if (Has(text, "ISOLATION")) effects |= kIsolation | (Has(text, "SESSION") ? 0 : kNextOnly);
   if (Has(text, "SESSION_TRACK")) effects |= kTracking;
@@ -208,7 +264,7 @@ Effects Always(std::string_view) {
 }
 
 Effects Writing(std::string_view sql) {
-  return kWrites | (HasWord(sql, {"SELECT", "RETURNING", "TABLE"}) ? kReads : 0);
+  return kWrites | (HasWord(sql, {"SELECT", "RETURNING", "TABLE"}) ? kReads | Locking(sql) : 0);
 }
 Effects Loading(std::string_view sql) { return kWrites | (HasWord(sql, {"SELECT", "RETURNING"}) ? kReads : 0); }
 
@@ -219,7 +275,7 @@ const std::map<std::string, ByText>& FirstWords() {
     const auto all = [&](std::initializer_list<const char*> names, ByText effects) {
       for (const char* name : names) words[name] = effects;
     };
-    all({"SELECT"}, [](std::string_view sql) -> Effects { return IsOfSession(sql) ? 0 : kReads; });
+    all({"SELECT"}, Selecting);
     all({"TABLE", "VALUES", "DESCRIBE", "DESC", "CHECKSUM"}, Always<kReads>);
     all({"INSERT", "REPLACE", "UPDATE", "DELETE"}, Writing);
     all({"LOAD"}, Loading);
@@ -281,7 +337,7 @@ Effects OfAll(std::string_view sql) {
     effects |= OfOne(part);
     ++parts;
   }
-  return parts > 1 ? effects | kSeveral : OfOne(sql);
+  return parts > 1 ? (effects | kSeveral) & ~kLocks : OfOne(sql);  // Which of them reads it does not say.
 }
 
 }  // namespace
@@ -316,12 +372,12 @@ std::size_t QuotedTo(std::string_view sql, std::size_t at) {
 }
 
 std::vector<std::string_view> NamesOf(Effects effects) {
-  static constexpr std::array<std::string_view, 16> kNamesInOrder{
-      "reads",     "writes",   "commits", "ends",   "begins",   "snapshot",   "may_snapshot", "isolation",
-      "next_only", "tracking", "numbers", "logged", "unlogged", "two_phases", "names",        "several"};
+  static constexpr std::array<std::string_view, 18> kNamesInOrder{
+      "reads",    "writes",  "commits", "ends",     "begins",     "snapshot", "may_snapshot", "isolation", "next_only",
+      "tracking", "numbers", "logged",  "unlogged", "two_phases", "names",    "several",      "",          "locks"};
   std::vector<std::string_view> names;
   for (std::size_t nth = 0; nth < kNamesInOrder.size(); ++nth) {
-    if ((effects >> nth & 1U) != 0) names.push_back(kNamesInOrder[nth]);
+    if ((effects >> nth & 1U) != 0 && !kNamesInOrder[nth].empty()) names.push_back(kNamesInOrder[nth]);
   }
   std::sort(names.begin(), names.end());
   return names;

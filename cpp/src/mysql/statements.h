@@ -26,6 +26,7 @@ inline constexpr Effects kTwoPhases = 1U << 13;   ///< A step of them, after whi
 inline constexpr Effects kNames = 1U << 14;       ///< Changes which temporary tables there are, or what names mean.
 inline constexpr Effects kSeveral = 1U << 15;     ///< Statements: the others say nothing of their order.
 inline constexpr Effects kCalls = 1U << 16;       ///< A function that may not be built in, and so may write.
+inline constexpr Effects kLocks = 1U << 17;  ///< What it reads: no snapshot, but for views, triggers and functions.
 
 /// What a text may do, all its statements together.
 Effects EffectsOf(std::string_view sql);

@@ -163,6 +163,14 @@ void Snapshots(Connection& near, Connection& far) {
   Throws<antipode::StaleSnapshot>([&] { far.client.Query("SELECT word FROM words WHERE id = 40"); });
   Ask(far, "COMMIT");
   Same(Ask(far, "SELECT word FROM words WHERE id = 40"), "s");
+  // What locks what it reads, and what is refused before it reads, takes none.
+  Ask(far, "START TRANSACTION");
+  Ask(far, "SELECT 1 FOR UPDATE");
+  Check(far.client.Query("SELECT no_such_column FROM words") == 1054, "there is no such column");
+  Ask(near, "REPLACE INTO words VALUES (40, 'l')");
+  BarrierAtRead();
+  Same(Ask(far, "SELECT word FROM words WHERE id = 40"), "l");
+  Ask(far, "COMMIT");
   Ask(far, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   Ask(far, "START TRANSACTION");
   Ask(far, "SELECT COUNT(*) FROM words");

@@ -51,6 +51,9 @@ ASSIGNS: Final = 1 << 20
 #: It calls a function that may not be built in, and so may write: see :mod:`._functions`.
 CALLS: Final = 1 << 21
 
+#: It locks what it reads, which takes no snapshot: but for views, triggers and functions.
+LOCKS: Final = 1 << 22
+
 #: A call whose text says nothing of what it does.
 OPAQUE: Final = READS | WRITES | COMMITS
 
@@ -91,6 +94,16 @@ _TARGET: Final = re.compile(
 _NESTED_READ: Final = re.compile(rb"\b(?:select|returning)\b", re.IGNORECASE)
 _WRITES_READ: Final = re.compile(rb"\b(?:select|returning|table)\b", re.IGNORECASE)
 _NESTED_WRITE: Final = re.compile(rb"\b(?:update|delete|insert|replace)\b", re.IGNORECASE)
+#: How many bytes at its end say that a SELECT locks what it reads.
+_TAIL: Final = 40
+_LOCKING: Final = re.compile(
+    rb"\b(?:FOR\s+(?:UPDATE|SHARE)|LOCK\s+IN\s+SHARE\s+MODE)"
+    rb"(?:\s+(?:NOWAIT|SKIP\s+LOCKED|WAIT\s+\d+))?[\s;]*$"
+)
+#: What may read besides, without a lock; and comments, which may hold the words of a lock.
+_UNLOCKED: Final = re.compile(rb"\b(?:SELECT|TABLE|VALUES|OF)\b|--|#|/\*")
+#: In the names of schemas whose tables nothing locks.
+_SYSTEM: Final = (b"SCHEMA", b"MYSQL", b"SYS")
 
 _SHOWN: Final = frozenset(
     b"CREATE VARIABLES STATUS GLOBAL SESSION LOCAL WARNINGS ERRORS COUNT(*) GRANTS PROCESSLIST"
@@ -116,7 +129,7 @@ def meaning(sql: bytes) -> int:
     """What *sql* may do, all its statements together."""
     if b";" not in sql:
         # Most statements, known without another call.
-        found = READS if sql[:7] in _SELECT and b"FROM" in sql else _one(sql)
+        found = _select(sql) if sql[:7] in _SELECT else _one(sql)
     else:
         found = _several(sql)
     if found & _MAY_CALL and found & OPAQUE != OPAQUE and found & DDL != DDL and called(sql):
@@ -131,23 +144,30 @@ def _several(sql: bytes) -> int:
     found = MANY if parts else 0
     for part in parts:
         found |= _one(part)
-    return found
+    return found & ~LOCKS  # Which of them reads it does not say.
 
 
-def reads(sql: bytes, found: int) -> bool:
-    """Whether *sql* may read data.
+def reads(sql: bytes, found: int) -> int:
+    """How *sql* may read data: :data:`READS`, with :data:`LOCKS` where it locks that; else 0.
 
     Args:
         sql: what is about to be sent.
         found: its :func:`meaning`.
     """
     if found & READS or not found & NESTS:
-        return bool(found & READS)
+        return found & (READS | LOCKS)
     # Values are long: what has none of the words needs no search for whole ones.
     lower = (_QUOTED.sub(_blank, sql) if found & MANY else sql).lower()
-    return (
-        b"select" in lower or b"returning" in lower or b"table" in lower
-    ) and _WRITES_READ.search(lower) is not None
+    if not (b"select" in lower or b"returning" in lower or b"table" in lower):
+        return 0
+    if _WRITES_READ.search(lower) is None:
+        return 0
+    return READS if found & MANY else READS | _locking(sql.upper())
+
+
+def _locking(text: bytes) -> int:
+    """Whether a text in capitals, which may lock what it reads, names no table without locks."""
+    return 0 if any(name in text for name in _SYSTEM) else LOCKS
 
 
 def _blank(match: re.Match[bytes]) -> bytes:
@@ -198,6 +218,10 @@ def _of_word(word: bytes, sql: bytes) -> int:
 
 
 def _select(sql: bytes) -> int:
+    tail = sql[-_TAIL:].upper()
+    if (b"FOR" in tail or b"LOCK" in tail) and _LOCKING.search(tail) is not None:
+        text = sql.upper()
+        return READS | (0 if _UNLOCKED.search(text, len(b"SELECT")) else _locking(text))
     if b"FROM" in sql or b"from" in sql:
         return READS
     return 0 if _is_session_read(sql[:200]) else READS
@@ -259,7 +283,7 @@ def _set(sql: bytes) -> int:
     text = sql.upper()
     found = 0
     if b"SELECT" in text or b"(" in text:
-        found |= OPAQUE  # SET @x = (SELECT ...), or a function of the user's.
+        found |= OPAQUE | _locking(text)  # SET @x = (SELECT ...), or a function of the user's.
     if b"AUTOCOMMIT" in text or b"PASSWORD" in text:
         found |= COMMITS
     if b"ISOLATION" in text:
@@ -271,7 +295,7 @@ def _set(sql: bytes) -> int:
     if b"SQL_LOG_BIN" in text or b"SKIP_REPLICATION" in text:
         found |= LOGS if _LOGGED.search(text) else UNLOGS
     if b"STATEMENT" in text.split(None, 2)[1:2]:
-        found |= OPAQUE  # MariaDB's SET STATEMENT ... FOR <any statement>.
+        found = (found | OPAQUE) & ~LOCKS  # MariaDB's SET STATEMENT ... FOR <any statement>.
     return found
 
 

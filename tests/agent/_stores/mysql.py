@@ -52,6 +52,7 @@ _FLAGS = {
     statements.TEMPORARY: "names",
     statements.MANY: "several",
     statements.ASSIGNS: "numbers",
+    statements.LOCKS: "locks",
 }
 
 
@@ -200,9 +201,8 @@ def command(given: Given) -> dict[str, list[str]]:
     """What one statement may do."""
     sql = given["command"].encode()
     meaning = statements.meaning(sql)
+    meaning |= statements.reads(sql, meaning)
     found = {name for flag, name in _FLAGS.items() if meaning & flag}
-    if statements.reads(sql, meaning):
-        found.add("reads")
     return {"does": sorted(found)}
 
 

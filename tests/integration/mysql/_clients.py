@@ -113,7 +113,7 @@ def run(connection: Any, statement: str, *args: Any) -> list[Any]:
 
 
 def drop_triggers(topology: Topology) -> None:
-    """Drop triggers and functions that other tests left.
+    """Drop triggers, functions and views that other tests left.
 
     While there are some, a transaction that wrote cannot be told from one that read. Tests make
     their own anew.
@@ -122,7 +122,8 @@ def drop_triggers(topology: Topology) -> None:
         "SELECT 'TRIGGER' AS kind, TRIGGER_NAME AS name FROM information_schema.TRIGGERS"
         " WHERE TRIGGER_SCHEMA = 'app' UNION SELECT ROUTINE_TYPE, ROUTINE_NAME"
         " FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = 'app'"
-        " AND ROUTINE_TYPE = 'FUNCTION'"
+        " AND ROUTINE_TYPE = 'FUNCTION' UNION SELECT 'VIEW', TABLE_NAME"
+        " FROM information_schema.VIEWS WHERE TABLE_SCHEMA = 'app'"
     )
     for row in found:
         topology.execute(f"DROP {row['kind']} app.`{row['name']}`")

@@ -86,6 +86,76 @@ def test_what_shows_the_schema_takes_the_snapshot(
             run(session, IDS)
 
 
+#: What locks what it reads, or is refused before it reads anything.
+LOCKING = (
+    "SELECT id FROM mine FOR UPDATE",
+    "SELECT id FROM mine LOCK IN SHARE MODE",
+    "INSERT INTO others SELECT id FROM mine",
+    "UPDATE others SET id = (SELECT MAX(id) FROM mine)",
+    "SET @x = (SELECT MAX(id) FROM mine)",
+    "SELECT no_such_column FROM mine",
+)
+#: What looks like it and reads without locks; the last on MySQL alone.
+UNLOCKED = (
+    "SELECT id FROM mine WHERE id IN (SELECT id FROM others) FOR UPDATE",
+    "SELECT id FROM through FOR UPDATE",
+    "INSERT INTO others SELECT COUNT(*) FROM information_schema.TABLES",
+)
+
+
+@pytest.fixture
+def mine(sql: Sql) -> Iterator[None]:
+    """Tables of the session's own, and a view of them where the test makes it."""
+    for statement in (
+        "DROP VIEW IF EXISTS app.through",
+        "DROP TABLE IF EXISTS app.mine, app.others",
+        "CREATE TABLE app.mine (id INT PRIMARY KEY)",
+        "CREATE TABLE app.others (id INT PRIMARY KEY)",
+        "INSERT INTO app.mine VALUES (1)",
+    ):
+        sql.topology.execute(statement)
+    yield
+    sql.topology.execute("DROP VIEW IF EXISTS app.through")
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize("statement", LOCKING)
+def test_what_locks_takes_no_snapshot(session: Any, writer: Any, statement: str) -> None:
+    """A read after it waits and sees the row: no alarm without need."""
+    with antipode.scope():
+        run(session, "BEGIN")
+        refused = "no_such_column" in statement
+        with (
+            pytest.raises(Exception, match="no_such_column")
+            if refused
+            else contextlib.nullcontext()
+        ):
+            run(session, statement)
+        written(writer, 1)
+        assert run(session, IDS) == [(1,)]
+        run(session, "ROLLBACK")
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize("statement", UNLOCKED)
+def test_what_reads_without_a_lock_takes_the_snapshot(
+    sql: Sql, session: Any, writer: Any, statement: str
+) -> None:
+    """A subquery, a view with one, and the server's own tables: no read is answered early."""
+    if "through" in statement:
+        inner = "SELECT id FROM app.others"
+        sql.topology.execute(
+            f"CREATE VIEW app.through AS SELECT id FROM app.mine WHERE id IN ({inner})"  # noqa: S608
+        )
+    with antipode.scope():
+        run(session, "BEGIN")
+        run(session, statement)
+        written(writer, 1)
+        with pytest.raises(StaleSnapshot):
+            run(session, IDS)
+        run(session, "ROLLBACK")
+
+
 def test_snapshot_that_shows_what_the_barrier_waited_for(session: Any, writer: Any) -> None:
     """An automatic barrier adds to it, and never raises for what is missing of its own."""
     antipode.configure(barriers="auto")

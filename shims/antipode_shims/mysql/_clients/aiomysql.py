@@ -15,7 +15,7 @@ from antipode_shims.mysql._endpoint.settings import errno_of, is_clients
 from antipode_shims.mysql._position.ok_packet import SESSION_TRACK
 
 from .pymysql import RESETTING, is_tracked, next_packet, refusal, rows_of
-from .read_wait import held_look, left_s, limited, old_snapshot, untriggered
+from .read_wait import UNSEEN, held_look, left_s, limited, old_snapshot, untriggered
 from .session import Due, Verdict
 from .tap import EOF, ROWS, SAMPLE, SLICE_S
 
@@ -227,8 +227,9 @@ class AsyncConnection:
             return observation
 
         await held.hold_async(look, places=tap.places)
-        if verdict is Verdict.TRIGGERED and not renews:
-            await tap.shim.converse_async(untriggered(tap, held), self._antipode_ask)
+        if verdict in UNSEEN and not renews:
+            steps = untriggered(tap, held, verdict)
+            await tap.shim.converse_async(steps, self._antipode_ask)
         if not held.served:
             tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 

@@ -21,7 +21,8 @@ from antipode_shims.mysql._promises.records import Records, records
 from .session import Verdict
 from .tap import ISOLATION, SLICE_S
 
-#: Whether nothing that a write may set off reads. Who may not see triggers is shown none.
+#: Whether nothing that a write may set off reads, and whether what locks its tables can read no
+#: others: through a view, or of the server's own. Who may not see triggers is shown none.
 _UNTRIGGERED = (
     "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
     " WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
@@ -32,7 +33,10 @@ _UNTRIGGERED = (
     " OR NOT EXISTS (SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN"
     " ('information_schema', 'performance_schema', 'mysql', 'sys') AND SCHEMA_NAME NOT IN"
     " (SELECT TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES"
-    " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered"
+    " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered,"
+    " NOT EXISTS (SELECT 1 FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN"
+    " ('information_schema', 'performance_schema', 'mysql', 'sys'))"
+    " AND COALESCE(DATABASE(), '') NOT IN ('information_schema', 'mysql', 'sys') AS viewless"
 )
 
 if TYPE_CHECKING:
@@ -43,7 +47,8 @@ if TYPE_CHECKING:
 
     from .tap import Tap
 
-
+#: Whether the snapshot was taken nobody saw: the server is asked what may have taken it.
+UNSEEN = (Verdict.TRIGGERED, Verdict.LOCKED)
 #: Seconds after the floor's time within which the last poll may be answered: the server blocks
 #: until then.
 _LATE_S = 0.25
@@ -118,8 +123,8 @@ def hold(
         return observation
 
     held.hold(look, places=tap.places)
-    if verdict is Verdict.TRIGGERED and not renews:
-        tap.shim.converse(untriggered(tap, held), ask)
+    if verdict in UNSEEN and not renews:
+        tap.shim.converse(untriggered(tap, held, verdict), ask)
     if not held.served:
         tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 
@@ -165,16 +170,17 @@ def old_snapshot(tap: Tap, held: Floor, verdict: Verdict) -> Asking[bool]:
     return False
 
 
-def untriggered(tap: Tap, held: Floor) -> Asking[None]:
-    """Make sure that what the open transaction wrote took no snapshot of its own accord.
+def untriggered(tap: Tap, held: Floor, verdict: Verdict) -> Asking[None]:
+    """Make sure that what the open transaction wrote or locked took no snapshot besides.
 
     Asked once the floor is met, for MySQL may take the snapshot here.
 
     Raises:
-        StaleSnapshot: there may be a trigger or a function that did.
+        StaleSnapshot: there may be a trigger, a function or a view that did.
     """
     rows = yield Ask(_UNTRIGGERED)
-    if not rows[0]["untriggered"]:
+    locked = verdict is Verdict.LOCKED
+    if not rows[0]["untriggered"] or (locked and not rows[0]["viewless"]):
         tap.stale(held)
 
 

@@ -27,6 +27,7 @@ from antipode_shims.mysql._statements import (
     DDL,
     ENDS,
     ISOLATES,
+    LOCKS,
     LOGS,
     MANY,
     ONCE,
@@ -54,6 +55,9 @@ _OPEN_OR_NOT = AUTOCOMMIT | IN_TRANSACTION
 _TAKES = READS | OPENS
 #: Errors of a statement that was not executed: it does not parse, or names no table that there is.
 _UNREAD = frozenset({1064, 1146})
+#: And of one that names a column that there is not, or that a read-only transaction may not have:
+#: unless a trigger, a function or a view had read by then.
+_UNRESOLVED = frozenset({1054, 1792})
 #: And of one that its user may not run, that names what there is not, that a server refuses which
 #: only reads, or that lost a transaction's locks.
 _UNWRITTEN = _UNREAD | {
@@ -64,8 +68,8 @@ _UNWRITTEN = _UNREAD | {
 _UNDONE = frozenset({1205, 1206, 1213})
 #: Errors of DDL that it meets after its commit: a table is there already, or is none.
 _COMMITTED = frozenset({1050, 1051})
-#: Whether a transaction has a snapshot.
-_NONE, _PERHAPS, _TAKEN = range(3)
+#: Whether a transaction has a snapshot: if a trigger or a function took one, or a view, too.
+_NONE, _PERHAPS, _LOCKED, _TAKEN = range(4)
 _MORE_TO_SAY = MORE_RESULTS | STATE_CHANGED
 
 
@@ -79,6 +83,8 @@ class Verdict(Enum):
     #: The transaction wrote, and read nothing: it has such a snapshot if a trigger of its tables,
     #: or a function in its statements, took one.
     TRIGGERED = "triggered"
+    #: It read, and locked what it read: a view of its statements may have taken one, too.
+    LOCKED = "locked"
 
 
 class Due(Enum):
@@ -95,6 +101,11 @@ class Due(Enum):
     UNCOVERED = "uncovered"
 
 
+_OLD = {
+    _PERHAPS: Verdict.TRIGGERED,
+    _LOCKED: Verdict.LOCKED,
+    _TAKEN: Verdict.OLD_SNAPSHOT,
+}
 #: Python 3.11 looks an enumeration's members up slowly; these are wanted for every statement.
 _NOTHING, _PASS = Due.NOTHING, Verdict.PASS
 
@@ -164,6 +175,14 @@ class Session:
         """Whether the next statement may take the snapshot of a transaction."""
         return not self._snapshot and self.status & _OPEN_OR_NOT != AUTOCOMMIT
 
+    @property
+    def unread(self) -> bool:
+        """Whether the open transaction, or the one that the next statement opens, has read nothing.
+
+        Nothing that is known to have taken its snapshot.
+        """
+        return self._snapshot != _TAKEN and self.status & _OPEN_OR_NOT != AUTOCOMMIT
+
     def judge(self, floor: Floor, meaning: int) -> Verdict:
         """Whether a statement that reads, or may take the transaction's snapshot, may be sent."""
         self._forget_old()
@@ -171,7 +190,7 @@ class Session:
         if self._snapshot and not renews:
             if self.shows(floor):
                 return _PASS
-            return Verdict.OLD_SNAPSHOT if self._snapshot == _TAKEN else Verdict.TRIGGERED
+            return _OLD[self._snapshot]
         if floor.proved(self.server, within_s=FRESH_S):
             self._pass(floor)
             self._learn(floor.writes, floor)
@@ -281,14 +300,18 @@ class Session:
 
     def _take(self, meaning: int) -> None:
         """Note what a statement that is about to be sent does to the transaction's snapshot."""
-        anew = not self._snapshot or meaning & ENDS
-        takes = meaning & _TAKES
-        if takes and not anew:
-            self._snapshot = _TAKEN
-        elif takes or (anew and meaning & WRITES and not meaning & ENDS):
+        if meaning & _TAKES:
+            taken = _LOCKED if meaning & LOCKS else _TAKEN
+        elif meaning & WRITES and not meaning & ENDS:
+            taken = _PERHAPS
+        else:
+            return
+        if not self._snapshot or meaning & ENDS:
             self._forget_old()
             self._show()
-            self._snapshot = _TAKEN if takes else _PERHAPS
+            self._snapshot = taken
+        else:
+            self._snapshot = max(self._snapshot, taken)
 
     def replied(self, ok: Ok) -> None:
         """One of the flight's statements was answered with an OK packet."""
@@ -420,6 +443,8 @@ class Session:
             self._snapshot = _NONE
         elif single and number in _UNREAD:
             self._snapshot = self._before
+        elif single and number in _UNRESOLVED:
+            self._snapshot = max(self._before, min(self._snapshot, _LOCKED))
         elif flight & DDL == DDL and number in _COMMITTED and not flight & MANY:
             self.status &= ~IN_TRANSACTION
             self._closed()

@@ -44,6 +44,7 @@ from antipode_shims.mysql._statements import (
     ASSIGNS,
     CALLS,
     DDL,
+    LOCKS,
     NESTS,
     OPENS,
     READS,
@@ -346,8 +347,10 @@ class Tap:
             found &= ~WRITES  # What it writes nobody else sees, and no log replicates.
         held = floor(self.shim, reads=False)
         # A text is searched where that shows something alone.
-        if (fresh or held is not None) and reads(sql, found):
-            return found | OPENS, held
+        if self.session.unread or held is not None:
+            how = reads(sql, found)
+            if how:
+                return found | OPENS | (how & LOCKS), held
         return found, held if fresh else None
 
     def other(self) -> None:

@@ -16,6 +16,8 @@ enum Effect {
   SNAPSHOT,
   /** It may take a snapshot at once, although it shows nothing that anybody waits for. */
   MAY_SNAPSHOT,
+  /** It locks what it reads, which takes no snapshot: but for views, triggers and functions. */
+  LOCKS,
   /** It may change the isolation of this or later transactions. */
   ISOLATION,
   /** The isolation that it sets is, or may be, that of the next transaction alone. */

@@ -15,6 +15,12 @@ final class Errors {
   static final Set<Integer> UNREAD = Set.of(1064, 1146);
 
   /**
+   * Nor one that names a column that does not exist, or that a read-only transaction may not have:
+   * unless a trigger, a function or a view had read by then.
+   */
+  static final Set<Integer> UNRESOLVED = Set.of(1054, 1792);
+
+  /**
    * Nor one that its user may not run, that names what there is not, that a server refuses which
    * only reads, or that lost a transaction's locks.
    */

@@ -206,6 +206,7 @@ final class Lent implements QueryExecutionListener, MethodExecutionListener {
     }
     if (execution.isBatch()) {
       found.add(Effect.SEVERAL);
+      found.remove(Effect.LOCKS); // Which of them reads it does not say.
     }
     return onServer(found);
   }

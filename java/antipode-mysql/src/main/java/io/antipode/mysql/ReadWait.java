@@ -29,7 +29,10 @@ final class ReadWait {
           Flavor.MARIADB,
           "SELECT @@SESSION.tx_isolation AS level");
 
-  /** Whether nothing that a write may set off reads. Who may not see triggers is told of none. */
+  /**
+   * Whether nothing that a write may set off reads, and whether what locks its tables can read no
+   * others: through a view, or of the server's own. Who may not see triggers is told of none.
+   */
   private static final String UNTRIGGERED =
       "SELECT NOT EXISTS (SELECT 1 FROM information_schema.TRIGGERS"
           + " WHERE TRIGGER_SCHEMA NOT IN ('mysql', 'sys'))"
@@ -40,7 +43,11 @@ final class ReadWait {
           + " OR NOT EXISTS (SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN"
           + " ('information_schema', 'performance_schema', 'mysql', 'sys') AND SCHEMA_NAME NOT IN"
           + " (SELECT TABLE_SCHEMA FROM information_schema.SCHEMA_PRIVILEGES"
-          + " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered";
+          + " WHERE PRIVILEGE_TYPE = 'TRIGGER'))) AS untriggered,"
+          + " NOT EXISTS (SELECT 1 FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN"
+          + " ('information_schema', 'performance_schema', 'mysql', 'sys'))"
+          + " AND COALESCE(DATABASE(), '') NOT IN ('information_schema', 'mysql', 'sys')"
+          + " AS viewless";
 
   private final MySqlShim shim;
   private final Tap tap;
@@ -78,7 +85,8 @@ final class ReadWait {
         }
       }
       floor.hold(shim, most -> seen = look(floor, most));
-      if (verdict == Verdict.TRIGGERED && !renews && !isUntriggered()) {
+      boolean isUnseen = verdict == Verdict.TRIGGERED || verdict == Verdict.LOCKED;
+      if (isUnseen && !renews && !isUntriggered(verdict)) {
         tap.stale(floor);
       }
     } catch (SQLException error) {
@@ -98,8 +106,11 @@ final class ReadWait {
   }
 
   /** Asked once the floor is met, for the server may take the snapshot here. */
-  private boolean isUntriggered() throws SQLException {
-    return link.rows(UNTRIGGERED).get(0).getOrDefault("untriggered", "").equals("1");
+  private boolean isUntriggered(Verdict verdict) throws SQLException {
+    Map<String, String> row = link.rows(UNTRIGGERED).get(0);
+    boolean isViewless = row.getOrDefault("viewless", "").equals("1");
+    return row.getOrDefault("untriggered", "").equals("1")
+        && (verdict == Verdict.TRIGGERED || isViewless);
   }
 
   private Observation look(Floor floor, Duration most) throws SQLException {

@@ -27,7 +27,9 @@ final class Session {
     /** A snapshot is open that does not show the floor, unless reads see the last commits. */
     OLD_SNAPSHOT,
     /** The transaction wrote and read nothing: a trigger or a function may have taken one. */
-    TRIGGERED
+    TRIGGERED,
+    /** It locked all that it read: a view, too, may have taken one. */
+    LOCKED
   }
 
   /** What the end of a call leaves to do. */
@@ -114,7 +116,11 @@ final class Session {
       if (shows(floor)) {
         return Verdict.PASS;
       }
-      return transaction.snapshot() == Snapshot.TAKEN ? Verdict.OLD_SNAPSHOT : Verdict.TRIGGERED;
+      return switch (transaction.snapshot()) {
+        case TAKEN -> Verdict.OLD_SNAPSHOT;
+        case LOCKED -> Verdict.LOCKED;
+        default -> Verdict.TRIGGERED;
+      };
     }
     return proofs.isMet(floor) ? Verdict.PASS : Verdict.HOLD;
   }

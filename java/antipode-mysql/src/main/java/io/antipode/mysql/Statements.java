@@ -5,6 +5,7 @@ import static io.antipode.mysql.Effect.CALLS;
 import static io.antipode.mysql.Effect.COMMITS;
 import static io.antipode.mysql.Effect.ENDS;
 import static io.antipode.mysql.Effect.ISOLATION;
+import static io.antipode.mysql.Effect.LOCKS;
 import static io.antipode.mysql.Effect.LOGGED;
 import static io.antipode.mysql.Effect.MAY_SNAPSHOT;
 import static io.antipode.mysql.Effect.NAMES;
@@ -56,6 +57,23 @@ final class Statements {
               + ")*(?:\\s+limit\\s+1)?[\\s;]*",
           Pattern.CASE_INSENSITIVE);
   private static final Pattern SPACE = Pattern.compile("\\s+");
+
+  /** How many bytes at its end say that a SELECT locks what it reads. */
+  private static final int TAIL = 40;
+
+  private static final Pattern LOCKING =
+      Pattern.compile(
+          "\\b(?:FOR\\s+(?:UPDATE|SHARE)|LOCK\\s+IN\\s+SHARE\\s+MODE)"
+              + "(?:\\s+(?:NOWAIT|SKIP\\s+LOCKED|WAIT\\s+\\d+))?[\\s;]*+\\z",
+          Pattern.CASE_INSENSITIVE);
+
+  /** What may read besides, without a lock; and comments, which may hold the words of a lock. */
+  private static final Pattern UNLOCKED =
+      Pattern.compile("\\b(?:SELECT|TABLE|VALUES|OF)\\b|--|#|/\\*", Pattern.CASE_INSENSITIVE);
+
+  /** In the names of schemas whose tables nothing locks. */
+  private static final Pattern SYSTEM =
+      Pattern.compile("SCHEMA|MYSQL|SYS", Pattern.CASE_INSENSITIVE);
 
   /** A longer one asks for more than the session's own values. */
   private static final int LONGEST_SESSION_READ = 200;
@@ -124,6 +142,7 @@ final class Statements {
     }
     Set<Effect> found = EnumSet.of(SEVERAL);
     parts.forEach(part -> found.addAll(one(part)));
+    found.remove(LOCKS); // Which of them reads it does not say.
     return found;
   }
 
@@ -178,9 +197,10 @@ final class Statements {
 
   private static Set<Effect> byWord(String word, String sql) {
     return switch (word.toUpperCase(Locale.ROOT)) {
-      case "SELECT" -> isOfSession(sql) ? Set.of() : EnumSet.of(READS);
+      case "SELECT" -> selecting(sql);
       case "TABLE", "VALUES", "DESCRIBE", "DESC", "CHECKSUM" -> EnumSet.of(READS);
-      case "INSERT", "REPLACE", "UPDATE", "DELETE" -> writing(sql, READ_OF_WRITE);
+      case "INSERT", "REPLACE", "UPDATE", "DELETE" ->
+          locking(writing(sql, READ_OF_WRITE), sql);
       case "LOAD" -> writing(sql, NESTED_READ);
       case "HELP", "SAVEPOINT", "RELEASE", "DEALLOCATE", "PREPARE", "KILL", "GET", "PURGE" ->
           Set.of();
@@ -235,6 +255,23 @@ final class Statements {
     return sql.length() < LONGEST_SESSION_READ && SESSION_READ.matcher(sql).matches();
   }
 
+  private static Set<Effect> selecting(String sql) {
+    String tail = sql.substring(Math.max(0, sql.length() - TAIL));
+    if (LOCKING.matcher(tail).find()) {
+      Set<Effect> found = EnumSet.of(READS);
+      return UNLOCKED.matcher(sql).find("SELECT".length()) ? found : locking(found, sql);
+    }
+    return isOfSession(sql) ? Set.of() : EnumSet.of(READS);
+  }
+
+  /** Returns effects, and that what is read is locked, unless a table of the server's is named. */
+  private static Set<Effect> locking(Set<Effect> found, String sql) {
+    if (found.contains(READS) && !SYSTEM.matcher(sql).find()) {
+      found.add(LOCKS);
+    }
+    return found;
+  }
+
   private static Set<Effect> writing(String sql, Pattern reading) {
     return reading.matcher(sql).find() ? EnumSet.of(WRITES, READS) : EnumSet.of(WRITES);
   }
@@ -284,8 +321,12 @@ final class Statements {
     String text = sql.toUpperCase(Locale.ROOT);
     Set<Effect> found = EnumSet.noneOf(Effect.class);
     // SET @x = (SELECT ...), a function of the user's, SET STATEMENT ... FOR any statement.
-    if (text.contains("SELECT") || text.contains("(") || second(sql).equals("STATEMENT")) {
+    boolean isAny = second(sql).equals("STATEMENT");
+    if (text.contains("SELECT") || text.contains("(") || isAny) {
       found.addAll(EnumSet.of(READS, WRITES, COMMITS));
+      if (!isAny) {
+        locking(found, sql);
+      }
     }
     if (text.contains("AUTOCOMMIT") || text.contains("PASSWORD")) {
       found.add(COMMITS);

@@ -36,7 +36,17 @@ record Transaction(
     NONE,
     /** It wrote and read nothing: a trigger or a function may have taken one. */
     PERHAPS,
-    TAKEN
+    /** It locked all that it read: a view, too, may have taken one. */
+    LOCKED,
+    TAKEN;
+
+    Snapshot or(Snapshot other) {
+      return compareTo(other) < 0 ? other : this;
+    }
+
+    Snapshot atMost(Snapshot other) {
+      return compareTo(other) > 0 ? other : this;
+    }
   }
 
   /** Whether something wrote. */
@@ -160,10 +170,11 @@ record Transaction(
 
   /** Returns it while a call is made. */
   Transaction starting(Set<Effect> effects) {
-    Transaction started =
-        takesSnapshot(effects)
-            ? with(Snapshot.TAKEN)
-            : mayTakeFirst(effects) ? with(Snapshot.PERHAPS) : this;
+    Snapshot taken =
+        !takesSnapshot(effects)
+            ? (mayTakeFirst(effects) ? Snapshot.PERHAPS : Snapshot.NONE)
+            : effects.contains(Effect.LOCKS) ? Snapshot.LOCKED : Snapshot.TAKEN;
+    Transaction started = with(snapshot.or(taken));
     if (!effects.contains(Effect.ISOLATION)) {
       return started;
     }
@@ -243,6 +254,10 @@ record Transaction(
     boolean isSingle = !effects.contains(Effect.COMMITS) && !isSeveral;
     if (isSingle && (before.isAutonomous() || Errors.UNREAD.contains(number))) {
       return with(before.snapshot).with(before.autocommit, before.open);
+    }
+    if (isSingle && Errors.UNRESOLVED.contains(number)) {
+      Snapshot seen = before.snapshot.or(snapshot.atMost(Snapshot.LOCKED));
+      return and(changed, effects).with(seen).with(autocommit, Known.UNKNOWN);
     }
     boolean defines = effects.contains(Effect.WRITES) && effects.contains(Effect.ENDS);
     if (defines && !isSeveral && AFTER_COMMIT.contains(number)) {

@@ -110,6 +110,26 @@ class TransactionTest {
     assertThat(now().snapshot()).isEqualTo(Snapshot.NONE);
   }
 
+  /** What locks what it reads takes none but through a view; nor does what is refused unread. */
+  @Test
+  void whatLocksTakesNoSnapshot() {
+    for (String sql : new String[] {"SELECT a FROM t FOR UPDATE", "INSERT INTO t SELECT a FROM u"}) {
+      call("BEGIN", INSIDE);
+      call(sql, INSIDE);
+      assertThat(now().snapshot()).isEqualTo(Snapshot.LOCKED);
+      call("UPDATE t SET a = 1", INSIDE);
+      assertThat(now().snapshot()).isEqualTo(Snapshot.LOCKED);
+    }
+    for (int number : new int[] {1054, 1792}) {
+      call("BEGIN", INSIDE);
+      refuse("SELECT a FROM t", number);
+      assertThat(now().snapshot()).isEqualTo(Snapshot.LOCKED);
+      call("SELECT a FROM t", INSIDE);
+      refuse("SELECT a FROM t", number);
+      assertThat(now().snapshot()).isEqualTo(Snapshot.TAKEN);
+    }
+  }
+
   /** What the driver asks for by itself may take the snapshot where none is there yet. */
   @Test
   void whatTheDriverAsksFor() {
