@@ -12,7 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
-from antipode import Lineage, Promise
+from antipode import (
+    Lineage,
+    LineageDecodeError,
+    LineageTooLarge,
+    Promise,
+    deserialize,
+    serialize,
+)
 from antipode.propagation import MEMBER
 from antipode.shim import (
     Scope,
@@ -44,6 +51,14 @@ MAX_MEMBERS = 64
 # No broker in its default configuration passes a larger header; reading it would be work for an
 # attacker's benefit.
 _MAX_READ = 131_072
+# The least room that a lineage is given: less might not hold its own mark.
+_LEAST = 16
+# What properties take besides headers: each is a text of at most 255 bytes, or less.
+_OTHER_PROPERTIES = 4096
+# What a header takes whose value is a table, a list or a number, or is taken for too long.
+_OTHER_VALUE = 1024
+# Of a character in UTF-8.
+_MOST_BYTES = 4
 
 
 def outgoing(
@@ -152,6 +167,34 @@ def _within_limits(members: list[str], datastore: str) -> str:
             len(members) - len(kept),
         )
     return ",".join(kept)
+
+
+def shortened(headers: Mapping[str, Any], excess: int) -> dict[str, Any] | None:
+    """*headers* of :func:`outgoing` with a lineage that is *excess* bytes shorter, and marked.
+
+    None where not even its mark fits.
+    """
+    ours, others = _split(as_text(headers.get(BAGGAGE)))
+    room = len(ours[0]) - excess if ours else 0
+    if room < _LEAST:
+        return None
+    try:
+        text = serialize(deserialize(ours[0]), max_bytes=room + len(f"{MEMBER}="))
+    except (LineageTooLarge, LineageDecodeError):
+        return None
+    return {**headers, BAGGAGE: ",".join([f"{MEMBER}={text}", *others])}
+
+
+def may_exceed(headers: Mapping[str, Any], room: int) -> bool:
+    """Whether properties with *headers* may take more than *room* bytes: those need a closer look.
+
+    Cheap: most messages have a few short headers.
+    """
+    size = _OTHER_PROPERTIES
+    for name, value in headers.items():
+        known = isinstance(value, (str, bytes))
+        size += _MOST_BYTES * (len(name) + len(value)) if known else _OTHER_VALUE
+    return size > room
 
 
 def as_text(header: object) -> str | None:

@@ -13,6 +13,7 @@ import pytest
 import antipode
 from antipode import ConfigurationError, Lineage, WriteId
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq._clients.channel_state import AROUND_PROPERTIES
 from antipode_testing import wait_until
 
 from ._bench import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from antipode_testing import LagProxy, RabbitMQTopology
 
 pytestmark = pytest.mark.store("rabbitmq")
+#: The bytes of a frame, by default.
+FRAME = 131_072
 
 
 @pytest.fixture
@@ -89,6 +92,26 @@ async def test_a_confirmed_publication_enters_and_carries_its_causes(bench: Benc
         with rabbitmq.message(each) as held:
             assert held.lineage == expected
         assert each[1].headers["mine"] == 1
+
+
+@pytest.mark.parametrize(("spare", "named"), [(300, True), (60, False)])
+async def test_headers_that_fill_a_frame(bench: Bench, *, spare: int, named: bool) -> None:
+    """The message is sent as without the library: its lineage is cut, or it has none at all."""
+    many = Lineage([WriteId("posts", f"log-{number}", 7) for number in range(20)])
+    async with connected(bench) as channel:
+        exchange = await channel.get_exchange(bench.name)
+        used = len(aio_pika.Message(b"", headers={"mine": ""}).properties.marshal())
+        headers = {"mine": "x" * (FRAME - used - AROUND_PROPERTIES - spare)}
+        with antipode.scope(many):
+            await exchange.publish(aio_pika.Message(b"", headers=headers), "k")
+            sent = antipode.current()
+        await exchange.publish(aio_pika.Message(b"", headers=headers), "k")
+    assert bool(sent.only(NEWS)) is named
+    assert ((NEWS, "unsampled") in {tuple(mark) for mark in sent.incomplete}) is not named
+    _, properties, _ = bench.get(bench.channel())
+    assert ("baggage" in properties.headers) is named
+    with rabbitmq.message(properties) as held:
+        assert bool(held.lineage.only("posts")) is named
 
 
 async def test_consumers_run_in_the_scope_of_their_message(bench: Bench) -> None:

@@ -15,6 +15,7 @@ import antipode
 from antipode import ConfigurationError, Lineage, Status
 from antipode._request.context import context_with
 from antipode_shims import rabbitmq
+from antipode_shims.rabbitmq._clients.channel_state import AROUND_PROPERTIES
 
 from ._bench import (
     CAUSES,
@@ -69,6 +70,45 @@ def test_the_applications_properties_are_not_touched(bench: Bench, channel: Any)
     assert headers == {"mine": [1, {"deep": "x"}]}
     _, got, _ = bench.get(channel)
     assert (got.content_type, got.priority, got.headers["mine"]) == ("text/x", 3, headers["mine"])
+
+
+#: The bytes of a frame, by default.
+FRAME = 131_072
+
+
+def filled(spare: int) -> pika.BasicProperties:
+    """Properties that leave *spare* bytes of their frame."""
+    properties = pika.BasicProperties(headers={"mine": ""})
+    used = sum(map(len, properties.encode())) + AROUND_PROPERTIES
+    properties.headers["mine"] = "x" * (FRAME - used - spare)
+    return properties
+
+
+def test_a_lineage_is_cut_to_what_the_frame_has_room_for(bench: Bench, channel: Any) -> None:
+    """The message is sent as without the library, with a lineage that says what it lost."""
+    many = Lineage([antipode.WriteId("posts", f"log-{number}", 7) for number in range(20)])
+    with antipode.scope(many):
+        channel.basic_publish(bench.name, "k", b"", filled(spare=200))
+        (entry,) = news()
+    message = bench.get(channel)
+    with rabbitmq.message(message) as held:
+        assert entry in held.lineage
+        assert ("posts", "size") in {tuple(mark) for mark in held.lineage.incomplete}
+        assert 0 < len(held.lineage.only("posts")) < len(many)
+
+
+def test_a_message_whose_headers_fill_its_frame_has_no_name(bench: Bench, channel: Any) -> None:
+    """It is sent as the application gave it, and the scope says that its position is missing."""
+    before = counted("baggage_dropped")
+    with antipode.scope(CAUSES) as held:
+        channel.basic_publish(bench.name, "k", b"", filled(spare=40))
+        assert not news()
+        assert (NEWS, "unsampled") in {tuple(mark) for mark in held.lineage.incomplete}
+        channel.basic_publish(bench.name, "k", b"")
+        assert len(news()) == 1
+    _, properties, _ = bench.get(channel)
+    assert list(properties.headers) == ["mine"]
+    assert counted("baggage_dropped") == before + 1
 
 
 @pytest.mark.parametrize("outer", ["stock", "ours"])

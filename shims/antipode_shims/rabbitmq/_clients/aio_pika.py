@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from antipode_shims.rabbitmq._position.publisher import Publications
 
-from .channel_state import State, state_of
+from .channel_state import AROUND_PROPERTIES, State, state_of
 from .message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from antipode import WriteId
+
+
+#: How much less than of a body a frame takes of properties; and aiormq may add the message's id.
+_MORE_THAN_CONTENT = AROUND_PROPERTIES - 8 + 33
 
 
 def instrument(channel: Any, state: State) -> None:
@@ -62,10 +66,10 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
         if not parent.active:
             return await original(body, properties=properties, **names, **kwargs)
         if not state.hears(exchange):
-            sent = _with_headers(properties, state, None)
+            sent, _ = _outfitted(underlay, state, properties, None)
             return await original(body, properties=sent, **names, **kwargs)
         write = state.name(exchange, routing_key, confirmed=underlay.publisher_confirms)
-        sent = _with_headers(properties, state, write)
+        sent, write = _outfitted(underlay, state, properties, write)
         try:
             result = await original(body, properties=sent, **names, **kwargs)
         except BaseException as error:
@@ -83,16 +87,24 @@ def _publishing(underlay: Any, state: State, parent: State) -> Callable[..., Awa
     return basic_publish
 
 
-def _with_headers(properties: Any, state: State, write: WriteId | None) -> Any:
-    """A copy of the properties with our headers; the application's are not touched."""
+def _outfitted(
+    underlay: Any, state: State, properties: Any, write: WriteId | None
+) -> tuple[Any, WriteId | None]:
+    """A copy of the properties with our headers, and the name that they have."""
     if properties is None:
         import aiormq
 
         # What aiormq sends for None.
         properties = aiormq.spec.Basic.Properties(delivery_mode=1)
     sent = copy.copy(properties)
-    sent.headers = state.headers(properties.headers, write)
-    return sent
+
+    def size(headers: dict[str, Any] | None) -> int:
+        sent.headers = headers
+        return len(sent.marshal())
+
+    room = underlay.max_content_size - _MORE_THAN_CONTENT
+    sent.headers, write = state.headers(properties.headers, write, room=room, size=size)
+    return sent, write
 
 
 def certainly_absent(error: BaseException) -> bool:

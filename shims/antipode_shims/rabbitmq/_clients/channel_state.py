@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from antipode.shim import count, mark_incomplete, record_write, shims_of
-from antipode_shims.rabbitmq._format import outgoing
+from antipode.shim import count, log_once, mark_incomplete, record_write, shims_of
+from antipode_shims.rabbitmq._format import may_exceed, outgoing, shortened
 from antipode_shims.rabbitmq._table2 import BaseRabbitMQShim
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from antipode_shims.rabbitmq._position.publisher import Publications
 
 ATTRIBUTE = "_antipode"
+#: What a frame of properties has besides: its head and end, and what comes before the properties.
+AROUND_PROPERTIES = 20
 _ABSENT = object()
 
 
@@ -120,10 +122,51 @@ class State:
         return self.receipts or any(shim.waitable for shim in shims_of(self.datastore))
 
     def headers(
-        self, headers: Mapping[str, Any] | None, write: WriteId | None
-    ) -> dict[str, Any] | None:
-        """The headers to send instead of the application's."""
-        return outgoing(headers, datastore=self.datastore, write=write)
+        self,
+        headers: Mapping[str, Any] | None,
+        write: WriteId | None,
+        *,
+        room: int,
+        size: Callable[[dict[str, Any] | None], int],
+    ) -> tuple[Mapping[str, Any] | None, WriteId | None]:
+        """The headers to send instead of the application's, and the name that they have.
+
+        The lineage is cut to what one frame has room for. Where not even its mark fits, the
+        message goes as the application gave it, without a name.
+
+        Args:
+            headers: the application's.
+            write: the message's own write; None for one that is not recorded.
+            room: how many bytes of properties a frame of the connection takes; no limit where
+                that is nothing.
+            size: how many the message's have with other headers.
+        """
+        sent = outgoing(headers, datastore=self.datastore, write=write)
+        if sent is None or room <= 0 or not may_exceed(sent, room):
+            return sent, write
+        excess = size(sent) - room
+        if excess <= 0:
+            return sent, write
+        cut = shortened(sent, excess)
+        if cut is not None:
+            return cut, write
+        self._unfit(write)
+        return headers, None
+
+    def _unfit(self, write: WriteId | None) -> None:
+        """A message goes without its lineage and its name: both do not fit in its frame."""
+        count("baggage_dropped", self.datastore)
+        log_once(
+            "baggage_dropped",
+            self.datastore,
+            "frame",
+            "the headers of a message to %r fill its frame: it was sent without its lineage and "
+            "its name. Use larger frames (frame_max), or shorter headers",
+            self.datastore,
+        )
+        if write is not None:
+            self.publications.void(write)
+            mark_incomplete(self.datastore, "unsampled")
 
     def minted(self, write: WriteId | None) -> None:
         """The broker has the message."""

@@ -7,11 +7,14 @@ import functools
 import struct
 from typing import TYPE_CHECKING, Any
 
+from .channel_state import AROUND_PROPERTIES
 from .libraries import pika
 from .message import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from antipode import WriteId
 
     from .channel_state import State
 
@@ -26,11 +29,32 @@ def instrument(channel: Any, state: State) -> None:
     state.replace(channel, "tx_select", transacting(channel, state))
 
 
-def with_headers(properties: Any, headers: dict[str, Any] | None) -> Any:
+def with_headers(properties: Any, headers: Mapping[str, Any] | None) -> Any:
     """A copy of BasicProperties (None: new ones) with *headers*; the original is not touched."""
     sent = pika().BasicProperties() if properties is None else copy.copy(properties)
     sent.headers = headers
     return sent
+
+
+def outfitted(
+    channel: Any, state: State, properties: Any, write: WriteId | None
+) -> tuple[Any, WriteId | None]:
+    """The properties to send in place of the application's, and the name that they have.
+
+    Args:
+        channel: pika's, of callbacks, whose connection knows how large its frames are.
+        state: the channel's.
+        properties: the application's; None for none.
+        write: the message's own write; None for one that is not recorded.
+    """
+    given = None if properties is None else properties.headers
+
+    def size(headers: dict[str, Any] | None) -> int:
+        return sum(map(len, with_headers(properties, headers).encode()))
+
+    room = channel.connection.params.frame_max - AROUND_PROPERTIES
+    headers, write = state.headers(given, write, room=room, size=size)
+    return with_headers(properties, headers), write
 
 
 def _publishing(channel: Any, state: State) -> Callable[..., None]:
@@ -47,15 +71,15 @@ def _publishing(channel: Any, state: State) -> Callable[..., None]:
         if not state.active:
             original(exchange, routing_key, body, properties, mandatory)
             return
-        headers = None if properties is None else properties.headers
+        inner = channel._impl  # noqa: SLF001 - the only way to the size of frames
         if not state.hears(exchange):
-            sent = with_headers(properties, state.headers(headers, None))
+            sent, _ = outfitted(inner, state, properties, None)
             original(exchange, routing_key, body, sent, mandatory)
             return
         # pika offers no public question for it; a channel may be in confirm mode already.
         confirmed = bool(channel._delivery_confirmation)  # noqa: SLF001
         write = state.name(exchange, routing_key, confirmed=confirmed)
-        sent = with_headers(properties, state.headers(headers, write))
+        sent, write = outfitted(inner, state, properties, write)
         send(state, write, lambda: original(exchange, routing_key, body, sent, mandatory))
 
     return basic_publish

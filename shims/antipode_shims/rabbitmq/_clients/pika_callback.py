@@ -11,7 +11,7 @@ from antipode.shim import Scope, count, scope_in, unscoped
 from antipode_shims.rabbitmq._format import own_write
 
 from .libraries import pika
-from .pika_blocking import certainly_absent, consuming, transacting, with_headers
+from .pika_blocking import certainly_absent, consuming, outfitted, transacting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,14 +116,13 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
             original(exchange, routing_key, body, properties, mandatory)
             return
         confirmed = confirms.tag is not None
-        headers = None if properties is None else properties.headers
         if not state.hears(exchange):
-            sent = with_headers(properties, state.headers(headers, None))
+            sent, _ = outfitted(channel, state, properties, None)
             original(exchange, routing_key, body, sent, mandatory)
             confirms.sent(None, None)
             return
         write = state.name(exchange, routing_key, confirmed=confirmed)
-        sent = with_headers(properties, state.headers(headers, write))
+        sent, write = outfitted(channel, state, properties, write)
         try:
             original(exchange, routing_key, body, sent, mandatory)
         except BaseException as error:
@@ -133,6 +132,7 @@ def _publishing(channel: Any, state: State, confirms: Confirms) -> Callable[...,
                 state.in_doubt(write)
             raise
         if write is None:
+            confirms.sent(None, None)
             return
         if not confirmed:
             state.minted(write)
