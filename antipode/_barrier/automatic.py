@@ -170,6 +170,11 @@ class AutomaticDemand(Demand):
             self._proved = earlier._proved
 
     @property
+    def flawed(self) -> bool:
+        """Whether there is something that no poll can show."""
+        return self._hopeless is not None
+
+    @property
     def flaw(self) -> UnmetError | None:
         """The error of what no poll can show; None where there is no such thing."""
         wait = self._hopeless

@@ -171,15 +171,25 @@ class Floor:
         demands: Sequence[Demand],
         *,
         flaw: UnmetError | None = None,
+        raises: bool = False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """Hold a read back for *demands*; *flaw* says what no poll can show it."""
+        """Hold a read back for *demands*.
+
+        Args:
+            datastore: whose reads it is for.
+            demands: who asks for what.
+            flaw: what no poll can show the read; None for nothing.
+            raises: whether a read that was shown all the rest raises *flaw*, instead of being
+                answered.
+            clock: what time it is.
+        """
         self.datastore = datastore
         self.demands = demands
         self.writes: frozenset[WriteId] = frozenset().union(*(each.writes for each in demands))
         self.promises: frozenset[Promise] = frozenset().union(*(each.promises for each in demands))
         self.served = self.counted = False
-        self._flaw = flaw
+        self._flaw, self._raises = flaw, raises
         self._clock = clock
 
     def proved(self, server: str, *, within_s: float = math.inf) -> bool:
@@ -222,8 +232,14 @@ class Floor:
         return False
 
     def passed(self) -> None:
-        """The read is answered: it is known to be shown all of it that a poll can show."""
+        """The read is answered: it is known to be shown all of it that a poll can show.
+
+        Raises:
+            UnmetError: it is not: it depends on what no poll can show.
+        """
         if self._flaw is not None:
+            if self._raises:
+                raise self._flaw
             self._count(self._flaw)
 
     def wait_for(self, demand: Demand, *, is_over: bool = False) -> Wait:

@@ -49,29 +49,25 @@ def floor(shim: Store, *, reads: bool = True, who: object = None) -> Floor | Non
             observer.reads(held, shim)
         _tell_of_unseen(held, shim.datastore, id(who))
     called = demanded_in(held, shim.datastore)
-    demands, flaw = [] if called is None else [called], None
+    demands, flaw, raises = [] if called is None else [called], None, False
     if applies(shim) and (automatic := demand_of(held, shim, called)) is not None:
-        if automatic.wanted:
+        raises = automatic.raises and automatic.flawed
+        if automatic.wanted and not (demands and raises):
             demands.append(automatic)
         flaw = _flaw(automatic) if reads else None
+    if flaw is not None and raises and called is None:
+        raise flaw
     if demands:
-        return Floor(shim.datastore, demands, flaw=flaw, clock=shim.clock)
+        return Floor(shim.datastore, demands, flaw=flaw, raises=raises, clock=shim.clock)
     if flaw is not None:
         serve(shim.datastore, flaw)
     return None
 
 
 def _flaw(automatic: AutomaticDemand) -> UnmetError | None:
-    """What no poll can show a read, which is answered all the same.
-
-    Raises:
-        UnmetError: it is not.
-    """
+    """What no poll can show a read."""
     tell_of_unknown_stores(automatic.unknown)
-    flaw = automatic.flaw
-    if flaw is not None and automatic.raises:
-        raise flaw
-    return flaw
+    return automatic.flaw
 
 
 def _tell_of_unseen(held: Scope, datastore: str, reader: int) -> None:

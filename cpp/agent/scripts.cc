@@ -441,7 +441,7 @@ Json RunScript(const Json& script) {
     const auto left = scope ? DemandSet::In(*scope, store->datastore()) : nullptr;
     if (!left) continue;
     const auto floor =
-        std::make_shared<ReadFloor>(store->datastore(), ReadFloor::Demands{left}, nullptr, store->clock());
+        std::make_shared<ReadFloor>(store->datastore(), ReadFloor::Demands{left}, nullptr, false, store->clock());
     Json& writes = value["floors"][store->datastore()] = Json::array();
     Json& promises = value["promises"][store->datastore()] = Json::array();
     for (const WriteId& each : floor->writes()) writes.push_back(json::Of(each));

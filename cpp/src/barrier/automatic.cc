@@ -23,12 +23,10 @@ bool Chosen(const Store& store, const Settings& settings) {
   return block.value_or(store.barriers().value_or(settings.barriers)) == ReadBarriers::kAuto;
 }
 
-/// What no check can show a read, which is answered all the same; null for nothing. Throws where it is not.
+/// What no check can show a read; null for nothing.
 std::unique_ptr<UnmetError> Flaw(const AutomaticDemand& automatic) {
   TellOfUnknownStores(automatic.unknown());
-  auto flaw = automatic.Flaw();
-  if (flaw && automatic.Raises()) Throw(*flaw);
-  return flaw;
+  return automatic.Flaw();
 }
 
 /// Tells of a read that the writes of a transaction of another connection than `who` are hidden from.
@@ -58,13 +56,16 @@ std::shared_ptr<ReadFloor> CurrentFloor(Store& store, bool reads, const void* wh
   const auto called = DemandSet::In(*scope, store.datastore());
   if (called) demands.push_back(called);
   std::shared_ptr<const UnmetError> flaw;
+  bool throws = false;
   const bool applies = chosen && settings->mode == Mode::kEnforce;
   if (const auto automatic = applies ? AutomaticDemand::Of(*scope, store, settings, called) : nullptr) {
-    if (!automatic->wanted().empty()) demands.push_back(automatic);
+    throws = automatic->Throws();
+    if (!automatic->wanted().empty() && !(called && throws)) demands.push_back(automatic);
     if (reads) flaw = Flaw(*automatic);
   }
+  if (flaw && throws && !called) Throw(*flaw);
   if (!demands.empty()) {
-    return std::make_shared<ReadFloor>(store.datastore(), std::move(demands), std::move(flaw), store.clock());
+    return std::make_shared<ReadFloor>(store.datastore(), std::move(demands), std::move(flaw), throws, store.clock());
   }
   if (flaw) CountServed(store.datastore(), *flaw);
   return nullptr;

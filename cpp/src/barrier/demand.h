@@ -71,6 +71,8 @@ class AutomaticDemand final : public Demand {
   [[nodiscard]] const std::set<std::string>& unknown() const { return found_.unknown; }
   /// Of what no check can show; null where there is no such thing.
   [[nodiscard]] std::unique_ptr<UnmetError> Flaw() const;
+  /// Whether that is what a read throws.
+  [[nodiscard]] bool Throws() const { return Raises() && Flaw() != nullptr; }
 
   [[nodiscard]] bool Automatic() const override { return true; }
   [[nodiscard]] bool Raises() const override { return settings_->on_stale == OnStale::kRaise; }

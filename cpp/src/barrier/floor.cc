@@ -35,8 +35,13 @@ std::set<Promise> Floor::promises() const {
   return found;
 }
 
-ReadFloor::ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, const Clock& clock)
-    : datastore_(std::move(datastore)), demands_(std::move(demands)), flaw_(std::move(flaw)), clock_(clock) {
+ReadFloor::ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, bool throws,
+                     const Clock& clock)
+    : datastore_(std::move(datastore)),
+      demands_(std::move(demands)),
+      flaw_(std::move(flaw)),
+      throws_(throws),
+      clock_(clock) {
   for (const auto& each : demands_) demanded_.insert(each->wanted().begin(), each->wanted().end());
 }
 
@@ -87,7 +92,9 @@ bool ReadFloor::Accepts(const Observation& observation) {
 }
 
 void ReadFloor::Pass() {
-  if (flaw_) Count(*flaw_);
+  if (!flaw_) return;
+  if (throws_) Throw(*flaw_);
+  Count(*flaw_);
 }
 
 bool ReadFloor::Judge(Demand& demand, Wait& wait, const Observation& observation) {
@@ -137,7 +144,7 @@ void ReadFloor::FailSnapshot(const StaleSnapshot& error, const std::function<boo
   std::copy_if(demands_.begin(), demands_.end(), std::back_inserter(called),
                [](const auto& each) { return !each->Automatic(); });
   if (called.size() == demands_.size()) throw error;
-  if (!called.empty() && !shows(ReadFloor(datastore_, called, nullptr, clock_))) throw error;
+  if (!called.empty() && !shows(ReadFloor(datastore_, called, nullptr, false, clock_))) throw error;
   Serve(error);
 }
 

@@ -23,8 +23,10 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
  public:
   using Demands = std::vector<std::shared_ptr<Demand>>;
 
-  /// `flaw` is what no check can show the read; null for nothing.
-  ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, const Clock& clock);
+  /// `flaw` is what no check can show the read; null for nothing. `throws` where a read that was shown all the rest
+  /// throws it, instead of being answered.
+  ReadFloor(std::string datastore, Demands demands, std::shared_ptr<const UnmetError> flaw, bool throws,
+            const Clock& clock);
 
   [[nodiscard]] const std::string& datastore() const override { return datastore_; }
   [[nodiscard]] const std::set<Dependency>& demanded() const override { return demanded_; }
@@ -60,6 +62,7 @@ class ReadFloor final : public Floor, public std::enable_shared_from_this<ReadFl
   Demands demands_;
   std::set<Dependency> demanded_;
   std::shared_ptr<const UnmetError> flaw_;
+  bool throws_;
   const Clock& clock_;
   std::atomic<bool> served_{false};
   std::atomic<bool> counted_{false};

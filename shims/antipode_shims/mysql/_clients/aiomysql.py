@@ -228,8 +228,8 @@ class AsyncConnection:
 
         await held.hold_async(look, places=tap.places)
         if verdict in UNSEEN and not renews:
-            steps = untriggered(tap, held, verdict)
-            await tap.shim.converse_async(steps, self._antipode_ask)
+            clears = untriggered(tap, held, verdict)
+            await tap.shim.converse_async(clears, self._antipode_ask)
         if not held.served:
             tap.shown(held, seen, renews=verdict is not Verdict.HOLD)
 

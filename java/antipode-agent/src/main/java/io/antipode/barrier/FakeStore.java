@@ -105,7 +105,7 @@ public final class FakeStore extends Shim {
   /** Returns the floor that barriers left here in a scope; null for none. */
   public @Nullable Floor floor(Scope scope) {
     Demand left = Demands.in(scope, datastore(), false);
-    return left == null ? null : new Floor(datastore(), List.of(left), null, clock);
+    return left == null ? null : new Floor(datastore(), List.of(left), clock);
   }
 
   // The script: from then on.

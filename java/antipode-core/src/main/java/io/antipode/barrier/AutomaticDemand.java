@@ -82,6 +82,11 @@ final class AutomaticDemand extends Demand {
     return found.unknown;
   }
 
+  /** Returns whether there is something that no look can show. */
+  boolean isFlawed() {
+    return found.hopeless != null;
+  }
+
   /** Returns the error of what no look can show; null where there is no such thing. */
   @Nullable UnmetException flaw() {
     Wait wait = found.hopeless;

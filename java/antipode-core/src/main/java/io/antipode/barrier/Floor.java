@@ -53,15 +53,28 @@ public final class Floor {
   /** What no look can show the read; null for nothing. */
   private final @Nullable UnmetException flaw;
 
+  /** Whether a read that was shown all the rest throws that, instead of being answered. */
+  private final boolean isThrown;
+
   private final Clock clock;
   private final Set<Dependency> wanted = new HashSet<>();
   private volatile boolean isServed;
   private final AtomicBoolean isCounted = new AtomicBoolean();
 
-  Floor(String datastore, List<Demand> demands, @Nullable UnmetException flaw, Clock clock) {
+  Floor(String datastore, List<Demand> demands, Clock clock) {
+    this(datastore, demands, null, false, clock);
+  }
+
+  private Floor(
+      String datastore,
+      List<Demand> demands,
+      @Nullable UnmetException flaw,
+      boolean isThrown,
+      Clock clock) {
     this.datastore = datastore;
     this.demands = List.copyOf(demands);
     this.flaw = flaw;
+    this.isThrown = isThrown;
     this.clock = clock;
     demands.forEach(each -> wanted.addAll(each.wanted()));
   }
@@ -169,12 +182,16 @@ public final class Floor {
     }
     AutomaticDemand automatic =
         Automatic.applies(client) ? AutomaticDemand.of(scope, client, called) : null;
-    if (automatic != null && !automatic.wanted().isEmpty()) {
+    boolean isThrown = automatic != null && automatic.isThrown() && automatic.isFlawed();
+    if (automatic != null && !automatic.wanted().isEmpty() && !(called != null && isThrown)) {
       demands.add(automatic);
     }
     UnmetException flaw = reads && automatic != null ? flaw(automatic) : null;
+    if (flaw != null && isThrown && called == null) {
+      throw flaw;
+    }
     if (!demands.isEmpty()) {
-      return new Floor(client.datastore(), demands, flaw, client.clock());
+      return new Floor(client.datastore(), demands, flaw, isThrown, client.clock());
     }
     if (flaw != null) {
       tellOfStale(client.datastore(), flaw);
@@ -182,14 +199,10 @@ public final class Floor {
     return null;
   }
 
-  /** Returns what no look can show a read, which is answered all the same; null for nothing. */
+  /** Returns what no look can show a read; null for nothing. */
   private static @Nullable UnmetException flaw(AutomaticDemand automatic) {
     Call.countUnknownStores(automatic.unknown());
-    UnmetException flaw = automatic.flaw();
-    if (flaw != null && automatic.isThrown()) {
-      throw flaw;
-    }
-    return flaw;
+    return automatic.flaw();
   }
 
   /** Returns the datastore whose reads it is for. */
@@ -301,11 +314,19 @@ public final class Floor {
     return true;
   }
 
-  /** Says that the read is answered: it is known to be shown all of it that a look can show. */
+  /**
+   * Says that the read is answered: it is known to be shown all of it that a look can show.
+   *
+   * @throws UnmetException if it is not: it depends on what no look can show
+   */
   public void pass() {
-    if (flaw != null) {
-      count(flaw);
+    if (flaw == null) {
+      return;
     }
+    if (isThrown) {
+      throw flaw;
+    }
+    count(flaw);
   }
 
   /** Begins to hold a read back, by a client that pauses itself. */
@@ -361,7 +382,7 @@ public final class Floor {
   public void failSnapshot(StaleSnapshotException error, Predicate<Floor> shows) {
     List<Demand> called = demands.stream().filter(each -> !each.isAutomatic()).toList();
     boolean isCalled = called.size() == demands.size();
-    if (isCalled || (!called.isEmpty() && !shows.test(new Floor(datastore, called, null, clock)))) {
+    if (isCalled || (!called.isEmpty() && !shows.test(new Floor(datastore, called, clock)))) {
       throw error;
     }
     serve(error);

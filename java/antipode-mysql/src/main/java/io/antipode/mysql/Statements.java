@@ -199,8 +199,7 @@ final class Statements {
     return switch (word.toUpperCase(Locale.ROOT)) {
       case "SELECT" -> selecting(sql);
       case "TABLE", "VALUES", "DESCRIBE", "DESC", "CHECKSUM" -> EnumSet.of(READS);
-      case "INSERT", "REPLACE", "UPDATE", "DELETE" ->
-          locking(writing(sql, READ_OF_WRITE), sql);
+      case "INSERT", "REPLACE", "UPDATE", "DELETE" -> locking(writing(sql, READ_OF_WRITE), sql);
       case "LOAD" -> writing(sql, NESTED_READ);
       case "HELP", "SAVEPOINT", "RELEASE", "DEALLOCATE", "PREPARE", "KILL", "GET", "PURGE" ->
           Set.of();

@@ -113,7 +113,8 @@ class TransactionTest {
   /** What locks what it reads takes none but through a view; nor does what is refused unread. */
   @Test
   void whatLocksTakesNoSnapshot() {
-    for (String sql : new String[] {"SELECT a FROM t FOR UPDATE", "INSERT INTO t SELECT a FROM u"}) {
+    for (String sql :
+        new String[] {"SELECT a FROM t FOR UPDATE", "INSERT INTO t SELECT a FROM u"}) {
       call("BEGIN", INSIDE);
       call(sql, INSIDE);
       assertThat(now().snapshot()).isEqualTo(Snapshot.LOCKED);
